@@ -16,6 +16,7 @@ from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.lower_threads import lower_threads
+from tedsl.passes.machine.mark_streams import mark_streams
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
 from tedsl.passes.machine.shorten_tails import shorten_tails
@@ -109,6 +110,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
         shorten_tails,
         widen_loops,  # after what is proved about int32 indices
+        with_options(mark_streams, target),  # while the loops still show what each position is
         with_options(transpose_tiles, target),
         with_options(split_vectors, target),
         lower_intrinsics,

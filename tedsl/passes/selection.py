@@ -35,13 +35,13 @@ NAMES = {
     "gather_threads": "tir.GatherThreads", "insert_barriers": "tir.ThreadSync", "threads_to_loops": "tir.LowerThreads",
     "normalize_parallel": "tir.NormalizeParallel", "straighten_indices": "tir.StraightenIndices",
     "separate_tails": "tir.SeparateTails", "shorten_tails": "tir.ShortenTails", "widen_loops": "tir.WidenLoops",
-    "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors", "lower_intrinsics": "tir.LowerIntrin",
-    "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
+    "mark_streams": "tir.MarkStreams", "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors",
+    "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
 }
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
 LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.SeparateTails", "tir.ShortenTails",
-                        "tir.TransposeTiles", "tir.PromoteAccumulators", "tir.ChooseFMA"), 1)
+                        "tir.MarkStreams", "tir.TransposeTiles", "tir.PromoteAccumulators", "tir.ChooseFMA"), 1)
 
 # Why code without the step would be wrong, or could not be made.
 NEEDED = {

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te
 from tedsl.codegen.llvm import streaming
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Broadcast, Cast, Load, Ramp, SizeVar, Var
 from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt, Store, seq
+from tedsl.passes.machine.mark_streams import large, mark_streams
 from tests.codegen.kernels import ARM, AVX2, HOST, PLAIN, RUNNABLE, Kernel, array, const, function
 
 GUARD = 64  # elements around the output that must not change
@@ -26,11 +29,15 @@ def stream(lanes=16, kind=ForKind.SERIAL, of="float32", directive=True, formula=
     return function(AttrStmt(c[1], "nontemporal", const(1), loop) if directive else loop, a, c, n, s)
 
 
+def streaming_kernel(func, target=HOST):
+    return Kernel(mark_streams(func, target), target)
+
+
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
 @pytest.mark.parametrize("of, lanes", [("float32", 16), ("float64", 4), ("float32", 4)])
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL])
 def test_every_element_is_written_and_no_other(kind, of, lanes, target):
-    kernel = Kernel(stream(lanes, kind, of), target)
+    kernel = streaming_kernel(stream(lanes, kind, of), target)
     assert "!nontemporal" in kernel.text and "sfence" in kernel.text
     for vectors in (0, 1, 2, 7, 8, 9, 40):
         for offset in range(0, lanes, 3):
@@ -45,16 +52,16 @@ def test_every_element_is_written_and_no_other(kind, of, lanes, target):
 
 def test_aligned_vectors_pass_the_cache():
     for target, instruction in ((HOST, "vmovntps"), (AVX2, "vmovntps"), (PLAIN, "movntps")):
-        text = Kernel(stream(), target).assembly()
+        text = streaming_kernel(stream(), target).assembly()
         assert instruction in text and "sfence" in text
         assert text.index("movntps") < text.index("sfence")
 
 
 def test_small_outputs_stay_in_the_cache_and_large_ones_do_not(monkeypatch):
-    kernel = Kernel(stream(directive=False))
-    assert f", {streaming.LARGE}" in kernel.text and "!nontemporal" in kernel.text
-    monkeypatch.setattr(streaming, "LARGE", 1000)
-    kernel = Kernel(stream(directive=False, kind=ForKind.PARALLEL))
+    kernel = streaming_kernel(stream(directive=False))
+    assert f", {large(HOST.machine)}" in kernel.text and "!nontemporal" in kernel.text
+    monkeypatch.setattr(streaming, "large", lambda machine: 1000)
+    kernel = streaming_kernel(stream(directive=False, kind=ForKind.PARALLEL))
     for size in (64, 16 * 100):
         a, c = np.ones(size, "f"), np.zeros(size, "f")
         assert kernel(a, c, size, 1.0) == 0
@@ -68,21 +75,57 @@ STRIDED = lambda v, at, i: build.add(v, Cast(v.dtype, Ramp(build.mul(i, 16), con
 
 @pytest.mark.parametrize("formula", [LANE, SCALAR, STRIDED])
 def test_a_formula_that_depends_on_the_lane_or_the_vector_is_not_shifted(formula):
-    assert "!nontemporal" not in Kernel(stream(formula=formula)).text
+    assert "!nontemporal" not in streaming_kernel(stream(formula=formula)).text
 
 
 def test_an_output_that_is_read_or_written_in_pieces_is_left_alone():
     i, a = Var("i"), array("a", (1 << 24,), "float32")
     at = Ramp(build.mul(i, 16), const(1), 16)
     add = Store(a[1].data, build.add(Load(dtype("float32x16"), a[1].data, at), 1.0), at)
-    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 20), ForKind.SERIAL, add), a)).text
+    assert "!nontemporal" not in streaming_kernel(function(For(i, const(0), const(1 << 20), ForKind.SERIAL, add), a)).text
     zero = Broadcast(const(0.0, "float32"), 16)
     gaps = Store(a[1].data, zero, Ramp(build.mul(i, 32), const(1), 16))
-    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, gaps), a)).text
+    assert "!nontemporal" not in streaming_kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, gaps), a)).text
     two = seq(Store(a[1].data, zero, Ramp(build.mul(i, 32), const(1), 16)),
               Store(a[1].data, zero, Ramp(build.add(build.mul(i, 32), 16), const(1), 16)))
-    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, two), a)).text
+    assert "!nontemporal" not in streaming_kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, two), a)).text
 
 
 def test_other_architectures_have_ordinary_stores():
-    assert "!nontemporal" not in Kernel(stream(), ARM).text
+    assert "!nontemporal" not in streaming_kernel(stream(), ARM).text
+
+
+def transpose_schedule(rows, columns, wide):
+    """B[i, j] = A[j, i] in tiles that are transposed in registers, with stores past the cache."""
+    A = te.placeholder((columns, rows), name="A")
+    B = te.compute((rows, columns), lambda i, j: A[j, i], name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+    down, row = s[B].split(i, 16)
+    across, lane = s[B].split(j, wide)
+    s[B].reorder(across, down, row, lane)
+    s[B].vectorize(lane)
+    s[B].nontemporal()
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("columns, wide", [(64, 16), (272, 16), (320, 8), (1000, 16)])
+def test_the_rows_of_tiles_are_written_at_any_alignment(columns, wide, target):
+    s, args = transpose_schedule(48, columns, wide)
+    kernel = tedsl.build(s, args, target)
+    assert ("!nontemporal" in kernel.get_source()) == (columns % wide == 0 and columns // wide >= 4)
+    a = np.random.default_rng(0).random((columns, 48), dtype="float32")
+    for offset in range(0, 16, 4):
+        for more in (0, 1):
+            whole = np.full(48 * columns + 2 * GUARD + 32, -1, "float32")
+            begin = GUARD + offset + more
+            b = whole[begin:begin + 48 * columns].reshape(48, columns)
+            kernel(a, b)
+            np.testing.assert_array_equal(b, a.T)
+            assert (whole[:begin] == -1).all() and (whole[begin + b.size:] == -1).all()
+
+
+def test_rows_whose_lines_begin_at_different_places_are_stored_as_usual():
+    s, args = transpose_schedule(48, 1000, 16)
+    assert "!nontemporal" not in tedsl.build(s, args, HOST).get_source()

@@ -311,6 +311,16 @@ def sums_of_rows():
     return te.create_schedule(B.op), [A, B]
 
 
+@example("mark_streams", target="llvm -mtriple=x86_64-linux-gnu")
+def a_large_output():
+    A = te.placeholder((1 << 24,), name="A")
+    B = te.compute((1 << 24,), lambda i: A[i] * 2, name="B")
+    s = te.create_schedule(B.op)
+    _, lane = s[B].split(B.op.axis[0], 16)
+    s[B].vectorize(lane)
+    return s, [A, B]
+
+
 @example("transpose_tiles", target="llvm -mtriple=x86_64-linux-gnu")
 def a_small_transpose():
     A = te.placeholder((4, 4), name="A")

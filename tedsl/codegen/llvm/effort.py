@@ -16,7 +16,7 @@ from itertools import islice
 from tedsl.codegen.kernels.abi import statements
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import For, ForKind, SeqStmt, Store, While
+from tedsl.ir.stmt import AttrStmt, For, ForKind, SeqStmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 
 VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
@@ -63,7 +63,7 @@ def has_short_loops(func: PrimFunc) -> bool:
     for s in statements(func.body):
         if isinstance(s, For) and s.kind is ForKind.SERIAL and isinstance(s.extent, IntImm) and s.extent.value >= 4:
             inside = list(islice(statements(s.body), 5))
-            if len(inside) < 5 and all(isinstance(i, (SeqStmt, Store)) for i in inside) and any(
+            if len(inside) < 5 and all(isinstance(i, (SeqStmt, Store, AttrStmt)) for i in inside) and any(
                     isinstance(i, Store) and i.value.dtype.is_vector for i in inside):
                 return True
     return False

@@ -55,6 +55,17 @@ class BufferInfo:
         return self is other or not (noalias or self.own or other.own)
 
 
+@dataclass(frozen=True)
+class PastCache:
+    """How vectors are stored past the cache: with a sure alignment in bytes, or only the elements between two registers, counted
+    from the index `start`; other rows begin at multiples of the alignment from there.
+    """
+
+    alignment: int
+    start: Index
+    elements: tuple[str, str] | None = None
+
+
 @dataclass
 class ModuleText:
     """The declarations, helper functions and metadata that the functions of a module share."""
@@ -157,7 +168,7 @@ class Emitter(Sink):
         self.workspaces: list[str] = []  # that are allocated here
         self.spare = ""  # a place on the stack for accesses of lanes that are off
         self.streams: Mapping[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
-        self.nontemporal: dict[Var, int] = {}  # those stored so now: the alignment that is sure
+        self.nontemporal: dict[Var, PastCache] = {}  # those stored so now
         self.stores_nontemporal = False  # whether an sfence must precede the return
         self.depth = 0
         self.descent = Descent()

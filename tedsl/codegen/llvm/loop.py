@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
@@ -48,3 +50,32 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     place[at] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {following}, %{out.block} ]"
     out.close_region(marks)
     out.start_block(leave_label)
+
+
+def emit_ends(out: Emitter, s: For, ends: tuple[Index, Index], skip: str, prepare: Callable[[str], None],
+              between: Callable[[], None]) -> None:
+    """Emits two iterations of `s`, and `between` them other code. Their body is written once, in a loop around that code.
+
+    skip: an i1 with which only the code between runs. prepare: called before the body, with an i1 that is set for the second.
+    """
+    first, second = (out.register(index)[0] for index in ends)
+    end, middle, done = (out.fresh(name) for name in ("end", "middle", "done"))
+    is_second = "%" + out.fresh("is_second")
+    before = out.block
+    marks = out.mark()
+    out.line(f"br i1 {skip}, label %{middle}, label %{end}")
+    out.open_region()
+    out.start_block(end)
+    place, at = out.lines, len(out.lines)
+    out.line("")
+    low, high = min(index.bounds()[0] for index in ends), max(index.bounds()[1] for index in ends)
+    var = out.assign(f"select i1 {is_second}, i64 {second}, i64 {first}")
+    prepare(is_second)
+    count_body(out, s, ix.atom_index(out.atom(var, out.level, max(low, INT64_MIN), min(high, INT64_MAX))))
+    out.line(f"br i1 {is_second}, label %{done}, label %{middle}")
+    out.close_region(marks)
+    out.start_block(middle)
+    between()
+    out.line(f"br i1 {skip}, label %{done}, label %{end}")
+    place[at] = f"  {is_second} = phi i1 [ false, %{before} ], [ true, %{out.block} ]"
+    out.start_block(done)

@@ -4,47 +4,56 @@
 
 becomes, when the output is large (decided at run time) and f is the same function of every position,
 
-    out[0 + lane] = f(lane)                                   the first vector, an ordinary store
-    for i in 0..n-1: out[16*i + p + lane] = f(16*i + p + lane)    aligned stores past the cache; p < 16 makes them so
-    out[16*(n-1) + lane] = f(16*(n-1) + lane)                 the last vector
+    out[lane] = f(lane) for lane < p                              the elements before the first line of memory, p < 16
+    for i in 0..n-1: out[16*i + p + lane] = f(16*i + p + lane)    whole lines
+    out[16*(n-1) + lane] = f(16*(n-1) + lane) for lane >= p       the rest
 
-Positions that are written twice get the same value. f may not read the output. Such stores are ordered by an sfence
-before the function returns.
+or, if p is 0, the loop in the middle with all iterations. All of these bypass the cache, the first and the last in parts of 16
+bytes: an ordinary store to a line of which another part bypasses the cache costs 0.3 microseconds. Memory that is not aligned
+to 16 bytes gets ordinary stores. f may not read the
+output. A loop may also write one vector to each of several rows, as a tile of a transposition does, if the lines of all rows
+begin at the same positions. Such stores are ordered by an sfence before the function returns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.emitter import Emitter, PastCache
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import Atom, Index
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
-from tedsl.codegen.llvm.loop import count_body, emit_counted
+from tedsl.codegen.llvm.loop import emit_counted, emit_ends
 from tedsl.codegen.llvm.types import memory_type
-from tedsl.ir.dtype import dtype
-from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import For, LetStmt, Store
-from tedsl.ir.walk.visitor import post_order, uses
+from tedsl.ir.stmt import AttrStmt, For
+from tedsl.ir.types import PointerType
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of, large
 
-# Bytes of an output from which its stores go past the cache by themselves. Measured for a scaled copy of float32, ordinary
-# time / time past the cache: alone 1.08 to 1.18 from 1 to 16 MiB, 1.23 to 1.31 from 32 MiB on; but with a reader of the output
-# right after it 0.7 to 0.8 up to 8 MiB, 0.96 at 16 MiB, 1.09 to 1.14 from 32 MiB on.
-LARGE = 32 << 20
-_FEWEST = 8  # iterations below which it is not worth the two extra vectors
-_MOST_NODES = 400
+_SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
+_FEWEST = 4  # iterations below which it is not worth the code around the loop
+_MANY = 16  # the same where the output begins within a line: two lines of each row are then written in two parts
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A loop that may use non-temporal stores: its one store, the lanes of a vector, and the alignment that it needs in bytes.
+    """A loop that may use non-temporal stores: the memory that it writes, the index of the first vector of an iteration, and the
+    alignment that it needs in bytes.
     """
 
-    store: Store
-    lanes: int
+    memory: Var
+    index: Ramp
+    element: DType
     alignment: int
+
+    @property
+    def lanes(self) -> int:
+        return self.index.lanes
 
 
 def may_stream(out: Emitter) -> bool:
@@ -57,97 +66,55 @@ def large_outputs(func: PrimFunc, out: Emitter) -> dict[Var, Var | None]:
     outputs: dict[Var, Var | None] = {}
     if not may_stream(out):
         return outputs
-    read: set[Var] | None = None
-    for buffer in func.buffers:
-        size = ix.constant(buffer.dtype.bytes)
-        for dim in buffer.shape:
-            text = out.scalar_index(dim)
-            size = ix.scale(size, text.const) if not text.terms else _times(out, size, text)
-        if not size.terms and size.const < LARGE:
+    enough = large(out.target.machine)
+    sizes = {buffer.data: _bytes(out, buffer) for buffer in func.buffers}
+    total = ix.ZERO
+    for size in sizes.values():
+        total = ix.add(total, size)
+    if not total.terms and total.const < enough:
+        return outputs
+    read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
+    for data, size in sizes.items():
+        if data in read:
             continue
-        if read is None:
-            read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
-        if buffer.data in read:
+        conditions = [emit_condition(out, "sge", total, ix.constant(enough)),
+                      emit_condition(out, "sge", size, ix.constant(enough // _SMALL))]
+        if "false" in conditions:
             continue
-        if size.terms:
-            flag = Var("is_large", dtype("bool"))
-            out.scope.data[flag] = out.here(f"icmp sge i64 {out.register(size)[0]}, {LARGE}")
-            outputs[buffer.data] = flag
-        else:
-            outputs[buffer.data] = None
+        unknown = [condition for condition in conditions if condition != "true"]
+        outputs[data] = None
+        if unknown:
+            outputs[data] = flag = Var("is_large", dtype("bool"))
+            out.scope.data[flag] = unknown[0] if len(unknown) == 1 else out.here(f"and i1 {unknown[0]}, {unknown[1]}")
     return outputs
+
+
+def _bytes(out: Emitter, buffer: Buffer) -> Index:
+    """The size of an array of the user, in bytes."""
+    size = ix.constant(buffer.dtype.bytes)
+    for dim in buffer.shape:
+        text = out.scalar_index(dim)
+        size = ix.scale(size, text.const) if not text.terms else _times(out, size, text)
+    return size
 
 
 def _times(out: Emitter, a: Index, b: Index) -> Index:
     text = out.here(f"mul i64 {out.register(a)[0]}, {out.register(b)[0]}")
-    return ix.atom_index(out.atom(text, out.level, ix.INT64_MIN, ix.INT64_MAX))
-
-
-# --- which loops ------------------------------------------------------------------------------------------------------
-
-def find_stream(out: Emitter, loop: For) -> Stream | None:
-    """Returns the Stream of `loop` if it may use non-temporal stores, else None."""
-    if not out.streams:
-        return None
-    lets, body = [], loop.body
-    while isinstance(body, LetStmt):
-        lets.append(body)
-        body = body.body
-    if not isinstance(body, Store) or body.buffer_var not in out.streams or body.predicate is not None:
-        return None
-    lanes, size = body.value.dtype.lanes, body.value.dtype.bytes
-    width = out.target.vector_bits // 8
-    alignment = min(width, lanes * size)
-    if alignment < 16 or lanes * size % alignment or alignment & (alignment - 1) or not isinstance(body.index, Ramp):
-        return None
-    if not _is_position_wise(loop, lets, body, lanes):
-        return None
-    return Stream(body, lanes, alignment)
-
-
-def _is_position_wise(loop: For, lets: list[LetStmt], store: Store, lanes: int) -> bool:
-    """Tells whether the loop variable occurs only in ramps, all of which advance by stride * lanes per iteration."""
-    moved: dict[Expr, int] = {loop.loop_var: 1}
-    for let in lets:
-        by = _coefficient(let.value, moved)
-        if by is None or let.value.dtype.lanes > 1:
-            return False
-        if by:
-            moved[let.var] = by
-    stack: list[Expr] = [store.index, store.value]
-    count = 0
-    while stack:
-        e = stack.pop()
-        count += 1
-        if count > _MOST_NODES or e in moved or isinstance(e, Shuffle) or (isinstance(e, Call) and e.op.effect == "opaque"):
-            return False
-        if isinstance(e, Load) and e.buffer_var is store.buffer_var:
-            return False
-        if isinstance(e, Ramp):
-            by = _coefficient(e.base, moved)
-            if not isinstance(e.stride, IntImm) or by != e.stride.value * lanes or e.lanes != lanes:
-                return False
-            continue
-        stack.extend(e.child_nodes())  # type: ignore[arg-type]
-    assert isinstance(store.index, Ramp)
-    return isinstance(store.index.stride, IntImm) and store.index.stride.value == 1
-
-
-def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
-    """Returns the step of `e` per iteration; None if it is not a constant."""
-    if e in moved:
-        return moved[e]
-    if isinstance(e, (Add, Sub)):
-        a, b = _coefficient(e.a, moved), _coefficient(e.b, moved)
-        return None if a is None or b is None else a + b if isinstance(e, Add) else a - b
-    if isinstance(e, Mul) and (isinstance(e.a, IntImm) or isinstance(e.b, IntImm)):
-        factor, other = (e.a, e.b) if isinstance(e.a, IntImm) else (e.b, e.a)
-        by = _coefficient(other, moved)
-        return None if by is None else by * factor.value  # type: ignore[attr-defined]
-    return None if uses(e, moved.keys()) else 0
+    return ix.atom_index(out.atom(text, out.level, 0, ix.INT64_MAX))
 
 
 # --- code -------------------------------------------------------------------------------------------------------------
+
+def find_stream(out: Emitter, loop: For) -> Stream | None:
+    """Returns the Stream of `loop` if it may use non-temporal stores, else None."""
+    mark = loop.body
+    if not isinstance(mark, AttrStmt) or mark.attr_key != MARK or mark.node not in out.streams or out.nontemporal:
+        return None
+    assert isinstance(mark.value, Ramp) and isinstance(mark.node, Var)
+    assert isinstance(mark.node.type_annotation, PointerType)
+    element = mark.node.type_annotation.element_type.dtype
+    return Stream(mark.node, mark.value, element, alignment_of(mark.value.lanes, element.bytes, out.target))
+
 
 def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
     """Emits the iterations of `s` in [first, end), serially."""
@@ -160,23 +127,33 @@ def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
 
 def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
     """Emits the loop with ordinary and with non-temporal stores, and the branch between the two."""
-    count = ix.add(end, first, -1)
-    wanted = emit_condition(out, "sge", count, ix.constant(_FEWEST))
-    flag = out.streams[stream.store.buffer_var]
-    if flag is not None:
-        wanted = out.here(f"and i1 {wanted}, {out.scope.data[flag]}")
+    memory = stream.memory
+    out.memo.clear()
+    out.index_memo.clear()
+    out.scope.index[loop.loop_var] = first
+    start = out.scalar_index(stream.index.base)
+    place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(stream.element))} to i64")
+    wanted = _is_worth_it(out, stream, place, ix.add(end, first, -1))
     past, plain, join = (out.fresh(name) for name in ("past_cache", "ordinary", "join"))
     marks = out.mark()
     out.line(f"br i1 {wanted}, label %{past}, label %{plain}")
     out.open_region()
     out.start_block(past)
+    shift = _shift(out, stream, place)
+    is_aligned = out.assign(f"icmp eq i64 {shift}, 0")
     last = ix.add(end, ix.constant(1), -1)
-    count_body(out, loop, first)
-    shift = _shift(out, loop, stream, first)
-    out.nontemporal[stream.store.buffer_var] = stream.alignment
-    emit_counted(out, loop, first, last, shift)
-    del out.nontemporal[stream.store.buffer_var]
-    count_body(out, loop, last)
+    stop = out.assign(f"select i1 {is_aligned}, i64 {out.register(end)[0]}, i64 {out.register(last)[0]}")
+    stop_index = ix.atom_index(out.atom(stop, out.level, last.bounds()[0], end.bounds()[1]))
+
+    def lines() -> None:
+        out.nontemporal[memory] = PastCache(stream.alignment, start)
+        emit_counted(out, loop, first, stop_index, Atom(shift, out.level, 0, 1, unit=stream.lanes))
+
+    def set_elements(is_last: str) -> None:
+        out.nontemporal[memory] = PastCache(stream.alignment, start, _end(out, stream, shift, is_last))
+
+    emit_ends(out, loop, (first, last), is_aligned, set_elements, lines)
+    del out.nontemporal[memory]
     out.line(f"br label %{join}")
     out.next_side(marks)
     out.start_block(plain)
@@ -186,15 +163,31 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
     out.start_block(join)
 
 
-def _shift(out: Emitter, loop: For, stream: Stream, first: Index) -> Atom:
-    """Emits the offset of the first aligned vector from the first element, as a fraction of an iteration."""
-    out.memo.clear()
-    out.index_memo.clear()
-    store = stream.store
-    assert isinstance(store.index, Ramp)
-    element, size = memory_type(store.value.dtype.element), store.value.dtype.bytes
-    pointer = address(out, buffer_info(out, store.buffer_var), out.scalar_index(store.index.base), element)
-    bits = out.assign(f"ptrtoint ptr {pointer} to i64")
-    missing = out.assign(f"and i64 {out.assign(f'sub i64 0, {bits}')}, {stream.alignment - 1}")
-    elements = out.assign(f"lshr i64 {missing}, {size.bit_length() - 1}")
-    return Atom(elements, out.level, 0, 1, unit=stream.lanes)
+def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
+    """Emits the condition under which a loop of `count` iterations uses non-temporal stores."""
+    wanted = [emit_condition(out, "sge", count, ix.constant(_FEWEST)),
+              out.assign(f"icmp eq i64 {out.assign(f'and i64 {place}, {PART - 1}')}, 0")]
+    if stream.alignment > PART:
+        of_lines = out.assign(f"and i64 {place}, {stream.alignment - 1}")
+        is_long = emit_condition(out, "sge", count, ix.constant(_MANY))
+        wanted.append("true" if is_long == "true" else
+                      out.assign(f"or i1 {out.assign(f'icmp eq i64 {of_lines}, 0')}, {is_long}"))
+    flag = out.streams[stream.memory]
+    if flag is not None:
+        wanted.append(out.scope.data[flag])
+    result = "true"
+    for condition in wanted:
+        result = condition if result == "true" else result if condition == "true" else out.assign(f"and i1 {result}, {condition}")
+    return result
+
+
+def _shift(out: Emitter, stream: Stream, place: str) -> str:
+    """Emits the number of elements from the address `place` to the first aligned vector."""
+    missing = out.assign(f"and i64 {out.assign(f'sub i64 0, {place}')}, {stream.alignment - 1}")
+    return out.assign(f"lshr i64 {missing}, {stream.element.bytes.bit_length() - 1}")
+
+
+def _end(out: Emitter, stream: Stream, shift: str, is_last: str) -> tuple[str, str]:
+    """Emits the bounds of the elements that the first or the last iteration writes of each row."""
+    low = out.assign(f"select i1 {is_last}, i64 {shift}, i64 0")
+    return low, out.assign(f"select i1 {is_last}, i64 {stream.lanes}, i64 {shift}")

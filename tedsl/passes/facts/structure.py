@@ -46,16 +46,16 @@ class Numbering:
         """Returns a - b if the two integer expressions are sums of the same terms and differ by a constant; None if that is not
         evident.
         """
-        rest, constant = self._terms(a)
-        other, constant_b = self._terms(b)
+        rest, constant = self.terms(a)
+        other, constant_b = self.terms(b)
         return constant - constant_b if rest == other else None
 
     def factors(self, e: Expr) -> dict[int, int]:
         """Maps the number of each term of a sum to its constant factor."""
-        return self._terms(e)[0]
+        return self.terms(e)[0]
 
-    def _terms(self, e: Expr) -> tuple[dict[int, int], int]:
-        """Returns `e` as numbers of terms with their factors, and a constant."""
+    def terms(self, e: Expr) -> tuple[dict[int, int], int]:
+        """Returns `e` as a sum: the number of each term with its constant factor, and a constant."""
         factors: dict[int, int] = {}
         constant = 0
         stack: list[tuple[int, Expr]] = [(1, e)]
