@@ -57,8 +57,9 @@ class BufferInfo:
 
 @dataclass(frozen=True)
 class PastCache:
-    """How vectors are stored past the cache: with a sure alignment in bytes, or only the elements between two registers, counted
-    from the index `start`; other rows begin at multiples of the alignment from there.
+    """How vectors are stored past the cache: with a sure alignment in bytes, or only the elements between two registers.
+
+    These are counted from the index `start`; other rows begin at multiples of the alignment from there.
     """
 
     alignment: int

@@ -17,6 +17,7 @@ begin at the same positions. Such stores are ordered by an sfence before the fun
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from tedsl.codegen.llvm.emitter import Emitter, PastCache
@@ -42,8 +43,8 @@ _MANY = 16  # the same where the output begins within a line: two lines of each 
 
 @dataclass(frozen=True)
 class Stream:
-    """A loop that may use non-temporal stores: the memory that it writes, the index of the first vector of an iteration, and the
-    alignment that it needs in bytes.
+    """A loop that may use non-temporal stores: the memory that it writes, the index of the first vector of an iteration, the
+    dtype of its elements, and the alignment in bytes that it needs.
     """
 
     memory: Var
@@ -175,10 +176,8 @@ def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
     flag = out.streams[stream.memory]
     if flag is not None:
         wanted.append(out.scope.data[flag])
-    result = "true"
-    for condition in wanted:
-        result = condition if result == "true" else result if condition == "true" else out.assign(f"and i1 {result}, {condition}")
-    return result
+    return functools.reduce(lambda a, b: b if a == "true" else out.assign(f"and i1 {a}, {b}"),
+                            [condition for condition in wanted if condition != "true"])
 
 
 def _shift(out: Emitter, stream: Stream, place: str) -> str:

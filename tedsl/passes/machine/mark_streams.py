@@ -105,7 +105,9 @@ class _Marker(ScopedRewriter):
         alignment = alignment_of(lanes, size, self.target)
         if alignment < PART or lanes * size % alignment or alignment & (alignment - 1):
             return None
-        if not all(inside.is_position_wise(store, first) for store in inside.stores) or not inside.are_in_step(alignment // size):
+        if not all(inside.is_position_wise(store, first) for store in inside.stores):
+            return None
+        if not inside.are_in_step(alignment // size):
             return None
         index = first.index.replace(base=inside.at_start(first.index.base))
         return loop.replace(body=AttrStmt(first.buffer_var, MARK, index, loop.body))

@@ -40,7 +40,7 @@ def test_a_copy_is_marked_with_the_index_of_its_first_vector():
     assert structural_equal(mark.value, FIRST) and mark.node.name == "B"
 
 
-@pytest.mark.parametrize("change", [dict(shape=1000), dict(target=NEON), dict(noalias=False)], ids=str)
+@pytest.mark.parametrize("change", [{"shape": 1000}, {"target": NEON}, {"noalias": False}], ids=str)
 def test_small_functions_other_machines_and_arrays_that_may_overlap_are_left_alone(change):
     assert not marked(copied, **change)
 

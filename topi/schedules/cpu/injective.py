@@ -6,12 +6,12 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
+from topi.schedules.formulas import Formula, constant, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
-_TURNED = 16  # elements of a line of memory
-_LINES = 8
+_TASKS = 4  # for each core, so that cores that are late do not hold up the others
+_TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
 def schedule_injective(kernel: Kernel) -> None:
@@ -26,15 +26,20 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     stage, formula = kernel.schedule[op], kernel.formula(op)
     turned = turned_axis(op, formula)
     if turned is not None:
-        _map_turned(kernel, op, turned)
+        _map_turned(kernel, op, *turned, formula)
         return
     groups = runs(op.axis, formula)
+    largest = _largest_load(formula)
+    if largest is not None:
+        groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
     extents = [product([extent_of(axis) for axis in group]) for group in groups]
     loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
     work = product(extents)
     lanes = kernel.lanes(op)
     inner, extent = loops[-1], extents[-1]
     outer = loops[:-1]
+    if len(outer) > 1:
+        stage.reorder(*loops)
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
@@ -42,31 +47,59 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
 
 
-def turned_axis(op: Any, formula: Formula) -> Any:
-    """The axis along which inputs are contiguous where the last axis is not, as in a transpose; None if there is none."""
+def _largest_load(formula: Formula) -> Any:
+    """The load of the tensor with most elements; None if that is not known."""
+    sizes = [(load, product(map(constant, load.producer.shape))) for load in formula.loads]
+    known = [(load, size) for load, size in sizes if size is not None]
+    return max(known, key=lambda pair: pair[1])[0] if known and len(known) == len(sizes) else None
+
+
+def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
+    """The axis along which a load is contiguous where the last axis is not, as in a transpose, and the load; None if there is
+    none.
+    """
     last = op.axis[-1]
     for axis in op.axis[:-1]:
-        if any(load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices)
-               for load in formula.loads):
-            extents = extent_of(axis), extent_of(last)
-            return axis if all(extent is None or extent >= _TURNED for extent in extents) else None
+        for load in formula.loads:
+            if load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices):
+                extents = extent_of(axis), extent_of(last)
+                return (axis, load) if all(extent is None or extent >= _TURNED for extent in extents) else None
     return None
 
 
-def _map_turned(kernel: Kernel, op: Any, turned: Any) -> None:
-    """Tiles the last axis and the axis `turned`, so that each cache line of the input and of the output is used completely
-    while it is in L1.
-
-    Tiles are narrow along the last axis, because lines a power of two apart fall into the same cache set.
+def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula) -> None:
+    """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
+    read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
+    prefetch.
     """
     stage = kernel.schedule[op]
-    *outer, last = [axis for axis in op.axis if axis is not turned]
-    lanes = min(kernel.lanes(op), _LINES)
-    turned_out, turned_in = stage.split(turned, factor=_TURNED)
-    last_out, last_in = stage.split(last, factor=lanes)
-    stage.reorder(*outer, turned_out, last_out, turned_in, last_in)
-    stage.vectorize(last_in)
-    share_out(stage, [*outer, turned_out], product([extent_of(axis) for axis in op.axis]))
+    groups = runs(op.axis, formula)
+    across = next(group for group in groups if turned in group)
+    wide = min(max(kernel.lanes(op), kernel.target.machine.line // op.output(0).dtype.bytes), _TURNED)
+    loops: list[Any] = []
+    inside: list[Any] = []
+    around = 1
+    for group in in_order_of(load, groups):
+        loop = stage.fuse(*group) if len(group) > 1 else group[0]
+        if group is groups[-1]:
+            shared, iterations = [*loops], around
+        if group is across or group is groups[-1]:
+            loop, lane = stage.split(loop, factor=wide)
+            inside.insert(0, lane)
+        else:
+            around *= product([extent_of(axis) for axis in group]) or 1
+        loops.append(loop)
+    row, column = inside
+    stage.reorder(*loops, row, column)
+    stage.vectorize(column)
+    few = iterations < _TASKS * kernel.target.machine.cores
+    share_out(stage, loops[:len(shared) + 1] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def in_order_of(load: Any, groups: list[list[Any]]) -> list[list[Any]]:
+    """The groups of axes in the order in which `load` uses them as indices; those that it does not use come first."""
+    places = {index: at for at, index in enumerate(load.indices)}
+    return sorted(groups, key=lambda group: places.get(group[-1].var, -1))
 
 
 def vectorize(stage: te.Stage, loop: Any, extent: int | None, lanes: int) -> None:
