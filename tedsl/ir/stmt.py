@@ -41,6 +41,9 @@ BIND_SCOPE = "buffer_bind_scope"
 LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 THREADS = (LAUNCH, VIRTUAL)
 LOGICAL_SHAPE = "logical_shape"  # annotation of an Allocate: the extents of the dimensions that its flat memory holds
+# AttrStmt key: data decides indices into the memory `node` (a pointer), and the author of the statements in `body` vouches that
+# they are in range: value "trust". They are neither clamped nor asserted; a checked build still checks them.
+DATA_INDICES = "tir.data_index"
 EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 

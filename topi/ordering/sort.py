@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
-from tedsl.tir import Expr
 from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
-from topi.ordering.merge_sort import Order, best_of_row, sort_row
-from topi.statements import loops, rows_kind
+from topi.ordering.keys import Word, coding_of
+from topi.ordering.rows import Place, Rows, sort_rows
 from topi.transform.dims import reshape
 
-FEW = 16  # so many of the first elements are found without sorting all
+TRUST = ("tir.data_index", "trust")  # ranks and places are in range
 
 
 def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tensor:
     """The elements in ascending order along `axis` (descending where is_ascend is 0); of all as a vector where axis is None.
 
-    The shape and dtype of `data`. Same as numpy.sort.
+    The shape and dtype of `data`. Same as numpy.sort. Of zeros the negative ones come first (descending: last); NaN come out without
+    sign and payload.
     """
     data, along = _row(data, axis, "sort")
+    coding = coding_of(data.dtype, bool(is_ascend), False, as_int(data.shape[along]))
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
-        def store(ib: Any, at: Callable[[Any], Any], order: Order) -> None:
-            target = ib.buffer_ptr(outs[0])
-            with ib.for_range(0, data.shape[along], name="t") as t:
-                target[at(t)] = order.key(t)
+        ib = tir.ir_builder.create()
+        target = ib.buffer_ptr(outs[0])
+        ib.scope_attr(target, *TRUST)
 
-        return _by_rows(ins[0], along, bool(is_ascend), store)
+        def emit(place: Place, t: Any, word: Word) -> None:
+            target[place(t)] = coding.element(word)
+
+        sort_rows(Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit))
+        return ib.get()
 
     output: te.Tensor = te.extern([data.shape], [data], body, name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
                                   info=SortOp("sort", data, along))
@@ -52,18 +57,26 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
                              f" the data {shown(data.shape)} is sorted along axis {along}", hint="give one count for each row")
     of = te.const(0, dtype).dtype if valid_count is None else "int32"
     name = "argsort_cpu" if valid_count is None else "argsort_nms_cpu"
+    coding = coding_of(data.dtype, bool(is_ascend), True, as_int(data.shape[along]))
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
-        def store(ib: Any, at: Callable[[Any], Any], order: Order) -> None:
-            target = ib.buffer_ptr(outs[0])
-            with ib.for_range(0, data.shape[along], name="t") as t:
-                if valid_count is None:
-                    target[at(t)] = order.place(t).astype(of)
-                else:
-                    target[at(t)] = tir.if_then_else(t < _valid(ib, ins[1], data, along, at), order.place(t), t.astype("int32"))
+        ib = tir.ir_builder.create()
+        target = ib.buffer_ptr(outs[0])
+        ib.scope_attr(target, *TRUST)
 
-        counts = ins[1] if valid_count is not None else None
-        return _by_rows(ins[0], along, bool(is_ascend), store, counts)
+        def emit(place: Place, t: Any, word: Word) -> None:
+            target[place(t)] = coding.place(word).astype(of)
+
+        def rest(place: Place, count: Any) -> None:
+            with ib.for_range(count, data.shape[along], name="t") as t:
+                target[place(t)] = t.astype(of)
+
+        rows = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
+        if valid_count is not None:
+            counts = ib.buffer_ptr(ins[1])
+            rows = replace(rows, rest=rest, count=lambda place: _clamped(counts[place(0)[0]], data.shape[along]))
+        sort_rows(rows)
+        return ib.get()
 
     inputs = [data] if valid_count is None else [data, valid_count]
     output: te.Tensor = te.extern([data.shape], inputs, body, name=name, dtype=of, tag=name,
@@ -90,16 +103,22 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
     kept = te.size_var("k") if isinstance(k, te.Tensor) else data.shape[along] if count is not None and count < 1 else k
     shape = (*data.shape[:along], kept, *data.shape[along + 1:])
     wanted = ["values", "indices"] if ret_type == "both" else [ret_type]
+    coding = coding_of(data.dtype, is_ascend, True, extent)
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
-        def store(ib: Any, at: Callable[[Any], Any], order: Order) -> None:
-            targets = [ib.buffer_ptr(buffer) for buffer in outs]
-            with ib.for_range(0, te.min(kept, data.shape[along]), name="t") as t:
-                for what, target in zip(wanted, targets):
-                    target[at(t)] = order.key(t) if what == "values" else order.place(t).astype(target.dtype)
+        ib = tir.ir_builder.create()
+        source, targets = ib.buffer_ptr(ins[0]), [ib.buffer_ptr(buffer) for buffer in outs]
+        for memory in (source, *targets):
+            ib.scope_attr(memory, *TRUST)
 
-        few = count if count is not None and 0 < count <= FEW else None
-        return _by_rows(ins[0], along, bool(is_ascend), store, few=few)
+        def emit(place: Place, t: Any, word: Word) -> None:
+            at = coding.place(word)
+            for what, target in zip(wanted, targets):
+                target[place(t)] = source[place(at)] if what == "values" else at.astype(target.dtype)
+
+        rows = Rows(ib, source, data.shape, along, coding, emit, wanted=kept)
+        sort_rows(rows)
+        return ib.get()
 
     dtypes = [data.dtype if what == "values" else dtype for what in wanted]
     return te.extern([shape] * len(wanted), [data], body, name="topk_cpu", dtype=dtypes, tag="topk_cpu",
@@ -112,33 +131,6 @@ def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, i
     if axis is None:
         return reshape(data, (product(data.shape),)), 0
     return data, axis_of(axis, data.ndim, where)
-
-
-def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..., None],
-             counts: tir.Buffer | None = None, few: int | None = None) -> tir.Stmt:
-    """Sorts each row of dimension `along` and stores it.
-
-    counts: the number of elements of each row to sort; few: how many of the first are needed, if not all.
-    """
-    ib = tir.ir_builder.create()
-    source = ib.buffer_ptr(buffer)
-    extent = buffer.shape[along]
-    with loops(ib, [*buffer.shape[:along], *buffer.shape[along + 1:]], rows_kind(buffer.shape)) as o:
-        def at(t: Any) -> tuple[Any, ...]:
-            return (*o[:along], t, *o[along:])
-
-        count = extent if counts is None else ib.let("count", _clamped(ib.buffer_ptr(counts)[o[0]], extent))
-        def read(t: Any) -> Expr:
-            return source[at(t)]
-
-        order = sort_row(ib, read, buffer.dtype, extent, count, ascending) if few is None \
-            else best_of_row(ib, read, buffer.dtype, extent, few, ascending)
-        store(ib, at, order)
-    return ib.get()
-
-
-def _valid(ib: Any, counts: tir.Buffer, data: te.Tensor, along: int, at: Callable[[Any], Any]) -> Any:
-    return _clamped(ib.buffer_ptr(counts)[at(0)[0]], data.shape[along])
 
 
 def _clamped(count: Any, extent: Any) -> Any:

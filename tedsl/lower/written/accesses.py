@@ -54,6 +54,7 @@ class AccessChecker(ScopedRewriter):
         self.unsure = 0  # conditions around that depend on data: what stands below may never happen
         self.data: set[Var] = set()  # variables whose values depend on memory
         self.values: dict[Var, Expr] = {}  # of lets that do not
+        self.trusted: frozenset[Var] = frozenset()  # memory whose data-dependent indices are said to be in range
         self.demands: list[Demand] = []
         self.line = ""  # of a hybrid script: where the statement at hand is written
         self.here: list[tuple[Expr, str]] = []  # conditions that depend on data: before the statement at hand
@@ -151,7 +152,7 @@ class AccessChecker(ScopedRewriter):
             return
         conditions = list(facts or ())
         by_data = any(map(self.depends_on_data, (place.index, *conditions)))
-        if by_data and not self.keeps_data:
+        if by_data and not self.keeps_data(load):
             _need(facts, lazy)
             return
         if by_data and predicate is None:
@@ -166,10 +167,11 @@ class AccessChecker(ScopedRewriter):
         if self.unproved(load, place, conditions, predicate):
             _need(facts, lazy)
 
-    @property
-    def keeps_data(self) -> bool:
-        """Whether data-dependent indices are clamped or asserted here."""
-        return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
+    def keeps_data(self, access: Load | Store | BufferLoad | BufferStore) -> bool:
+        """Whether data-dependent indices of `access` are clamped or asserted here."""
+        if self.accesses is Accesses.PROVED:
+            return data_of(access) not in self.trusted
+        return self.accesses is Accesses.DATA_AT_RUN_TIME
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
         """Demands at least one element in the dimension of a clamped index."""
@@ -360,6 +362,11 @@ def _uses_memory(node: Node) -> bool:
     if isinstance(node, Call):
         return (node.op is ACCESS_PTR and isinstance(node.args[1], Var)) or node.op is MAKE_ARRAY
     return isinstance(node, (Load, BufferLoad))
+
+
+def data_of(access: Load | Store | BufferLoad | BufferStore) -> Var:
+    """The pointer to the memory that `access` reads or writes."""
+    return access.buffer_var if isinstance(access, (Load, Store)) else access.buffer.data
 
 
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:

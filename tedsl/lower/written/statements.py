@@ -14,6 +14,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import LIKELY
 from tedsl.ir.source_line import SCRIPT_LINE
 from tedsl.ir.stmt import (
+    DATA_INDICES,
     THREADS,
     Allocate,
     AssertStmt,
@@ -154,10 +155,23 @@ def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
         checked = c.stmt(s.body)
         c.line = outer
         return s.replace(body=checked) if c.accesses.name_stages else checked  # errors of checks name that line
+    if s.attr_key == DATA_INDICES:
+        return _trusting(c, s)
     value = c.expr(s.value)
     if s.attr_key in THREADS and isinstance(s.node, IterVar):
         return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))
     return s.replace(value=value, body=c.stmt(s.body))
+
+
+def _trusting(c: StatementChecker, s: AttrStmt) -> Stmt:
+    """Check statements whose author vouches for the data-dependent indices into one memory."""
+    if not isinstance(s.node, Var) or not isinstance(s.value, StringImm) or s.value.value != "trust":
+        raise LoweringError(f"the attribute {DATA_INDICES!r} of {s.node!r} is {s.value!r}",
+                            hint=f'it says of one memory that its indices are in range: ib.scope_attr(a, {DATA_INDICES!r}, "trust")')
+    outer, c.trusted = c.trusted, c.trusted | {s.node}
+    checked = c.stmt(s.body)
+    c.trusted = outer
+    return checked
 
 
 def _assert(c: StatementChecker, s: AssertStmt) -> Stmt:
@@ -182,7 +196,7 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
         if not c.depends_on_data(place.index):
             c.unproved(s, place, [], predicate)
             continue
-        if not c.keeps_data:
+        if not c.keeps_data(s):
             continue
         if c.accesses is Accesses.DATA_AT_RUN_TIME:
             checked = _stored_at(checked, new.dim, marked(new.index, new.extent))

@@ -120,10 +120,10 @@ def _blocks(launch: Stmt) -> _Turns | None:
 
 
 def _check(turns: _Turns) -> None:
-    touches = _looked_at(turns)
-    written = {touch.memory for touch in touches if touch.writes}
     inside = {node.buffer_var for node in post_order(turns.body) if isinstance(node, Allocate)}
-    candidates = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
+    touches = _looked_at(turns, inside)
+    written = {touch.memory for touch in touches if touch.writes}
+    candidates = [touch for touch in touches if touch.memory in written and not _is_shadow(touch.memory)]
     doubtful = _where_they_may_meet(turns, candidates)
     looked_at = [touch for touch in candidates if touch.memory in doubtful]
     conditions = {touch: _conditions(touch) for touch in looked_at}
@@ -197,14 +197,15 @@ def _alike(turns: _Turns, touch: Access, changing: set[Var]) -> frozenset[Var] |
     return frozenset(used & {loop.var for loop in touch.loops}) if moves else frozenset()
 
 
-def _looked_at(turns: _Turns) -> list[Access]:
+def _looked_at(turns: _Turns, inside: set[Var]) -> list[Access]:
     """Returns the accesses that are executed whenever the loops and branches around them are, with lets substituted.
 
-    Accesses in while loops are left out: their number of iterations is unknown.
+    Accesses to memory that is allocated `inside` are left out, for it belongs to the iteration, and those in while loops, whose
+    number of iterations is unknown.
     """
     without_lets = WithoutLets()
     return [access.without_lets(without_lets) for access in accesses(turns.body)
-            if not access.is_chosen()
+            if access.memory not in inside and not access.is_chosen()
             and not any(isinstance(by, While) for by in (access.statement, *(c.by for c in access.conditions)))
             and (access.writes or access.predicate is None)]
 

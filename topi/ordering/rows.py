@@ -1,0 +1,183 @@
+"""Sorting each row of a tensor: by a network in vectors if rows are short enough to stay in the cache, else digit by digit.
+
+    rows along the last dimension    the network sorts one row at a time, as lanes of vectors that it merges
+    other rows                       the network sorts neighbouring rows at a time, one in each lane
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl import te, tir
+from tedsl.target import Target
+from topi.extents import as_int, product
+from topi.ordering.keys import Coding, Word, complement
+from topi.ordering.network import Columns, has_bit, sort_columns, transpose
+from topi.ordering.radix_sort import radix_sort
+from topi.statements import loops, rows_kind
+
+Place = Callable[[Any], tuple[Any, ...]]  # from a position in a row to the indices of the element
+Emit = Callable[[Place, Any, Word], None]  # stores the word of rank t of a row
+CHUNK = 1 << 15  # words that one thread sorts faster than several
+CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of `source`, of `shape`, along dimension `along`, of which the first `count(place)` elements are sorted.
+
+    emit(place, t, word) writes what is done with the word of rank t in a row; the loops around call it for the first `wanted` ranks
+    in any order, and may be vectorized. rest(place, count) writes what is done about the elements behind the first `count`.
+    """
+
+    ib: Any
+    source: Any
+    shape: Sequence[Any]
+    along: int
+    coding: Coding
+    emit: Emit
+    count: Callable[[Place], Any] | None = None
+    rest: Callable[[Place, Any], None] | None = None
+    wanted: Any = None
+
+    @property
+    def extent(self) -> Any:
+        return self.shape[self.along]
+
+    @property
+    def others(self) -> list[Any]:
+        """The extents of the other dimensions."""
+        return [*self.shape[:self.along], *self.shape[self.along + 1:]]
+
+    def counted(self, place: Place) -> Any:
+        """How many elements of a row are sorted."""
+        return self.extent if self.count is None else self.ib.let("count", self.count(place))
+
+    def last(self, count: Any) -> Any:
+        """How many ranks of a row of `count` elements are wanted."""
+        return count if self.wanted is None else te.min(self.wanted, count)
+
+    def finish(self, place: Place, count: Any) -> None:
+        if self.rest is not None:
+            self.rest(place, count)
+
+    def place(self, other: Sequence[Any]) -> Place:
+        """The places of the row at indices `other` of the other dimensions."""
+        return lambda t: (*other[:self.along], t, *other[self.along:])
+
+
+def sort_rows(rows: Rows) -> None:
+    """Sorts all rows."""
+    lanes = native_lanes(rows.coding.word)
+    extent, last = as_int(rows.extent), as_int(rows.shape[-1])
+    if extent is None or extent > 16 * lanes**3:  # measured: where a row by digits takes the time of the network
+        _by_digits(rows)
+    elif rows.along < len(rows.shape) - 1 and rows.count is None and last is not None and 2 * last >= lanes:
+        _by_columns(rows, lanes)
+    else:
+        _row_by_row(rows, lanes)
+
+
+def native_lanes(dtype: str) -> int:
+    """The elements of one vector of the machine that is compiled for: that of the `with` block, else the host."""
+    target = Target.current() or Target("llvm")
+    return max(2, target.vector_lanes(dtype))
+
+
+def _by_digits(rows: Rows) -> None:
+    extent, elements = as_int(rows.extent), as_int(product(rows.others))
+    few = len(rows.shape) == 1 or (elements is not None and elements < 4)
+    several = few and (extent is None or extent >= 2 * CHUNK)
+    chunks = te.max(te.min(rows.extent // CHUNK, CHUNKS), 1) if several else None
+    with loops(rows.ib, rows.others, "serial" if several else rows_kind(rows.shape), "o") as other:
+        place = rows.place(other)
+        count = rows.counted(place)
+
+        def emit(t: Any, word: Word) -> None:
+            with ExitStack() as guard:
+                if rows.wanted is not None:
+                    guard.enter_context(rows.ib.if_scope(t < rows.last(count)))
+                rows.emit(place, t, word)
+
+        with rows.ib.new_scope():
+            radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit)
+        rows.finish(place, count)
+
+
+def _row_by_row(rows: Rows, native: int) -> None:
+    """Sorts rows one after the other. A short row fills as many vectors as there are lanes, for which these may be narrower."""
+    extent = as_int(rows.extent)
+    assert extent is not None
+    size = max(16, 1 << (extent - 1).bit_length())
+    lanes = max([2, *(lanes for lanes in (4, 8, 16, 32, 64) if lanes <= native and lanes * lanes <= size)])
+    with loops(rows.ib, rows.others, rows_kind(rows.shape), "o") as other:
+        place = rows.place(other)
+        words, ordered = (_columns(rows, name, size, lanes) for name in ("words", "ordered"))
+        count = rows.counted(place)
+        _read_row(rows, place, count, words)
+        sort_columns(words, lanes)
+        transpose(words, ordered)
+        with _vectors(rows.ib, rows.last(count), lanes) as t:
+            rows.emit(place, t, tuple([part[t] for part in ordered.parts]))
+        rows.finish(place, count)
+
+
+def _read_row(rows: Rows, place: Place, count: Any, words: Columns) -> None:
+    """Stores the words of a row, those in odd lanes as complements, and words beyond them in the rest of the memory."""
+    ib, lanes = rows.ib, words.lanes
+    with ib.for_range(count // lanes, words.count, name="i") as i:
+        t = tir.Ramp(i * lanes, 1, lanes)
+        words.store(i, complement(rows.coding.last(t), words.masks(has_bit(lanes, 1))))
+    with _vectors(ib, count, lanes) as t:
+        masks = [(0 - (t & 1)).astype(part.dtype) for part in words.parts]
+        for part, word in zip(words.parts, complement(rows.coding.words(rows.source[place(t)], t), masks)):
+            part[t] = word
+
+
+def _by_columns(rows: Rows, lanes: int) -> None:
+    """Sorts as many rows at a time as a vector has lanes, those that are neighbours in the last dimension."""
+    ib, extent = rows.ib, as_int(rows.extent)
+    assert extent is not None
+    last = as_int(rows.shape[-1])
+    assert last is not None
+    *outer, _ = rows.others
+    count = max(4, 1 << (extent - 1).bit_length())
+    with loops(ib, [*outer, (last + lanes - 1) // lanes], rows_kind(rows.shape), "o") as (*other, group):
+        words = _columns(rows, "words", count * lanes, lanes)
+        first = ib.let("first", group * lanes)
+
+        @contextmanager
+        def elements(t: Any) -> Iterator[tuple[Place, Any]]:
+            with ib.for_range(0, lanes, name="lane", kind="vectorize") as lane, ib.if_scope(first + lane < last):
+                yield rows.place((*other, first + lane)), t * lanes + lane
+
+        with ib.for_range(0, extent, name="t") as t, elements(t) as (place, at):
+            for part, word in zip(words.parts, rows.coding.words(rows.source[place(t)], t)):
+                part[at] = word
+        with ib.for_range(extent, count, name="t") as t:
+            words.store(t, rows.coding.last(tir.Broadcast(t, lanes)))
+        sort_columns(words)
+        with ib.for_range(0, rows.last(extent), name="t") as t, elements(t) as (place, at):
+            rows.emit(place, t, tuple([part[at] for part in words.parts]))
+
+
+def _columns(rows: Rows, name: str, size: int, lanes: int) -> Columns:
+    """Memory for words in vectors."""
+    ib, count = rows.ib, size // lanes
+    parts = tuple([ib.allocate(dtype, (size,), name=name) for dtype in rows.coding.dtypes])
+    for part in parts:
+        ib.scope_attr(part, "tir.data_index", "trust")
+    return Columns(ib, parts, lanes, count)
+
+
+@contextmanager
+def _vectors(ib: Any, count: Any, lanes: int) -> Iterator[Any]:
+    """A loop over the positions 0, ..., count - 1 in vectors of `lanes`; it passes a position in a lane."""
+    with ib.for_range(0, (count + lanes - 1) // lanes, name="i") as i, \
+            ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:
+        t = i * lanes + lane
+        with ib.if_scope(ib.likely(t < count)):
+            yield t
