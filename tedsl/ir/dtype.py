@@ -165,7 +165,7 @@ def _round_bfloat16(value: float) -> float:
     return math.copysign(rounded, value)
 
 
-BOOL, INT32, INT64 = _parse("bool"), _parse("int32"), _parse("int64")
+BOOL, INT32, INT64, UINT64 = _parse("bool"), _parse("int32"), _parse("int64"), _parse("uint64")
 FLOAT32, FLOAT64, HANDLE = _parse("float32"), _parse("float64"), _parse("handle")
 VOID = _make("void", "void", 0, 1)  # of calls that give nothing, and of nothing else: dtype() does not know it
 VOID.is_handle = True  # takes part in no arithmetic and stands in no tensor

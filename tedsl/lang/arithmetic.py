@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir import build
-from tedsl.ir.dtype import INT32, INT64, DType
+from tedsl.ir.dtype import INT32, INT64, UINT64, DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr
 from tedsl.ir.script import shown
@@ -135,6 +135,14 @@ def clz(x: Any) -> Expr:
     """The number of leading zero bits of an integer, as int32."""
     value = _integer("clz", x)
     return build.call("tir.clz", value, dtype_=INT32.with_lanes(value.dtype.lanes))
+
+
+def lane_mask(condition: Any) -> Expr:
+    """The lanes of a vector of 2 to 64 bools as the bits of a uint64, lane 0 as the lowest: 0 where none holds."""
+    value = as_value(condition, "lane_mask")
+    if not value.dtype.is_bool or not 1 < value.dtype.lanes <= 64:
+        raise DTypeError(f"lane_mask takes a vector of 2 to 64 bools, not {value.dtype}", hint="compare vectors: v < w")
+    return build.call("tir.lane_mask", value, dtype_=UINT64)
 
 
 def _integer(name: str, x: Any) -> Expr:

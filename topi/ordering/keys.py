@@ -45,12 +45,25 @@ class Coding:
         """The dtypes of the parts of a word."""
         return (self.word, "int32") if self.apart else (self.word,)
 
+    @property
+    def key_dtype(self) -> str:
+        """The dtype of keys."""
+        return f"int{64 if self.dtype.bits == 64 else 32}"
+
     def words(self, x: Any, place: Any) -> Word:
         """The word of the element `x`; place: its place, an int32."""
-        key = self._key(x)
+        return self.join(self.key(x), place)
+
+    def join(self, key: Any, place: Any) -> Word:
+        """The word of a key and a place."""
+        key = key.astype(self.word)
         if self.apart:
             return key, place
         return (key << self.place_bits | place.astype(self.word),) if self.place_bits else (key,)
+
+    def key_of(self, word: Word) -> Any:
+        """The key in a word."""
+        return (word[0] >> self.place_bits if self.place_bits else word[0]).astype(self.key_dtype)
 
     def last(self, place: Any) -> Word:
         """A word at least as great as that of every element; place: an int32 beyond the places of the elements."""
@@ -73,24 +86,21 @@ class Coding:
         if self.dtype.is_float:
             bits = _turned(key, self.dtype.bits)
             return tir.reinterpret(_like(self.dtype, key), bits.astype(f"int{self.dtype.bits}"))
-        if self.dtype.is_uint and self.dtype.bits == _bits(key):
-            key = key ^ te.const(key.dtype.element.min_value, key.dtype.element)
-        return key.astype(self.dtype)
+        return (key - self._bias).astype(self.dtype)
 
-    def _key(self, x: Any) -> Any:
-        """The key of an element: an integer of the dtype of words, in the order that is wanted."""
-        wide = f"int{self.key_dtype_bits}"
+    def key(self, x: Any) -> Any:
+        """The key of an element: an integer, in the order that is wanted."""
+        wide = te.const(0, self.key_dtype).dtype
         if self.dtype.is_float:
             key = self._key_of_float(x, wide)
         else:
-            key = x.astype(wide)
-            if self.dtype.is_uint and self.dtype.bits == self.key_dtype_bits:
-                key = key ^ te.const(key.dtype.element.min_value, wide)
-        return (key if self.ascending else ~key).astype(self.word)
+            key = x.astype(wide) + self._bias
+        return key if self.ascending else ~key
 
     @property
-    def key_dtype_bits(self) -> int:
-        return 64 if self.dtype.bits == 64 else 32
+    def _bias(self) -> Any:
+        """What makes unsigned integers signed ones of equal width, in the same order."""
+        return te.const(-(1 << self.dtype.bits - 1) if self.dtype.is_uint else 0, self.key_dtype)
 
     def _key_of_float(self, x: Any, wide: str) -> Any:
         bits = self.dtype.bits
@@ -144,7 +154,3 @@ def _nan_bits(dtype: Any) -> int:
 def _like(dtype: Any, value: Any) -> Any:
     return te.const(0, dtype).dtype.with_lanes(value.dtype.lanes)
 
-
-def _bits(value: Any) -> int:
-    bits: int = value.dtype.bits
-    return bits

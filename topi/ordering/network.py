@@ -43,6 +43,14 @@ class Columns:
     def _at(self, i: Any) -> Any:
         return tir.Ramp(i * self.lanes, 1, self.lanes)
 
+    def word(self, at: Any) -> Word:
+        """The word at a position of the memory."""
+        return tuple([part[at] for part in self.parts])
+
+    def put(self, at: Any, word: Word) -> None:
+        for part, value in zip(self.parts, word):
+            part[at] = value
+
     def masks(self, condition: Any) -> Word:
         """For each part of a word a vector of all ones where the condition, of as many lanes, holds, else zeros."""
         return tuple([tir.Select(condition, tir.Broadcast(te.const(-1, part.dtype), self.lanes),

@@ -20,6 +20,7 @@ from topi.ordering.keys import Coding, Word
 BITS = 8
 DIGITS = 1 << BITS
 ZERO = te.const(0, "int32")
+TRUST = ("tir.data_index", "trust")  # attribute of memory all indices of which are in range
 Emit = Callable[[Any, Word], None]
 
 
@@ -87,7 +88,7 @@ def radix_sort(ib: Any, coding: Coding, read: Callable[[Any], Any], extent: Any,
     state = ib.allocate("int32", (2,), name="state", scope="local")
     sort = RadixSort(ib, coding, extent, count, chunks, words, ranks, state)
     for memory in (*words, ranks):
-        ib.scope_attr(memory, "tir.data_index", "trust")
+        ib.scope_attr(memory, *TRUST)
     state[0] = ZERO
     _begin(sort, read)
     with ib.for_range(0, sort.passes - (emit is not None), name="number") as number:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from tedsl.target import Target
 from topi.extents import as_int, product
 from topi.ordering.keys import Coding, Word, complement
 from topi.ordering.network import Columns, has_bit, sort_columns, transpose
-from topi.ordering.radix_sort import radix_sort
+from topi.ordering.radix_sort import TRUST, radix_sort
 from topi.statements import loops, rows_kind
 
 Place = Callable[[Any], tuple[Any, ...]]  # from a position in a row to the indices of the element
@@ -112,69 +112,82 @@ def _row_by_row(rows: Rows, native: int) -> None:
     extent = as_int(rows.extent)
     assert extent is not None
     size = max(16, 1 << (extent - 1).bit_length())
-    lanes = max([2, *(lanes for lanes in (4, 8, 16, 32, 64) if lanes <= native and lanes * lanes <= size)])
     with loops(rows.ib, rows.others, rows_kind(rows.shape), "o") as other:
         place = rows.place(other)
-        words, ordered = (_columns(rows, name, size, lanes) for name in ("words", "ordered"))
+        words, ordered = (row_memory(rows.ib, rows.coding, name, size, native) for name in ("words", "ordered"))
         count = rows.counted(place)
-        _read_row(rows, place, count, words)
-        sort_columns(words, lanes)
+        fill(rows.coding, words, count)
+        with vectors(rows.ib, count, words.lanes) as t:
+            words.put(t, in_its_lane(rows.coding.words(rows.source[place(t)], t), t))
+        sort_columns(words, words.lanes)
         transpose(words, ordered)
-        with _vectors(rows.ib, rows.last(count), lanes) as t:
-            rows.emit(place, t, tuple([part[t] for part in ordered.parts]))
+        with vectors(rows.ib, rows.last(count), words.lanes) as t:
+            rows.emit(place, t, ordered.word(t))
         rows.finish(place, count)
 
 
-def _read_row(rows: Rows, place: Place, count: Any, words: Columns) -> None:
-    """Stores the words of a row, those in odd lanes as complements, and words beyond them in the rest of the memory."""
-    ib, lanes = rows.ib, words.lanes
-    with ib.for_range(count // lanes, words.count, name="i") as i:
-        t = tir.Ramp(i * lanes, 1, lanes)
-        words.store(i, complement(rows.coding.last(t), words.masks(has_bit(lanes, 1))))
-    with _vectors(ib, count, lanes) as t:
-        masks = [(0 - (t & 1)).astype(part.dtype) for part in words.parts]
-        for part, word in zip(words.parts, complement(rows.coding.words(rows.source[place(t)], t), masks)):
-            part[t] = word
+def fill(coding: Coding, words: Columns, count: Any) -> None:
+    """Stores words that come last, from position `count` on or some of those before."""
+    lanes = words.lanes
+    with words.ib.for_range(count // lanes, words.count, name="i") as i:
+        words.store(i, complement(coding.last(tir.Ramp(i * lanes, 1, lanes)), words.masks(has_bit(lanes, 1))))
+
+
+def in_its_lane(word: Word, t: Any) -> Word:
+    """The word as it stands at position t of a row: those in odd lanes are complements."""
+    return complement(word, [(0 - (t & 1)).astype(part.dtype) for part in word])
 
 
 def _by_columns(rows: Rows, lanes: int) -> None:
     """Sorts as many rows at a time as a vector has lanes, those that are neighbours in the last dimension."""
     ib, extent = rows.ib, as_int(rows.extent)
     assert extent is not None
-    last = as_int(rows.shape[-1])
-    assert last is not None
-    *outer, _ = rows.others
     count = max(4, 1 << (extent - 1).bit_length())
-    with loops(ib, [*outer, (last + lanes - 1) // lanes], rows_kind(rows.shape), "o") as (*other, group):
-        words = _columns(rows, "words", count * lanes, lanes)
-        first = ib.let("first", group * lanes)
-
-        @contextmanager
-        def elements(t: Any) -> Iterator[tuple[Place, Any]]:
-            with ib.for_range(0, lanes, name="lane", kind="vectorize") as lane, ib.if_scope(first + lane < last):
-                yield rows.place((*other, first + lane)), t * lanes + lane
-
-        with ib.for_range(0, extent, name="t") as t, elements(t) as (place, at):
-            for part, word in zip(words.parts, rows.coding.words(rows.source[place(t)], t)):
-                part[at] = word
+    with neighbours(rows, lanes) as elements:
+        words = _columns(ib, rows.coding, "words", count * lanes, lanes)
+        with ib.for_range(0, extent, name="t") as t, elements() as (place, lane):
+            words.put(t * lanes + lane, rows.coding.words(rows.source[place(t)], t))
         with ib.for_range(extent, count, name="t") as t:
             words.store(t, rows.coding.last(tir.Broadcast(t, lanes)))
         sort_columns(words)
-        with ib.for_range(0, rows.last(extent), name="t") as t, elements(t) as (place, at):
-            rows.emit(place, t, tuple([part[at] for part in words.parts]))
-
-
-def _columns(rows: Rows, name: str, size: int, lanes: int) -> Columns:
-    """Memory for words in vectors."""
-    ib, count = rows.ib, size // lanes
-    parts = tuple([ib.allocate(dtype, (size,), name=name) for dtype in rows.coding.dtypes])
-    for part in parts:
-        ib.scope_attr(part, "tir.data_index", "trust")
-    return Columns(ib, parts, lanes, count)
+        with ib.for_range(0, rows.last(extent), name="t") as t, elements() as (place, lane):
+            rows.emit(place, t, words.word(t * lanes + lane))
 
 
 @contextmanager
-def _vectors(ib: Any, count: Any, lanes: int) -> Iterator[Any]:
+def neighbours(rows: Rows, lanes: int) -> Iterator[Callable[[], AbstractContextManager[tuple[Place, Any]]]]:
+    """Loops over the rows, as many at a time as there are `lanes`, neighbours in the last dimension.
+
+    It passes a function that makes a vectorized loop over them, which passes the places of a row and its lane.
+    """
+    ib, last = rows.ib, rows.shape[-1]
+    *outer, _ = rows.others
+    with loops(ib, [*outer, (last + lanes - 1) // lanes], rows_kind(rows.shape), "o") as (*other, group):
+        first = ib.let("first", group * lanes)
+
+        @contextmanager
+        def elements() -> Iterator[tuple[Place, Any]]:
+            with ib.for_range(0, lanes, name="lane", kind="vectorize") as lane, ib.if_scope(first + lane < last):
+                yield rows.place((*other, first + lane)), lane
+
+        yield elements
+
+
+def row_memory(ib: Any, coding: Coding, name: str, size: int, native: int) -> Columns:
+    """Memory for a row of `size` words in vectors, of which there are at least as many as lanes."""
+    lanes = max([2, *(lanes for lanes in (4, 8, 16, 32, 64) if lanes <= native and lanes * lanes <= size)])
+    return _columns(ib, coding, name, size, lanes)
+
+
+def _columns(ib: Any, coding: Coding, name: str, size: int, lanes: int) -> Columns:
+    parts = tuple([ib.allocate(dtype, (size,), name=name) for dtype in coding.dtypes])
+    for part in parts:
+        ib.scope_attr(part, *TRUST)
+    return Columns(ib, parts, lanes, size // lanes)
+
+
+@contextmanager
+def vectors(ib: Any, count: Any, lanes: int) -> Iterator[Any]:
     """A loop over the positions 0, ..., count - 1 in vectors of `lanes`; it passes a position in a lane."""
     with ib.for_range(0, (count + lanes - 1) // lanes, name="i") as i, \
             ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:

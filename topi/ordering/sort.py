@@ -11,10 +11,10 @@ from tedsl.errors import ArgumentError, ShapeError
 from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
 from topi.ordering.keys import Word, coding_of
+from topi.ordering.radix_sort import TRUST
 from topi.ordering.rows import Place, Rows, sort_rows
+from topi.ordering.select import select_rows
 from topi.transform.dims import reshape
-
-TRUST = ("tir.data_index", "trust")  # ranks and places are in range
 
 
 def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tensor:
@@ -117,7 +117,7 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
                 target[place(t)] = source[place(at)] if what == "values" else at.astype(target.dtype)
 
         rows = Rows(ib, source, data.shape, along, coding, emit, wanted=kept)
-        sort_rows(rows)
+        select_rows(rows, count if count is not None and count > 0 else None)
         return ib.get()
 
     dtypes = [data.dtype if what == "values" else dtype for what in wanted]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tedsl.ir.dtype import BOOL, VOID, DType
+from tedsl.ir.dtype import BOOL, UINT64, VOID, DType
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
 
@@ -82,6 +82,10 @@ def _reinterpret(of: DType, args: Args) -> bool:
         not (of.is_bool or given.is_bool or isinstance(args[0], StringImm))
 
 
+def _lane_mask(of: DType, args: Args) -> bool:
+    return of is UINT64 and args[0].dtype.is_bool and 1 < args[0].dtype.lanes <= 64
+
+
 def _named(of: DType, args: Args) -> bool:
     return bool(args) and isinstance(args[0], StringImm)
 
@@ -146,6 +150,7 @@ SIGNATURES: dict[str, Signature] = {
     "data_index": Signature(_data_index, "it takes an index, an integer, and gives it"),
     "likely": Signature(_likely, "it takes a condition, which is bool, and gives bool"),
     "reinterpret": Signature(_reinterpret, "argument and result have the same number of bits, and bool has none"),
+    "lane_mask": Signature(_lane_mask, "it takes a vector of 2 to 64 bools, and gives uint64"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),
     "call_packed": Signature(_packed, "the first argument is a function's name, a string, and the result is one value"),
     "address_of": Signature(_address_of, "it takes an element of a buffer and gives a handle"),

@@ -278,10 +278,12 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         c.line(f"raise Returned({args[0]})")
         return "0"
     function = _intrinsic(c, e, name)
-    if function is None:
+    if function is None and name != "lane_mask":
         raise InternalError(f"the interpreter has no operator {e.op.name}")
     if e.dtype.lanes > 1 and name != "reinterpret":
         return c.temp(f"lanewise({function}, {_kind(c, e.dtype)}, {', '.join(args)}){'.astype(np.int64)' if wide else ''}")
+    if name == "lane_mask":
+        return c.temp(f"sum(1 << k for k, on in enumerate({args[0]}) if on)")
     result = f"({function})({', '.join(args)})"
     return c.temp(c.wrap(result, e.dtype) if e.dtype.is_integer and name != "reinterpret" else result)
 

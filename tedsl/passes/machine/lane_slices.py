@@ -20,7 +20,7 @@ from tedsl.ir.expr import (
     Shuffle,
     Var,
 )
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import IF_THEN_ELSE, LANE_MASK
 from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import fresh_copy
@@ -79,7 +79,8 @@ class _Slicer(Rewriter):
         if node in self.on:
             return build.true() if self.width == 1 else Broadcast(build.true(), self.width)
         if node.dtype.lanes == 1 and not isinstance(node, (Load, Let)):
-            return node.map_children(self._done.__getitem__) if not isinstance(node, Shuffle) else self.fail(node)
+            mixes = isinstance(node, Shuffle) or (isinstance(node, Call) and node.op is LANE_MASK)
+            return self.fail(node) if mixes else node.map_children(self._done.__getitem__)
         if node.dtype.lanes not in (1, self.lanes):
             self.fail(node)
         return self.vector(node)

@@ -10,6 +10,7 @@ from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
 from tedsl.codegen.c.values.foreign import refuse_llvm
+from tedsl.codegen.c.values.lanes import array_of, lane_loop
 from tedsl.codegen.c.values.math import emit_math
 from tedsl.codegen.c.values.memory import emit_access_ptr, emit_address_of
 from tedsl.codegen.c.values.own import emit_by_name, emit_packed
@@ -140,6 +141,18 @@ def emit_count(out: Emitter, e: Call) -> Emission:
     return convert(out, call(out.module.helper("clz", d), x), _INT32, e.dtype.element)
 
 
+def emit_lane_mask(out: Emitter, e: Call) -> Emission:
+    """Emits the lanes of a vector of bool as bits."""
+    lane, out.lane = out.lane, None
+    held = yield from array_of(out, e.args[0])
+    mask = out.names.fresh("mask")
+    out.line(f"uint64_t {mask} = 0;")
+    with lane_loop(out, e.args[0].dtype.lanes) as at:
+        out.line(f"{mask} |= (uint64_t){held.text}[{at.text}] << {at.text};")
+    out.lane = lane
+    return Piece(mask)
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 def emit_likely(out: Emitter, e: Call) -> Emission:
@@ -162,7 +175,7 @@ CALLS: dict[str, Callable[[Emitter, Call], Emission]] = {
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), emit_bits),
     "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift, "popcount": emit_count,
     "clz": emit_count, "fabs": emit_fabs, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma,
-    "likely": emit_likely, "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret,
+    "likely": emit_likely, "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "reinterpret": emit_reinterpret,
     "address_of": emit_address_of, "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": emit_packed,
     "call_pure_extern": emit_by_name, "call_extern": emit_by_name,

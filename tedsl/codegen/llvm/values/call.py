@@ -198,6 +198,13 @@ def emit_count(out: Emitter, e: Call) -> str:
     return convert(out, counted, unsigned, e.dtype)
 
 
+def emit_lane_mask(out: Emitter, e: Call) -> str:
+    """Emits the lanes of a vector of bool as bits."""
+    lanes, x = e.args[0].dtype.lanes, out.value(e.args[0])
+    bits = out.assign(f"bitcast <{lanes} x i1> {x} to i{lanes}")
+    return bits if lanes == 64 else out.assign(f"zext i{lanes} {bits} to i64")
+
+
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 
 def emit_likely(out: Emitter, e: Call) -> str:
@@ -268,7 +275,7 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     **_BITS, "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift,
     "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
     "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
-    "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
+    "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
     "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
     "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed_call,
