@@ -38,7 +38,8 @@ class Coding:
     @property
     def key_bits(self) -> int:
         """The bits of a word, above the place, that differ between elements."""
-        return max(8, self.dtype.bits)
+        bits: int = self.dtype.bits
+        return max(8, bits)
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -140,15 +141,16 @@ def complement(word: Word, mask: Sequence[Any]) -> Word:
 
 
 def _turned(bits: Any, width: int) -> Any:
-    """The bits of floats as integers in the order of the floats, and back: those below zero have all but their sign reversed."""
+    """The bits of floats as integers in the order of the floats, and back: below zero all bits but the sign are inverted."""
     wide = bits.dtype.element
     return bits ^ (bits >> te.const(wide.bits - 1, wide) & te.const((1 << width - 1) - 1, wide))
 
 
 def _nan_bits(dtype: Any) -> int:
     """The bits of the positive quiet NaN without payload."""
+    bits: int = dtype.bits
     mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[str(dtype)]
-    return ((1 << dtype.bits - 1) - 1) >> (mantissa - 1) << (mantissa - 1)
+    return ((1 << bits - 1) - 1) >> (mantissa - 1) << (mantissa - 1)
 
 
 def _like(dtype: Any, value: Any) -> Any:

@@ -1,9 +1,9 @@
 """A bitonic sorting network over words in memory, in vectors.
 
-Memory holds `count` vectors of `lanes` words each; a column is one lane of all vectors. Vectors are compared element by element, so
-that all columns are sorted at once. To sort the memory as one row, the sorted columns are merged, 2, 4, 8, ... neighbouring columns
-at a time, by comparing lanes of one vector; columns that must fall for that hold the complements of their words. At the end a
-transposition puts column after column.
+Memory holds `count` vectors of `lanes` words each; a column is one lane of all vectors. Vectors are compared element by
+element, so that all columns are sorted at once. To sort the memory as one row, the sorted columns are merged, 2, 4, 8, ...
+neighbouring columns at a time, by comparing lanes of one vector; columns that must fall for that hold the complements of their
+words. At the end a transposition puts column after column.
 
     vectors    3 1 4 1    columns    0 1 3 1    merged    0 2 4 5    transposed    0 1 1 1
                5 9 2 6               3 1 4 5              1 3 5 6                  2 3 3 4
@@ -13,19 +13,22 @@ transposition puts column after column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te, tir
 from topi.ordering.keys import Word, chosen, complement, less
 
-BLOCK = 4  # vectors that are compared with each other in registers; 8 make code 10 % faster, and half as long again to compile
+BLOCK = 4  # vectors that are compared with each other in registers; with 8 code is 10 % faster, and compiling 50 % slower
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Words in memory: `parts` has an array for each part of a word, of `count` vectors of `lanes`: a power of two, from BLOCK on."""
+    """Words in memory: `parts` has an array for each part of a word, of `count` vectors of `lanes`.
+
+    Both are powers of two, `count` at least BLOCK.
+    """
 
     ib: Any
     parts: tuple[Any, ...]
@@ -41,7 +44,7 @@ class Columns:
             part[self._at(i)] = value
 
     def _at(self, i: Any) -> Any:
-        return tir.Ramp(i * self.lanes, 1, self.lanes)
+        return consecutive(i * self.lanes, self.lanes)
 
     def word(self, at: Any) -> Word:
         """The word at a position of the memory."""
@@ -57,9 +60,14 @@ class Columns:
                                  tir.Broadcast(te.const(0, part.dtype), self.lanes)) for part in self.parts])
 
 
+def consecutive(first: Any, lanes: int) -> Any:
+    """The vector first, first + 1, ..."""
+    return tir.Ramp(first, te.const(1, first.dtype), lanes)
+
+
 def has_bit(lanes: int, bit: Any) -> Any:
     """For each of `lanes` lanes whether its number has that bit, a power of two or 0."""
-    return (tir.Ramp(te.const(0, "int32"), 1, lanes) & bit) != 0
+    return (consecutive(te.const(0, "int32"), lanes) & bit) != 0
 
 
 def sort_columns(c: Columns, merged: int = 1) -> None:
@@ -87,8 +95,8 @@ def sort_columns(c: Columns, merged: int = 1) -> None:
 
 
 def _merge_runs(c: Columns, run: Any, state: Any) -> None:
-    """Begins to merge runs of `run` / 2 vectors, two by two: compares the first vector of one with the last of the other, and so
-    on, and then vectors a quarter of a run apart, and so on.
+    """Begins to merge runs of `run` / 2 vectors, two by two: compares the first vector of one with the last of the other, and
+    so on, and then vectors a quarter of a run apart.
     """
     ib, half = c.ib, BLOCK // 2
     step = ib.let("step", run // BLOCK)
@@ -128,8 +136,7 @@ def _merge_lanes(c: Columns, width: Any, merged: int, state: Any) -> None:
 def _exchange_lanes(ib: Any, words: list[Any], lanes: int, distance: int) -> None:
     """Compares the lanes of one vector that are `distance` apart: the smaller word goes to the lower lane."""
     own = tuple([ib.let("own", word[0]) for word in words])
-    order = [te.const(lane ^ distance, "int32") for lane in range(lanes)]
-    other = tuple([ib.let("other", tir.Shuffle([part], order)) for part in own])
+    other = tuple([ib.let("other", _shuffled((part,), [lane ^ distance for lane in range(lanes)])) for part in own])
     upper = has_bit(lanes, distance)
     if len(own) == 1:
         sorted_words: Word = (tir.Select(upper, te.max(own[0], other[0]), te.min(own[0], other[0])),)
@@ -158,41 +165,45 @@ def _clean(c: Columns, state: Any) -> None:
 
 
 def transpose(c: Columns, target: Columns) -> None:
-    """Puts column after column into `target`; the vectors of `c` are left in another order. There are at least as many vectors as
-    lanes.
-    """
+    """Puts column after column into `target`, and leaves the vectors of `c` in another order."""
     ib, lanes = c.ib, c.lanes
     bits = lanes.bit_length() - 1
     with ib.for_range(0, c.count // lanes, name="block") as block:
-        while bits > 2:
+        first = block * lanes
+
+        def put(at: Any, word: Word) -> None:
+            target.store((at - first) * (c.count // lanes) + block, word)
+
+        while bits > 2:  # two bits of the numbers of vectors and lanes at a time, so that few registers are needed
             unit = 1 << bits - 2
             with ib.for_range(0, unit, name="k") as k:
-                _turned(c, [block * lanes + k + at * unit for at in range(4)], unit, c.store)
+                _exchange_bits(c, [first + k + at * unit for at in range(4)], unit, c.store)
             bits -= 2
         size = 1 << bits
         with ib.for_range(0, lanes // size, name="k") as k:
-            def put(at: Any, word: Word) -> None:
-                target.store((at - block * lanes) * (c.count // lanes) + block, word)
-
-            _turned(c, [block * lanes + k * size + at for at in range(size)], 1, put)
+            _exchange_bits(c, [first + k * size + at for at in range(size)], 1, put)
 
 
-def _turned(c: Columns, places: list[Any], unit: int, store: Callable[[Any, Word], None]) -> None:
+def _exchange_bits(c: Columns, places: list[Any], unit: int, store: Callable[[Any, Word], None]) -> None:
     """Exchanges bits of the numbers of vectors, which are `unit` apart, for the same bits of the numbers of lanes."""
     words = [c.load(at) for at in places]
     distance = len(places) // 2
     while distance:
-        bit = distance * unit
-        low = [te.const(lane if not lane & bit else c.lanes + lane - bit, "int32") for lane in range(c.lanes)]
-        high = [te.const(lane + bit if not lane & bit else c.lanes + lane, "int32") for lane in range(c.lanes)]
+        bit, lanes = distance * unit, range(c.lanes)
+        low = [lane if not lane & bit else c.lanes + lane - bit for lane in lanes]
+        high = [lane + bit if not lane & bit else c.lanes + lane for lane in lanes]
         for at in range(len(places)):
             if not at & distance:
                 pairs = list(zip(words[at], words[at + distance]))
                 words[at], words[at + distance] = (
-                    tuple([c.ib.let("t", tir.Shuffle(list(pair), lanes)) for pair in pairs]) for lanes in (low, high))
+                    tuple([c.ib.let("v", _shuffled(pair, order)) for pair in pairs]) for order in (low, high))
         distance //= 2
-    for at, word in zip(places, words):
-        store(at, word)
+    for place, word in zip(places, words):
+        store(place, word)
+
+
+def _shuffled(vectors: tuple[Any, ...], order: list[int]) -> Any:
+    return tir.Shuffle(vectors, tuple([te.const(lane, "int32") for lane in order]))
 
 
 # --- in registers -----------------------------------------------------------------------------------------------------
@@ -227,7 +238,7 @@ def _half_cleaners(ib: Any, words: list[Word], size: int) -> None:
 
 
 def _odd_even_merge_sort(ib: Any, words: list[Word]) -> None:
-    """Sorts a power of two of words by Batcher's odd-even merge sort, which has the fewest comparisons of the regular networks."""
+    """Sorts a power of two of words by Batcher's odd-even merge sort, which compares less often than a bitonic sort."""
     size = len(words)
     run = 1
     while run < size:

@@ -1,10 +1,11 @@
 """A stable radix sort of words in memory, eight bits of their keys at a time, from the lowest on.
 
-Each pass counts how often each digit occurs, adds the counts up to the ranks at which each digit begins, and puts word after word
-to the next rank of its digit. Where all words have the same digit nothing moves.
+Each pass counts how often each digit occurs, adds the counts up to the ranks at which each digit begins, and puts word after
+word to the next rank of its digit. Where all words have the same digit nothing moves.
 
-The words may be divided into chunks, which are counted and moved in parallel. Words with one digit are ranked chunk after chunk,
-so that the result does not depend on the number of chunks. One chunk alone has all its digits counted before the first pass.
+The words may be divided into chunks, which are counted and moved in parallel. Words with one digit are ranked chunk after
+chunk, so that the result does not depend on the number of chunks. One chunk alone has all its digits counted before the first
+pass.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Emit = Callable[[Any, Word], None]
 class RadixSort:
     """The memory of a sort of `count` words, with room for `extent`.
 
-    words: two halves of `extent` words, an array for each part of a word. ranks: for each digit the number of its words in a chunk,
-    then the rank of the next one. state: where the half with the words begins; whether all have one digit. chunks: their number, or
-    None for a single one.
+    words: two halves of `extent` words, an array for each part of a word. ranks: for each digit the number of its words in a
+    chunk, then the rank of the next one. state: where the half with the words begins; whether all have one digit. chunks: their
+    number, or None for a single one.
     """
 
     ib: Any
@@ -64,7 +65,7 @@ class RadixSort:
 
     @contextmanager
     def chunk(self, number: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """A loop over the chunks: where the ranks of digit `number` begin, the first word of a chunk and the one behind its last."""
+        """A loop over the chunks: where the ranks of digit `number` begin, the first word of a chunk, and the one behind it."""
         if self.chunks is None:
             with self.ib.new_scope():
                 yield number * DIGITS, ZERO, self.count

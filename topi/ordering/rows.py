@@ -15,7 +15,7 @@ from tedsl import te, tir
 from tedsl.target import Target
 from topi.extents import as_int, product
 from topi.ordering.keys import Coding, Word, complement
-from topi.ordering.network import Columns, has_bit, sort_columns, transpose
+from topi.ordering.network import Columns, consecutive, has_bit, sort_columns, transpose
 from topi.ordering.radix_sort import TRUST, radix_sort
 from topi.statements import loops, rows_kind
 
@@ -29,8 +29,9 @@ CHUNKS = 16
 class Rows:
     """The rows of `source`, of `shape`, along dimension `along`, of which the first `count(place)` elements are sorted.
 
-    emit(place, t, word) writes what is done with the word of rank t in a row; the loops around call it for the first `wanted` ranks
-    in any order, and may be vectorized. rest(place, count) writes what is done about the elements behind the first `count`.
+    emit(place, t, word) writes what is done with the word of rank t in a row, for the first `wanted` ranks (None: all) in any
+    order; the loops around it may be vectorized. rest(place, count) writes what is done about the elements behind the first
+    `count`.
     """
 
     ib: Any
@@ -88,10 +89,10 @@ def native_lanes(dtype: str) -> int:
 
 
 def _by_digits(rows: Rows) -> None:
-    extent, elements = as_int(rows.extent), as_int(product(rows.others))
+    elements = as_int(product(rows.others))
     few = len(rows.shape) == 1 or (elements is not None and elements < 4)
-    several = few and (extent is None or extent >= 2 * CHUNK)
-    chunks = te.max(te.min(rows.extent // CHUNK, CHUNKS), 1) if several else None
+    several = few and chunks_of(rows.extent) is not None
+    chunks = chunks_of(rows.extent) if several else None
     with loops(rows.ib, rows.others, "serial" if several else rows_kind(rows.shape), "o") as other:
         place = rows.place(other)
         count = rows.counted(place)
@@ -105,6 +106,14 @@ def _by_digits(rows: Rows) -> None:
         with rows.ib.new_scope():
             radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit)
         rows.finish(place, count)
+
+
+def chunks_of(extent: Any) -> Any:
+    """In how many chunks a row is sorted digit by digit; None: as a whole."""
+    known = as_int(extent)
+    if known is not None and known < 2 * CHUNK:
+        return None
+    return te.max(te.min(extent // CHUNK, CHUNKS), 1)
 
 
 def _row_by_row(rows: Rows, native: int) -> None:
@@ -130,7 +139,7 @@ def fill(coding: Coding, words: Columns, count: Any) -> None:
     """Stores words that come last, from position `count` on or some of those before."""
     lanes = words.lanes
     with words.ib.for_range(count // lanes, words.count, name="i") as i:
-        words.store(i, complement(coding.last(tir.Ramp(i * lanes, 1, lanes)), words.masks(has_bit(lanes, 1))))
+        words.store(i, complement(coding.last(consecutive(i * lanes, lanes)), words.masks(has_bit(lanes, 1))))
 
 
 def in_its_lane(word: Word, t: Any) -> Word:
@@ -145,10 +154,10 @@ def _by_columns(rows: Rows, lanes: int) -> None:
     count = max(4, 1 << (extent - 1).bit_length())
     with neighbours(rows, lanes) as elements:
         words = _columns(ib, rows.coding, "words", count * lanes, lanes)
+        with ib.for_range(extent if as_int(rows.shape[-1] % lanes) == 0 else 0, count, name="t") as t:
+            words.store(t, rows.coding.last(tir.Broadcast(t, lanes)))
         with ib.for_range(0, extent, name="t") as t, elements() as (place, lane):
             words.put(t * lanes + lane, rows.coding.words(rows.source[place(t)], t))
-        with ib.for_range(extent, count, name="t") as t:
-            words.store(t, rows.coding.last(tir.Broadcast(t, lanes)))
         sort_columns(words)
         with ib.for_range(0, rows.last(extent), name="t") as t, elements() as (place, lane):
             rows.emit(place, t, words.word(t * lanes + lane))

@@ -8,10 +8,11 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.errors import ShapeError
 from topi.arguments import checked
-from topi.extents import differ, opening, require_integers, require_one_dtype, shown
+from topi.extents import as_int, differ, opening, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
-from topi.ordering.merge_sort import precedes
-from topi.ordering.sort import argsort
+from topi.ordering.keys import coding_of
+from topi.ordering.radix_sort import TRUST, radix_sort
+from topi.ordering.rows import chunks_of
 from topi.statements import fill, loops, rows_kind
 
 
@@ -67,34 +68,41 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
     require_integers(data, where, "data")
     if data.ndim != 1:
         raise ShapeError(f"{where}: the shape is {shown(data.shape)}, not that of a vector", hint="topi.reshape(it, (-1,))")
-    order = argsort(data, dtype="int32")
+    coding = coding_of(data.dtype, True, True, as_int(data.shape[0]))
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        source, ranked = (ib.buffer_ptr(buffer) for buffer in ins)
-        buffers = _Found(ib, outs, data)
-        group = ib.allocate("int32", (1,), name="group", scope="local")
-        group[0] = -1
-        first = buffers.indices if is_sorted else ib.allocate("int32", data.shape, name="first")
-        with ib.for_range(0, data.shape[0], name="t") as t:
-            place = ib.let("place", ranked[t])
-            before = ranked[te.max(t - 1, 0)]
-            with ib.if_scope(tir.any(t == 0, source[place] != source[before])):
-                group[0] = group[0] + 1
+        source = ib.buffer_ptr(ins[0])
+        found = _Found(ib, outs, data)
+        extent = data.shape[0]
+        sort = radix_sort(ib, coding, lambda t: source[t], extent, extent, chunks_of(extent))
+        first = found.indices if is_sorted else ib.allocate("int32", data.shape, name="first")
+        ib.scope_attr(first, *TRUST)
+        group = ib.allocate("int32", (2,), name="group", scope="local")  # its number; where it begins
+        key = ib.allocate(coding.key_dtype, (1,), name="key", scope="local")
+        group[0], group[1], key[0] = -1, 0, te.const(0, coding.key_dtype)
+        begin = ib.let("begin", sort.state[0])
+        with ib.for_range(0, extent, name="t") as t:
+            word = sort.load(begin + t)
+            place, own = ib.let("place", coding.place(word)), ib.let("own", coding.key_of(word))
+            with ib.if_scope(tir.any(t == 0, own != key[0])):
+                if is_sorted:
+                    found.count(group, t)
+                key[0], group[0], group[1] = own, group[0] + 1, t
                 first[group[0]] = place
                 if is_sorted:
-                    buffers.values[group[0]] = source[place]
-            buffers.inverse[place] = group[0]
-            if is_sorted:
-                buffers.count(group[0])
-        buffers.number[0] = group[0] + 1
+                    found.values[group[0]] = coding.element(word)
+            found.inverse[place] = group[0]
+        if is_sorted:
+            found.count(group, extent)
+        found.number[0] = group[0] + 1
         if not is_sorted:
-            _by_first_occurrence(ib, source, first, buffers, data)
+            _by_first_occurrence(ib, source, first, found, data)
         return ib.get()
 
     shapes = [data.shape, data.shape, data.shape, (1,), *([data.shape] if return_counts else [])]
     dtypes = [data.dtype, "int32", "int32", "int32", *(["int32"] if return_counts else [])]
-    outputs: list[te.Tensor] = te.extern(shapes, [data, order], body, name="unique", dtype=dtypes, tag="unique",
+    outputs: list[te.Tensor] = te.extern(shapes, [data], body, name="unique", dtype=dtypes, tag="unique",
                                       info=SortOp("unique", data, 0))
     return outputs
 
@@ -104,19 +112,25 @@ class _Found:
 
     def __init__(self, ib: Any, outs: Sequence[tir.Buffer], data: te.Tensor) -> None:
         self.values, self.indices, self.inverse, self.number, *self.counts = (ib.buffer_ptr(buffer) for buffer in outs)
+        for memory in (self.values, self.indices, self.inverse, *self.counts):
+            ib.scope_attr(memory, *TRUST)
         fill(ib, self.values, data.shape, te.const(0, data.dtype))
         fill(ib, self.indices, data.shape, data.shape[0].astype("int32"))
         for counts in self.counts:
             fill(ib, counts, data.shape, 0)
+        self.ib = ib
 
-    def count(self, group: Any) -> None:
+    def count(self, group: Any, end: Any) -> None:
+        """Stores the number of elements of the group before position `end`, if there is one."""
         for counts in self.counts:
-            counts[group] = counts[group] + 1
+            with self.ib.if_scope(group[0] >= 0):
+                counts[group[0]] = (end - group[1]).astype("int32")
 
 
 def _by_first_occurrence(ib: Any, source: Any, first: Any, found: _Found, data: te.Tensor) -> None:
     """Renumbers the groups in the order of their first elements."""
     label = ib.allocate("int32", data.shape, name="label")
+    ib.scope_attr(label, *TRUST)
     seen = ib.allocate("int32", (1,), name="seen", scope="local")
     seen[0] = 0
     with ib.for_range(0, data.shape[0], name="i") as i:
@@ -127,4 +141,15 @@ def _by_first_occurrence(ib: Any, source: Any, first: Any, found: _Found, data: 
             found.indices[seen[0]] = i.astype("int32")
             seen[0] = seen[0] + 1
         found.inverse[i] = label[group]
-        found.count(label[group])
+        for counts in found.counts:
+            counts[label[group]] = counts[label[group]] + 1
+
+
+def precedes(a: Any, b: Any, ascending: bool) -> Any:
+    """Whether `a` stands strictly before `b`; NaN is greater than all numbers, as numpy.sort has it."""
+    low, high = (a, b) if ascending else (b, a)
+    if low.dtype == "bool":
+        low, high = low.astype("int8"), high.astype("int8")
+    if not low.dtype.is_float:
+        return low < high
+    return tir.all(tir.Not(tir.isnan(low)), tir.Not(high <= low))

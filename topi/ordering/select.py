@@ -1,8 +1,9 @@
 """The first few elements of the order of each row, without sorting it.
 
-    rows along the last dimension    only elements that stand before the last of the best so far are collected, and sorted when
+    rows along the last dimension    elements that stand before the last of the best so far are collected, and sorted when
                                      there is no room for more
-    other rows                       neighbouring rows at a time, one in each lane of vectors: each element is inserted into the best
+    other rows                       neighbouring rows at a time, one in each lane of vectors: each element is inserted into the
+                                     best of its row
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 from tedsl import te, tir
 from topi.extents import as_int
 from topi.ordering.keys import chosen
-from topi.ordering.network import Columns, sort_columns, transpose
+from topi.ordering.network import Columns, consecutive, sort_columns, transpose
 from topi.ordering.radix_sort import ZERO
-from topi.ordering.rows import Place, Rows, fill, in_its_lane, neighbours, native_lanes, row_memory, sort_rows, vectors
+from topi.ordering.rows import Place, Rows, fill, in_its_lane, native_lanes, neighbours, row_memory, sort_rows, vectors
 from topi.statements import loops, rows_kind
 
 INSERTED = 16  # at most so many are found by insertion
@@ -23,12 +24,10 @@ COLLECTED = 2048  # at most so many by collecting
 
 def select_rows(rows: Rows, count: int | None) -> None:
     """Passes the first `count` elements of each row in order to `rows.emit`; None: a number that is not known."""
-    extent = as_int(rows.extent)
-    if count is None or (extent is not None and extent < 4 * _room(rows, count)):
-        sort_rows(rows)
-    elif rows.along == len(rows.shape) - 1 and count <= COLLECTED:
+    extent, last = as_int(rows.extent), rows.along == len(rows.shape) - 1
+    if count is not None and last and count <= COLLECTED and (extent is None or extent >= 4 * _room(rows, count)):
         _collect(rows, count)
-    elif rows.along < len(rows.shape) - 1 and count <= INSERTED:
+    elif count is not None and not last and count <= INSERTED and (extent is None or extent >= 4 * count):
         _insert(rows, count)
     else:
         sort_rows(rows)
@@ -84,7 +83,7 @@ def _scan(rows: Rows, place: Place, words: Columns, state: Any, bound: Any, step
     whole = ib.let("whole", rows.extent // step * step)
     with ib.while_loop(tir.all(state[0] < whole, state[1] <= room - step)):
         at = ib.let("at", state[0])
-        keys = rows.coding.key(rows.source[place(tir.Ramp(at, 1, step))])
+        keys = rows.coding.key(rows.source[place(consecutive(at, step))])
         mask = ib.allocate("uint64", (1,), name="mask", scope="local")
         mask[0] = te.lane_mask(keys <= tir.Broadcast(bound, step))
         with ib.while_loop(mask[0] != 0):
@@ -103,18 +102,23 @@ def _scan(rows: Rows, place: Place, words: Columns, state: Any, bound: Any, step
 def _insert(rows: Rows, count: int) -> None:
     """Inserts each element into the `count` best before it, in the rows of all lanes."""
     ib, coding = rows.ib, rows.coding
-    lanes = native_lanes(coding.key_dtype)
+    native, last = native_lanes(coding.key_dtype), as_int(rows.shape[-1])
+    lanes = 4 * native if last is None or last >= 4 * native else native  # fewer visits to each page of memory
     with neighbours(rows, lanes) as elements:
         keys = ib.allocate(coding.key_dtype, (count * lanes,), name="keys")
         places = ib.allocate("int32", (count * lanes,), name="places")
+        with ib.for_range(0, count, name="slot") as slot:
+            at = consecutive(slot * lanes, lanes)
+            keys[at], places[at] = te.max_value(coding.key_dtype), ZERO
         with ib.for_range(0, rows.extent, name="t") as t, elements() as (place, lane):
-            new = coding.key(rows.source[place(t)]), t
+            new = ib.let("new", coding.key(rows.source[place(t)])), t
+            moved, above = new, None  # what comes to a slot from the one before; whether that one changes
             for slot in range(count):
                 at = slot * lanes + lane
                 old = ib.let("key", keys[at]), ib.let("place", places[at])
                 before = ib.let("before", tir.any(t <= slot, new[0] < old[0]))  # nothing stands in the slots from t on
-                keys[at], places[at] = chosen(before, new, old)
-                new = ib.let("key", tir.Select(before, old[0], new[0])), ib.let("place", tir.Select(before, old[1], new[1]))
+                keys[at], places[at] = chosen(before, new if above is None else chosen(above, moved, new), old)
+                moved, above = old, before
         with ib.for_range(0, rows.last(te.const(count, "int32")), name="t") as t, elements() as (place, lane):
             at = t * lanes + lane
             rows.emit(place, t, coding.join(keys[at], places[at]))

@@ -20,8 +20,8 @@ from topi.transform.dims import reshape
 def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tensor:
     """The elements in ascending order along `axis` (descending where is_ascend is 0); of all as a vector where axis is None.
 
-    The shape and dtype of `data`. Same as numpy.sort. Of zeros the negative ones come first (descending: last); NaN come out without
-    sign and payload.
+    The shape and dtype of `data`. Same as numpy.sort. -0.0 comes before 0.0 (descending: behind it); NaN come out without sign
+    and payload.
     """
     data, along = _row(data, axis, "sort")
     coding = coding_of(data.dtype, bool(is_ascend), False, as_int(data.shape[along]))

@@ -166,8 +166,8 @@ def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
 def _trusting(c: StatementChecker, s: AttrStmt) -> Stmt:
     """Check statements whose author vouches for the data-dependent indices into one memory."""
     if not isinstance(s.node, Var) or not isinstance(s.value, StringImm) or s.value.value != "trust":
-        raise LoweringError(f"the attribute {DATA_INDICES!r} of {s.node!r} is {s.value!r}",
-                            hint=f'it says of one memory that its indices are in range: ib.scope_attr(a, {DATA_INDICES!r}, "trust")')
+        raise LoweringError(f"the attribute {DATA_INDICES!r} of {s.node!r} is {s.value!r}", hint="it says of one memory that "
+                            f"its indices are in range: ib.scope_attr(a, {DATA_INDICES!r}, 'trust')")
     outer, c.trusted = c.trusted, c.trusted | {s.node}
     checked = c.stmt(s.body)
     c.trusted = outer

@@ -126,7 +126,7 @@ class Checker(ScopedRewriter):
                                 scope_of(buffer.data.type_annotation))
                 return self.allocated(buffer, buffer.data, memory, stmt)
             case Allocate(buffer_var=var, extents=extents):
-                size = functools.reduce(build.mul, extents, build.const(1, "int32"))
+                size = functools.reduce(build.mul, extents, build.const(stmt.dtype.lanes, "int32"))
                 memory = CheckedMemory(var.name, _zeros((size,)), (size,), scope_of(var.type_annotation))
                 return self.allocated(var, var, memory, stmt)
             case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:

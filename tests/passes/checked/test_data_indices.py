@@ -165,3 +165,20 @@ def test_a_trace_shows_the_checks():
 def test_other_modes_are_refused():
     with pytest.raises(OptionError, match=r"'tir\.data_index' is one of 'clamp', 'check', 'trust', not 'clip'"):
         data_index("clip")
+
+
+def test_memory_of_vectors_has_room_for_all_their_lanes():
+    """Checked mode took ib.allocate("int32x4", (1,)) for one int32, and refused the lanes behind the first."""
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        held = ib.allocate("int32x4", (1,), name="held")
+        held[0] = source[tir.Ramp(0, 1, 4)]
+        target[tir.Ramp(0, 1, 4)] = held[0]
+        return ib.get()
+
+    made = te.extern((4,), [WHERE], body, dtype="int32", name="D")
+    kernel = tedsl.build(te.create_schedule(made.op), [WHERE, made], checked=True)
+    result = np.zeros(4, "int32")
+    kernel(np.arange(16, dtype="int32"), result)
+    assert result.tolist() == [0, 1, 2, 3]
