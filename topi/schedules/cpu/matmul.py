@@ -17,6 +17,7 @@ from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _TERMS = 4  # as many times more terms than rows, and than lanes: adding up lanes is a small part of the whole
+_LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
 _COPIES = 2  # as many rows as a cycle has products: the copy of a transposed matrix costs as much as lanes to add up
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
@@ -166,10 +167,7 @@ def _rows_times_rows(kernel: Kernel, rows: int) -> None:
         _, lane = s[kernel.anchor].split(k, factor=width)
         partial.append(s.rfactor(kernel.anchor.output(0), lane, rank).op)
         (k,) = s[kernel.anchor].op.reduce_axis
-    budget = accumulators(kernel.target)
-    tall = divisor_near(rows, 4, 2)
-    wide = divisor_near(extent_of(tail.op.axis[-1]), budget // tall, 2)
-    wide = min(wide, 8)
+    tall, wide = _dots(kernel, rows)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
@@ -186,3 +184,16 @@ def _rows_times_rows(kernel: Kernel, rows: int) -> None:
     combine_lanes(s[kernel.anchor], _LANES)
     if kernel.fused:
         s[kernel.anchor].compute_at(tail, io)
+
+
+def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
+    """The rows of both matrices whose sums of products are in registers at a time.
+
+    Many where the sums are long, which loads each vector less often; few where adding up lanes is a good part of the work: that
+    of one tile then overlaps with the products of the next.
+    """
+    terms, columns = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-1])
+    if terms is not None and terms < _LONG * kernel.lanes(kernel.anchor):
+        return min(rows, 2), divisor_near(columns, 5, 4)
+    tall = next((n for n in range(8, 1, -1) if rows % n == 0), min(rows, 4))
+    return tall, min(divisor_near(columns, max(2, accumulators(kernel.target) // tall), 2), 8)
