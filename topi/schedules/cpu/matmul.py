@@ -1,6 +1,7 @@
 """Products of matrices: a tile of the result stays in registers while the sum runs over it.
 
     the second matrix as it is multiplied (k, j):   an element of the first times a row of the second, added to the tile
+    the same with a single row:                     columns are added up in the order of memory
     the second stored transposed (j, k):            rows times rows, lanes along k, where there are few rows; else as above,
                                                     from a copy whose panels lie as they are used
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import combine_lanes
+from topi.schedules.cpu.reduce import combine_lanes, reduce_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of, product
@@ -28,6 +29,8 @@ def schedule_matmul(kernel: Kernel) -> None:
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
     if kernel.before:
         _chain(kernel, rows)
+    elif rows == 1 and not kernel.record.transpose_b:
+        reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
     elif rows is not None and terms is not None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
     else:

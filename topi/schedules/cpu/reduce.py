@@ -34,7 +34,7 @@ def schedule_reduce(kernel: Kernel) -> None:
     if row is not None:
         schedule_contraction(kernel, formula, row)
     elif not reads_along(kernel.anchor.reduce_axis, formula):
-        _reduce_columns(kernel, formula)
+        reduce_columns(kernel, formula)
     elif product([extent_of(axis) for axis in kernel.tail.axis]) == 1 and _is_long(kernel.anchor.reduce_axis):
         _reduce_all(kernel, formula)
     else:
@@ -138,7 +138,7 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
 
 # --- columns ------------------------------------------------------------------------------------------------------------
 
-def _reduce_columns(kernel: Kernel, formula: Formula) -> None:
+def reduce_columns(kernel: Kernel, formula: Formula) -> None:
     """Reduce columns by reading rows in memory order; the sums of a block of columns stay in registers, or in the caches."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     if not tail.op.axis:
