@@ -9,6 +9,7 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.ir.evaluate import run as interpret
 from tests.topi.checking import check as check_schedules
 from tests.topi.checking import plain, tensor
 from topi.kinds import CumulativeOp, SortOp
@@ -27,6 +28,30 @@ def test_cumsum_and_cumprod(shape, axis, dtype):
            topi.cumprod(a, axis, None, True)], {a: x},
           [np.cumsum(x, axis), np.cumprod(x, axis), shifted(np.cumsum(x, axis), axis, 0),
            shifted(np.cumprod(x, axis), axis, 1)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(32,), (47,), (3, 160), (2, 0), ((n, 100),), ((n, 3), (m, 33)), ((n, 2), (m, 5))])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_sums_in_blocks(shape, dtype):
+    a, x = tensor(shape, dtype)
+    factors, f = tensor(shape, dtype, "factors")
+    f = (f % 2 + 1).astype(dtype)
+    check([topi.cumsum(a, -1), topi.cumsum(a, -1, exclusive=True), topi.cumprod(factors, -1)], {a: x, factors: f},
+          [np.cumsum(x, -1, dtype), shifted(np.cumsum(x, -1, dtype), -1, 0), np.cumprod(f, -1, dtype)], rtol=1e-5)
+
+
+def test_sums_in_blocks_have_the_same_bits_everywhere():
+    a, x = tensor((5, 1000))
+    x = np.random.default_rng(0).normal(size=x.shape).astype("float32")
+    made = topi.cumsum(a, 1)
+    results = [np.zeros_like(x) for _ in range(3)]
+    s = te.create_schedule(made.op)
+    for target, result in zip(("llvm", "llvm -mcpu=x86-64"), results):
+        tedsl.build(s, [a, made], target=target)(x, result)
+    interpret(tedsl.lower(s, [a, made])["main"], [x, results[2]])
+    assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
+    exact = np.cumsum(x, 1, "float64")
+    assert np.abs(results[0] - exact).max() < np.abs(np.cumsum(x, 1) - exact).max()
 
 
 def shifted(values, axis, start):
