@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
+from tedsl.codegen.kernels.abi import statements
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.ir.expr import Var
-from tedsl.ir.stmt import For
+from tedsl.ir.stmt import For, ForKind, Store
+
+_TILE = 5  # stores of vectors in an iteration: with fewer, LLVM's unroller helps (effort.has_short_loops)
 
 
 def count_body(out: Emitter, s: For, var: Index) -> None:
@@ -46,7 +50,8 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     count_body(out, s, var if shift is None else ix.add(var, ix.atom_index(shift)))
     following = out.assign(f"add nsw i64 {counter}, 1")  # below `end`, so it fits
     again = out.assign(f"icmp slt i64 {following}, {stop}")
-    out.line(f"br i1 {again}, label %{head}, label %{leave_label}")
+    kept = f", !llvm.loop {_kept_node(out)}" if _is_tile(s) else ""
+    out.line(f"br i1 {again}, label %{head}, label %{leave_label}{kept}")
     place[at] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {following}, %{out.block} ]"
     out.close_region(marks)
     out.start_block(leave_label)
@@ -79,3 +84,20 @@ def emit_ends(out: Emitter, s: For, ends: tuple[Index, Index], skip: str, prepar
     out.line(f"br i1 {skip}, label %{done}, label %{end}")
     place[at] = f"  {is_second} = phi i1 [ false, %{before} ], [ true, %{out.block} ]"
     out.start_block(done)
+
+
+def _is_tile(loop: For) -> bool:
+    """Tells whether an iteration does much on vectors, as one step of a register tile does.
+
+    Copies of it have elements in common, which LLVM keeps in registers that the tile needs.
+    """
+    vectors = (s for s in islice(statements(loop.body), _TILE * 4) if isinstance(s, Store) and s.value.dtype.is_vector)
+    return loop.kind is ForKind.SERIAL and sum(1 for _ in vectors) >= _TILE
+
+
+def _kept_node(out: Emitter) -> str:
+    """Returns a metadata node that keeps LLVM from unrolling one loop."""
+    cache = out.module.cache
+    if "rolled" not in cache:
+        cache["rolled"] = out.module.add_metadata('!{!"llvm.loop.unroll.disable"}')
+    return out.module.add_node(f"{{self}}, {cache['rolled']}")

@@ -1,5 +1,8 @@
 """Convolutions under every schedule: shapes that no tile divides, what is fused behind them, and the founding program."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from tedsl import te
 from tedsl.target import Target
 from tests.topi.checking import check
 from topi import nn, testing
+from topi.schedules.cpu.conv.register_tiles import best_tile, image_tile
 
 rng = np.random.default_rng(1)
 SCHEDULES = {"generic": topi.generic.schedule_conv2d_nchw, "x86": topi.x86.schedule_conv2d_nchw,
@@ -190,9 +194,41 @@ def test_graphs_around_convolutions(layout):
     check(made[1], {a: x, b: z}, np.tanh(one) + one, 1e-4, 1e-4, SCHEDULES["cuda"])
 
 
-def test_weights_in_many_pages_are_copied_into_panels():
+@pytest.mark.parametrize("cores", [1, 64])
+def test_weights_that_do_not_stay_in_the_second_cache_are_copied_into_panels(cores, tmp_path):
     (a, x), (b, z) = feed((1, 10, 10, 40)), feed((3, 3, 40, 200), "w")
     made = nn.relu(nn.conv2d_nhwc(a, b, 1, 1, 1))
-    s = topi.x86.schedule_conv2d_nhwc([made])
-    assert any(stage.op.name.startswith("w.global") for stage in s.stages), [stage.op.name for stage in s.stages]
-    check(made, {a: x, b: z}, np.maximum(testing.conv2d_nhwc_python(x, z, 1, 1), 0), 1e-4, 1e-4, topi.x86.schedule_conv2d_nhwc)
+    machine = dataclasses.asdict(Target("llvm -mcpu=haswell").machine) | {"cores": cores}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    with Target(f"llvm -model={tmp_path / 'machine.json'}"):
+        s = topi.x86.schedule_conv2d_nhwc([made])
+    copies = [stage for stage in s.stages if stage.op.name.startswith("w.global")]
+    alone = te.schedule.AttachType.SCOPE if cores == 1 else te.schedule.AttachType.ROOT
+    assert [stage.attach_type for stage in copies] == [alone], [stage.op.name for stage in s.stages]
+    check(made, {a: x, b: z}, np.maximum(testing.conv2d_nhwc_python(x, z, 1, 1), 0), 1e-4, 1e-4, lambda _: s)
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"])
+@pytest.mark.parametrize("rows, columns, channels, terms", [(56, 56, 64, 576), (7, 7, 512, 4608), (37, 37, 53, 117)])
+def test_tiles_stay_in_the_registers(cpu, rows, columns, channels, terms):
+    target = Target(f"llvm -mcpu={cpu}")
+    lanes, registers = target.vector_lanes("float32"), 32 if target.vector_bits == 512 else 16
+    tile = image_tile(target, (rows, columns), channels, terms, lanes, 4)
+    assert tile.down * tile.across * (tile.wide // lanes) + tile.wide // lanes < registers
+    assert tile.down == 1 or tile.across == columns
+    tall, vectors = best_tile(target, channels, rows * columns, terms, lanes)
+    assert tall * vectors + vectors < registers
+
+
+def test_rows_that_evict_each_other_are_few():
+    """Weights of 1024 channels lie 4 KiB apart: all in one set of the nearest cache, which has 8 lines."""
+    tall, _ = best_tile(Target("llvm -mcpu=znver4"), 256, 196, 1024, 16)
+    assert tall < 8
+
+
+def test_window_loops_stay_loops():
+    """LLVM would unroll them, and keep the elements that windows share in registers that the tile needs."""
+    a, b = te.placeholder((1, 32, 7, 7), name="a"), te.placeholder((96, 32, 3, 3), name="w")
+    made = nn.relu(nn.conv2d_nchw(a, b, 1, 1, 1))
+    kernel = tedsl.build(topi.x86.schedule_conv2d_nchw([made]), [a, b, made])
+    assert "llvm.loop.unroll.disable" in kernel.get_source("ll")

@@ -71,23 +71,30 @@ def _evict_each_other(rows: int, apart: int, machine: Machine) -> bool:
 def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target) -> float:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
     tall, vectors = tile
-    machine, bits = target.machine, target.vector_bits
-
-    stays = 2 * terms * vectors * bits <= 8 * machine.l1.size
-    embeds = vectors == 1 and bits == 512
 
     def one(height: int) -> float:
-        sums = height * vectors
-        loads = (height + vectors * max(1.0, _PORTS * bits / machine.load_bits)) / _PORTS
-        instructions = (sums + vectors + (0 if embeds else height) + _COUNTING) / _ISSUE
-        evicted = _evict_each_other(height, terms * bits // lanes // 8, machine)
-        rows_bits = height * (8 * machine.line if evicted else 0 if stays else bits // lanes)
-        far = (rows_bits + (0 if stays else vectors * bits)) / machine.l2_bits
-        work = max(sums / machine.fmas(bits), loads, instructions, far, machine.fma_latency + _SLACK)
-        return terms * work + _STORES * sums
+        bounds = tile_bounds(height, vectors, terms, lanes, target, terms * target.vector_bits // lanes // 8)
+        return terms * max(*bounds, target.machine.fma_latency + _SLACK) + _STORES * height * vectors
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
     down = whole * one(tall) + (one(rest) if rest else 0.0)
     across = _UNKNOWN / (vectors * lanes) if columns is None else -(-columns // (vectors * lanes))
     cut = bool(rest and rows is not None) + bool(columns is not None and columns % (vectors * lanes))
     return down * across * _ENDS**cut
+
+
+def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int) -> tuple[float, ...]:
+    """The cycles that one term of a tile takes at least: its multiply-adds, loads and instructions, and its share of L2.
+
+    apart: the bytes between the elements of two rows.
+    """
+    machine, bits = target.machine, target.vector_bits
+    stays = 2 * terms * vectors * bits <= 8 * machine.l1.size
+    embeds = vectors == 1 and bits == 512
+    sums = rows * vectors
+    loads = (rows + vectors * max(1.0, _PORTS * bits / machine.load_bits)) / _PORTS
+    instructions = (sums + vectors + (0 if embeds else rows) + _COUNTING) / _ISSUE
+    evicted = _evict_each_other(rows, apart, machine)
+    rows_bits = rows * (8 * machine.line if evicted else 0 if stays else bits // lanes)
+    far = (rows_bits + (0 if stays else vectors * bits)) / machine.l2_bits
+    return sums / machine.fmas(bits), loads, instructions, far

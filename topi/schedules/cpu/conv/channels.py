@@ -1,89 +1,95 @@
-"""Convolutions whose vectors hold output channels: a tile is some pixels of a row times some vectors of channels.
+"""Convolutions whose vectors hold output channels: a tile is some pixels times some vectors of channels.
 
 With channels innermost (NHWC, NCHWc) results are stored as they are computed. With the width innermost the channels are side by
 side in a copy of the weights, and a tile is transposed when it is stored.
+
+The weights of a tile's channels, a panel, are read for each tile of pixels. Panels of weights that do not stay in the second
+cache together are computed one after the other, each for all pixels; of the others all are computed for a row of pixels, which
+is stored as a whole where channels are innermost. A panel whose rows lie far apart is copied first: alone, into the second
+cache, or all of them, if too few panels would be left for threads to share.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tedsl import te
 from topi.kinds import DepthwiseConvOp
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
+from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
-_PAGES = 256 * 1024  # bytes of weights: the pages of more are not all in the first table of addresses
-_READ_OFTEN = 100  # pixels, from which a copy of the weights is worth it
+_READ_OFTEN = 32  # pixels, from which a copy of the weights is worth it
+_FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
+_SHARES = 4  # panels for each core, from which sharing out panels alone leaves no core without work for long
 
 
-def registers(kernel: Kernel) -> int:
-    """The number of accumulator vectors of a tile; fewer than for a matrix product, since loads overlap in registers."""
-    return 16 if kernel.target.vector_bits == 512 or kernel.target.arch == "aarch64" else 12
-
+# --- channels innermost -----------------------------------------------------------------------------------------------
 
 def schedule_channels_last(kernel: Kernel) -> None:
-    *_, x, c = kernel.tail.axis
-    vectors, lanes = _vectors(extent_of(c), kernel.lanes(kernel.anchor)), kernel.lanes(kernel.anchor)
-    if _is_far_apart(kernel, vectors * lanes):
-        _panels(kernel, vectors * lanes, -1)
-    _tile(kernel, vectors * lanes, _pixels(kernel, extent_of(x), vectors))
-
-
-def _is_far_apart(kernel: Kernel, wide: int) -> bool:
-    """Whether the weights of a tile span more pages than the TLB holds, and are reused often enough to pack."""
-    shape = [constant(extent) for extent in weights_of(kernel).shape]
-    size, pixels = product(shape), product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
-    if isinstance(kernel.record, DepthwiseConvOp) or size is None or shape[-1] is None or shape[-1] <= wide:
-        return False
-    return size * weights_of(kernel).dtype.bits // 8 > _PAGES and (pixels is None or pixels >= _READ_OFTEN)
-
-
-def _panels(kernel: Kernel, wide: int, channel: int) -> None:
-    """Pack the weights so that a tile reads them contiguously. channel: their dimension of output channels."""
-    s = kernel.schedule
-    weights = s[s.cache_read(weights_of(kernel), "global", [kernel.anchor])]
-    rest = slice(1, None) if channel == 0 else slice(None, -1)
-    weights.transform_layout(lambda *at: [at[channel] // wide, *at[rest], at[channel] % wide])
-    panel, *_, lane = weights.op.axis
-    if channel == -1:
-        weights.vectorize(lane)
-    share_out(weights, [panel], product([extent_of(axis) for axis in weights.op.axis]))
+    """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
+    tile, panels = _tile_of(kernel, kernel.tail.axis[1:-1], extent_of(kernel.tail.axis[-1]))
+    near = _stay_near(kernel)
+    copied = not near and panels != 1 and _are_read_often(kernel)
+    alone = copied and _are_enough(kernel, panels)
+    copy = _copy_of_panels(kernel, tile.wide, -1) if copied else None
+    s, sums = kernel.schedule, sums_of(kernel)
+    tail = s[kernel.tail]
+    n, *image, c = tail.op.axis
+    co, ci = tail.split(c, factor=tile.wide)
+    rows, xo, inside = _split_image(tail, image, tile)
+    outer = [co, n, *rows] if alone else [n, *rows, co] if near else [n, co, *rows]
+    tail.reorder(*outer, xo, *inside, ci)
+    for loop in inside:
+        tail.unroll(loop)
+    tail.vectorize(ci)
+    place = share_out(tail, outer[:1] if alone else outer[:-1] if near else outer, work_of(kernel))
+    _place(kernel, copy, tail, place if alone else None)
+    _sum_up(kernel, sums, tail, xo)
 
 
 def schedule_blocks(kernel: Kernel) -> None:
-    *_, x, c = kernel.tail.axis
-    block = extent_of(c) or 1
-    _tile(kernel, block, _pixels(kernel, extent_of(x), -(-block // kernel.lanes(kernel.anchor))))
-
-
-def _vectors(channels: int | None, lanes: int) -> int:
-    """The vectors of output channels in a tile, 1 or 2: two reuse each load of the data."""
-    return 2 if channels is None or -(-channels // (2 * lanes)) * 2 == -(-channels // lanes) else 1
-
-
-def _pixels(kernel: Kernel, width: int | None, vectors: int) -> int:
-    most = max(registers(kernel) // vectors, 1)
-    return divisor_near(width, most, -(-most // 2))
-
-
-def _tile(kernel: Kernel, wide: int, pixels: int) -> None:
+    """Tile the pixels of NCHWc, and its channels by blocks."""
+    channels, block = [extent_of(axis) for axis in (kernel.tail.axis[1], kernel.tail.axis[-1])]
+    tile, _ = _tile_of(kernel, kernel.tail.axis[2:-1], product([channels, block]), block or 1)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
-    n, *rows, x, c = tail.op.axis
-    co, ci = tail.split(c, factor=wide)
-    xo, xi = tail.split(x, factor=pixels)
-    tail.reorder(n, co, *rows, xo, xi, ci)
-    tail.unroll(xi)
+    n, c, *image, ci = tail.op.axis
+    co, blocks = tail.split(c, factor=max(1, tile.wide // (block or 1)))
+    rows, xo, inside = _split_image(tail, image, tile)
+    tail.reorder(n, co, *rows, xo, blocks, *inside, ci)
+    for loop in (blocks, *inside):
+        tail.unroll(loop)
     tail.vectorize(ci)
     share_out(tail, [n, co, *rows], work_of(kernel))
-    stage = s[sums]
-    stage.compute_at(tail, xo)
-    *rest, x, c = stage.op.axis
-    stage.reorder(*rest, *_reduction(kernel, stage), x, c)
-    stage.unroll(x)
+    _sum_up(kernel, sums, tail, xo, blocked=True)
+
+
+def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any], Any, list[Any]]:
+    """The loops over rows, the loop over the tiles of a row, and the loops inside of a tile."""
+    *rows, x = image
+    xo, xi = tail.split(x, factor=tile.across)
+    if tile.down == 1 or not rows:
+        return rows, xo, [xi]
+    yo, yi = tail.split(rows[-1], factor=tile.down)
+    return [*rows[:-1], yo], xo, [yi, xi]
+
+
+def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False) -> None:
+    """Compute the sums of a tile at the loop `place`, in registers. An element of the data is used for all vectors at once:
+    blocks of channels are innermost.
+    """
+    stage = kernel.schedule[sums]
+    stage.compute_at(tail, place)
+    *axes, c = stage.op.axis
+    if blocked:
+        axes.append(axes.pop(1))
+    stage.reorder(*_reduction(kernel, stage), *axes, c)
+    for axis in axes:
+        stage.unroll(axis)
     stage.vectorize(c)
 
 
@@ -98,7 +104,7 @@ def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
     return [outer, *window, inner]
 
 
-# --- lanes along channels, width innermost ----------------------------------------------------------------------------
+# --- width innermost --------------------------------------------------------------------------------------------------
 
 def fills_vectors(kernel: Kernel) -> bool:
     """Whether vectors along the output channels are fuller than vectors along the width."""
@@ -115,23 +121,86 @@ def fills_vectors(kernel: Kernel) -> bool:
 
 
 def schedule_turned(kernel: Kernel) -> None:
-    s, lanes, record = kernel.schedule, kernel.lanes(kernel.anchor), kernel.record
-    *_, x = kernel.tail.axis
-    vectors = _vectors(extent_of(kernel.tail.axis[1]) // record.groups, lanes)
-    wide, pixels = vectors * lanes, _pixels(kernel, extent_of(x), vectors)
-    _panels(kernel, wide, 0)
-    sums = sums_of(kernel)
+    """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
+    tile, panels = _tile_of(kernel, kernel.tail.axis[2:], extent_of(kernel.tail.axis[1]))
+    alone = not _stay_near(kernel) and _are_enough(kernel, panels)
+    copy = _copy_of_panels(kernel, tile.wide, 0)
+    s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
-    n, o, *rows, x = tail.op.axis
-    oo, oi = tail.split(o, factor=wide)
-    xo, xi = tail.split(x, factor=pixels)
-    tail.reorder(n, oo, *rows, xo, oi, xi)
+    n, o, *image = tail.op.axis
+    oo, oi = tail.split(o, factor=tile.wide)
+    rows, xo, (*yi, xi) = _split_image(tail, image, tile)
+    tail.reorder(*([oo, n] if alone else [n, oo]), *rows, xo, *yi, oi, xi)
     tail.vectorize(xi)
-    share_out(tail, [n, oo, *rows], work_of(kernel))
-    stage = s[sums]
-    stage.transform_layout(lambda n, o, *at: [n, *at, o])
-    stage.compute_at(tail, xo)
-    n, *rows, x, o = stage.op.axis
-    stage.reorder(n, *rows, *stage.op.reduce_axis, x, o)
-    stage.unroll(x)
-    stage.vectorize(o)
+    place = share_out(tail, [oo] if alone else [n, oo, *rows], work_of(kernel))
+    _place(kernel, copy, tail, place if alone else None)
+    kernel.schedule[sums].transform_layout(lambda n, o, *at: [n, *at, o])
+    _sum_up(kernel, sums, tail, xo)
+    _spread_channels(kernel)
+
+
+def _spread_channels(kernel: Kernel) -> None:
+    """Let the channels of padded data begin in different sets of the nearest cache: a tile reads some rows of all of them."""
+    data, machine = kernel.record.padded, kernel.target.machine
+    plane = product([constant(extent) for extent in data.shape[2:]])
+    if not isinstance(data.op, te.ComputeOp) or kernel.schedule[data].attach_type == te.schedule.AttachType.INLINE or not plane:
+        return
+    element = data.dtype.bits // 8
+    if math.gcd(plane * element, machine.l1.size // machine.l1.ways) >= _FEW_SETS * machine.line:
+        kernel.schedule[data].storage_align(data.op.axis[1], 2 * machine.line // element, machine.line // element)
+
+
+# --- tiles and panels -------------------------------------------------------------------------------------------------
+
+def _tile_of(kernel: Kernel, image: Any, channels: int | None, block: int = 1) -> tuple[ImageTile, int | None]:
+    """The tile, and the number of its panels in all channels. block: what its channels are a multiple of."""
+    lanes, groups = kernel.lanes(kernel.anchor), getattr(kernel.record, "groups", 1)
+    if channels is not None and channels % groups == 0:
+        channels //= groups
+    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    rows = extent_of(image[-2]) if len(image) > 1 else 1
+    data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
+    apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
+    tile = image_tile(kernel.target, (rows, extent_of(image[-1])), channels, terms, lanes, apart, block)
+    return tile, None if channels is None else -(-channels // tile.wide) * groups
+
+
+def _stay_near(kernel: Kernel) -> bool:
+    """Whether all weights stay in the second cache beside the data."""
+    size = product([constant(extent) for extent in weights_of(kernel).shape])
+    return size is not None and 2 * size * weights_of(kernel).dtype.bits // 8 <= kernel.target.machine.l2.size
+
+
+def _are_read_often(kernel: Kernel) -> bool:
+    pixels = product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
+    return pixels is None or pixels >= _READ_OFTEN
+
+
+def _are_enough(kernel: Kernel, panels: int | None) -> bool:
+    """Whether there are panels for all cores."""
+    return panels is not None and panels >= _SHARES * kernel.target.machine.cores
+
+
+def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
+    """A copy of the weights in which the channels of a panel are neighbours. channel: their dimension of output channels."""
+    s = kernel.schedule
+    copy = s.cache_read(weights_of(kernel), "global", [kernel.anchor])
+    rest = slice(1, None) if channel == 0 else slice(None, -1)
+    s[copy].transform_layout(lambda *at: [at[channel] // wide, *at[rest], at[channel] % wide])
+    return copy
+
+
+def _place(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
+    """Copy a panel in each iteration of the loop `place` of `tail`; where it is None, all panels before."""
+    if copy is None:
+        return
+    stage = kernel.schedule[copy]
+    panel, *terms, lane = stage.op.axis
+    loop = stage.fuse(*terms) if len(terms) > 1 else terms[0]  # neighbours in memory, if the channel comes first
+    vector, lane = stage.split(lane, factor=kernel.lanes(kernel.anchor))
+    stage.reorder(panel, vector, loop, lane)
+    stage.vectorize(lane)
+    if place is not None:
+        stage.compute_at(tail, place)
+    else:
+        share_out(stage, [panel], product([extent_of(axis) for axis in stage.op.axis]))

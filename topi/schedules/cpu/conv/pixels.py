@@ -40,7 +40,7 @@ def schedule_product(kernel: Kernel) -> None:
     it computes all pixels of some channels.
     """
     s, pixels, lanes = kernel.schedule, _pixels(kernel) or 1, kernel.lanes(kernel.anchor)
-    tall, vectors = best_tile(kernel.target, extent_of(kernel.tail.axis[1]), -(-pixels // lanes), _terms(kernel))
+    tall, vectors = best_tile(kernel.target, extent_of(kernel.tail.axis[1]), pixels, _terms(kernel), lanes)
     wide = vectors * lanes
     if max(kernel.record.strides) > 1:
         _leave_out_skipped(kernel)

@@ -1,59 +1,100 @@
-"""The register tile of a convolution that takes the least time by a model of the machine.
+"""Register tiles of convolutions, which cover an image: the tile that takes the least time by the model of `cpu.tiles`.
 
-A tile of `rows` elements that are broadcast (pixels, or channels of the result) and `vectors` vectors of the others takes, for
-each term of the sums, as many cycles as the largest of
-
-    rows * vectors / (multiply-adds per cycle)          what is to be multiplied
-    (rows + vectors) / (loads per cycle)                an element for each row, and the vectors
-    latency of a multiply-add                           its result is added to by the next term
-
-and its registers hold the sums, the vectors that are loaded, and one element. The time of the whole is that of the tiles that
-cover the result; those at its ends are smaller.
+The time of a result is that of the tiles that cover it. Those at its ends are smaller, and are code of their own.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+from dataclasses import dataclass
 
 from tedsl.target import Target
+from topi.schedules.cpu.tiles import registers, tile_bounds
 
-_MOST_VECTORS = 4
-_MANY = 1 << 10  # rows or vectors, where their number is not known
+_MOST_VECTORS = 8
+_MANY = 1 << 12  # rows, pixels or vectors, where their number is not known
+_TERMS = 256  # of a sum whose number of terms is not known
+_POWER = 6  # with which measured tiles agree
+_SLACK = 1.1  # additions do not start in the very cycle in which they could
+_RESULT = 4  # cycles for each vector of a result beside the multiply-adds: cleared, turned, stored
+_MASKED = 1.04  # the last vector is not full: tiles with masks, and tiles without
 _END = 1.02  # each kind of tile is code of its own
-_LOAD = 0.02  # cycles of a load beside multiply-adds: the fewer the better where both fit
-_RESULT = 4.0  # cycles for each vector of a result: cleared, read for what follows, stored
+
+Parts = list[tuple[float, int]]  # how often a tile of which size occurs along a dimension
 
 
-def registers(target: Target) -> int:
-    """The number of vector registers that generated code may use."""
-    return 32 if target.vector_bits == 512 or target.arch in ("aarch64", "riscv64") else 16
+@dataclass(frozen=True)
+class ImageTile:
+    """The pixels of a tile, as rows and columns of the image, and its channels."""
+
+    down: int
+    across: int
+    wide: int
 
 
 @functools.lru_cache(maxsize=4096)
-def best_tile(target: Target, rows: int | None, vectors: int | None, terms: int | None,
-              most_rows: int = 16, most_vectors: int = _MOST_VECTORS) -> tuple[int, int]:
-    """The number of rows and of vectors of the tile for a result of `rows` rows, each of `vectors` vectors; None: unknown."""
-    tiles = [(tall, wide) for wide in range(1, min(most_vectors, vectors or most_vectors) + 1)
-             for tall in range(1, min(most_rows, rows or most_rows) + 1) if tall * wide + wide + 1 <= registers(target)]
-    return min(tiles, key=lambda tile: (tile_cycles(target, tile, rows, vectors, terms), -tile[0]))
+def best_tile(target: Target, rows: int | None, columns: int | None, terms: int | None, lanes: int) -> tuple[int, int]:
+    """The number of rows and of vectors of the tile for a result of `rows` rows, each of `columns` elements; None: unknown.
+
+    The factors of a row are neighbours in memory, the rows follow each other.
+    """
+    vectors, apart = None if columns is None else -(-columns // lanes), (terms or 1) * (target.vector_bits // lanes // 8)
+    tiles = [(tall, wide) for wide in range(1, min(_MOST_VECTORS, vectors or _MOST_VECTORS) + 1)
+             for tall in range(1, min(registers(target), rows or registers(target)) + 1) if _fits(target, tall, wide)]
+
+    def cycles(tile: tuple[int, int]) -> float:
+        tall, wide = tile
+        masked = columns is not None and columns % lanes and wide * lanes < columns
+        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart) * (_MASKED if masked else 1)
+
+    return min(tiles, key=lambda tile: (cycles(tile), -tile[0]))
 
 
-def tile_cycles(target: Target, tile: tuple[int, int], rows: int | None, vectors: int | None, terms: int | None) -> float:
-    """The cycles that a result of `rows` rows, each of `vectors` vectors, takes by tiles of (rows, vectors)."""
-    machine, bits = target.machine, target.vector_bits
-    down, across = _parts(rows, tile[0]), _parts(vectors, tile[1])
+@functools.lru_cache(maxsize=4096)
+def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
+               apart: int, block: int = 1) -> ImageTile:
+    """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or whole rows.
 
-    def one(tall: int, wide: int) -> float:
-        loads = tall + wide
-        step = max(tall * wide / machine.fmas(bits), loads * bits / machine.load_bits, machine.fma_latency)
-        return (terms or _MANY) * (step + _LOAD * loads) + _RESULT * tall * wide
+    apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of.
+    """
+    rows, columns = image
+    vectors, part = None if channels is None else -(-channels // lanes), -(-block // lanes)
+    best, least = ImageTile(1, 1, block), float("inf")
+    for wide in range(part, max(part, min(_MOST_VECTORS, vectors or _MOST_VECTORS)) + 1, part):
+        for across in range(1, min(registers(target), columns or registers(target)) + 1):
+            for down in range(1, min(registers(target) // across, rows or 1) + 1 if across == columns else 2):
+                if not _fits(target, down * across, wide) and (down, across, wide) != (1, 1, part):
+                    continue
+                pixels = _products(_parts(rows, down), _parts(columns, across))
+                cycles = _cycles(target, pixels, _parts(vectors, wide), terms, lanes, apart)
+                if cycles < least:
+                    best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
+    return best
 
-    whole = sum(count * times * one(tall, wide) for count, tall in down for times, wide in across)
-    return whole * _END ** (len(down) + len(across) - 2)
+
+def _fits(target: Target, tall: int, wide: int) -> bool:
+    return tall * wide + wide + 1 <= registers(target)
 
 
-def _parts(extent: int | None, size: int) -> list[tuple[float, int]]:
-    """How often a tile of which size occurs along `extent`."""
+def _parts(extent: int | None, size: int) -> Parts:
     if extent is None:
         return [(_MANY / size, size)]
     return [(count, part) for count, part in ((extent // size, size), (1, extent % size)) if count and part]
+
+
+def _products(one: Parts, other: Parts) -> Parts:
+    return [(a * b, m * n) for (a, m), (b, n) in itertools.product(one, other)]
+
+
+def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int) -> float:
+    """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors."""
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart) for n, tall in down for m, wide in across)
+    return whole * _END ** (len(down) + len(across) - 2)
+
+
+@functools.lru_cache(maxsize=4096)
+def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int) -> float:
+    """The cycles of one tile. Bounds that are close to each other are not reached: they are added as powers."""
+    bounds = *tile_bounds(tall, wide, terms, lanes, target, apart), target.machine.fma_latency * _SLACK
+    return float(terms * sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + _RESULT * tall * wide)

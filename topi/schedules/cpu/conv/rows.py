@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from topi.kinds import DepthwiseConvOp, TransposedConvOp
-from topi.schedules.cpu.conv.channels import registers
 from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -19,7 +18,7 @@ def schedule_rows(kernel: Kernel) -> None:
     sums = sums_of(kernel)
     tail = s[kernel.tail]
     n, o, *rows, x = tail.op.axis
-    most = max(registers(kernel) // vectors, 1)
+    most = max(registers(kernel.target) // 2 // vectors, 1)
     down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
     others = [axis for axis in (o, *rows) if axis is not down]
     outer, tall = tail.split(down, factor=divisor_near(extent_of(down), most, -(-most // 2)))
