@@ -95,6 +95,15 @@ def test_one_hot(shape, axis):
           [reference.one_hot(p, 1, 0, 5, axis, "float32"), reference.one_hot(p, 3, -1, 5, axis, "int8")])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_one_hot_of_indices_far_outside(dtype):
+    indices = te.placeholder((6,), dtype, name="indices")
+    p = np.array([1, 2**32 + 1, 2**63 - 1, 5, 4, 0], dtype)
+    p[3] = -1 if dtype == "int64" else 2**64 - 1
+    expected = (p[:, None] == np.arange(5, dtype=dtype)).astype("float32")
+    check(topi.one_hot(indices, 1, 0, 5, -1, "float32"), {indices: p}, expected)
+
+
 @pytest.mark.parametrize("shape, k, length", [((3, 4), 0, 3), ((2, 4, 3), -1, 3), ((3, 4), 2, 2), ((2, 3, 4), (-1, 1), 3),
                                               ((4, 3), (0, 2), 3), ((3, 5), (-2, -1), 2), ((1, 1), 0, 1), ((3, 5), (1, 4), 3)])
 @pytest.mark.parametrize("align", ["RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"])

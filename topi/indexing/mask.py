@@ -59,7 +59,15 @@ def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: int, axis:
         raise ShapeError(f"{at}: depth is {depth!r}, below 0")
     on, off = (constant(v, dtype, at, name) for v, name in ((on_value, "on_value"), (off_value, "off_value")))
     shape = (*indices.shape[:along], depth, *indices.shape[along:])
-    return injective("one_hot", shape, lambda *i: te.select(indices(*i[:along], *i[along + 1:]) == i[along], on, off))
+
+    def formula(*i: Any) -> Expr:
+        index: Expr = indices(*i[:along], *i[along + 1:])
+        if index.dtype.bits == 64 and (as_int(depth) or 0) < 1 << 31:  # positions of 32 bits are compared twice as fast
+            outside = te.const(0, index.dtype) + depth
+            index = te.select(te.all(index >= 0, index < outside), index, outside).astype("int32")
+        return te.select(index == i[along], on, off)
+
+    return injective("one_hot", shape, formula)
 
 
 @checked

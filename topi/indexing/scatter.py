@@ -6,6 +6,7 @@ A position outside of the tensor is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from tedsl import te, tir
@@ -14,7 +15,7 @@ from topi.arguments import checked
 from topi.extents import as_int, axis_of, differ, opening, require_integers, require_one_dtype, shown
 from topi.indexing.take import from_end
 from topi.kinds import ScatterOp
-from topi.statements import copy, fill, loops
+from topi.statements import copy, fill, loops, rows_kind
 
 
 def scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0) -> te.Tensor:
@@ -46,12 +47,19 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
         source, places, values, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
-        copy(ib, source, target, data.shape)
-        with loops(ib, indices.shape) as i:
-            place = ib.let("place", from_end(places[i], data.shape[along]))
-            with ib.if_scope(tir.all(place >= 0, place < data.shape[along])):
-                at = (*i[:along], place, *i[along + 1:])
-                target[at] = joined(target[at], values[i])
+        with loops(ib, data.shape[:along], rows_kind(data.shape)) as outer:  # the parts before `axis` are independent
+            with loops(ib, data.shape[along:], name="c") if along else nullcontext() as c:
+                if c is None:
+                    copy(ib, source, target, data.shape)
+                else:
+                    target[(*outer, *c)] = source[(*outer, *c)]
+            fits = [o < extent for o, extent, whole in zip(outer, indices.shape, data.shape) if as_int(extent - whole) != 0]
+            with ib.if_scope(tir.all(*fits)) if fits else nullcontext(), loops(ib, indices.shape[along:], name="x") as inner:
+                i = (*outer, *inner)
+                place = ib.let("place", from_end(places[i], data.shape[along]))
+                with ib.if_scope(tir.all(place >= 0, place < data.shape[along])):
+                    at = (*outer, place, *inner[1:])
+                    target[at] = joined(target[at], values[i])
         return ib.get()
 
     return te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
