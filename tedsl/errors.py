@@ -15,6 +15,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -52,21 +53,27 @@ def entry(function: Callable[P, R], name: str = "") -> Callable[P, R]:
 _CALLED = "called by programs"  # the attribute of an entry that says its name
 
 
-def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None) -> None:
+def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, later: Mapping[str, str] | None = None) -> None:
     """Makes entries of what a module of names has: of its functions, and of the public methods of its classes.
 
     names: the variables of the module; those in `__all__`, or without it its functions. instead: what to write for names that
-    programs look for there and that it does not have; they and others are refused with names that are near.
+    programs look for there and that it does not have; they and others are refused with names that are near. later: names that
+    few programs use, each with the `module:name` that is loaded when it is first asked for.
     """
     module = str(names["__name__"])
     listed = names.get("__all__") or [name for name, value in names.items() if not name.startswith("_")
                                       and type(value) is FunctionType and value.__module__.partition(".")[0] in PACKAGES]
     for name in listed:
-        own = getattr(names[name], "__name__", name)
-        names[name] = public(names[name], module, own if own in names else name)
+        if later is None or name not in later:
+            own = getattr(names[name], "__name__", name)
+            names[name] = public(names[name], module, own if own in names else name)
 
     def missing(name: str) -> Any:
-        raise missing_name(module, name, listed, instead or {})
+        if later is None or name not in later:
+            raise missing_name(module, name, listed, instead or {})
+        home, _, own = later[name].partition(":")
+        names[name] = public(getattr(import_module(home), own), module, name)
+        return names[name]
 
     names.setdefault("__getattr__", missing)
 

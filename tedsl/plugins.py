@@ -12,7 +12,6 @@ A package declares them in its pyproject.toml:
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import Any
 
 from tedsl.errors import ArgumentError
@@ -22,7 +21,13 @@ TARGETS, INTRINSICS, MODULES = "tedsl.targets", "tedsl.intrinsics", "tedsl.modul
 
 def plugin_names(group: str) -> list[str]:
     """The names that installed packages declare in `group`, sorted."""
-    return sorted({entry.name for entry in metadata.entry_points(group=group)})
+    return sorted({entry.name for entry in _entries(group)})
+
+
+def _entries(group: str) -> Any:
+    from importlib import metadata  # takes as long as the whole front wing, and few programs ask
+
+    return metadata.entry_points(group=group)
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -30,7 +35,7 @@ def load_plugin(group: str, name: str) -> Any:
 
     Raises ArgumentError if two packages declare it, or if the package's module cannot be imported.
     """
-    entries = {entry.value: entry for entry in metadata.entry_points(group=group) if entry.name == name}
+    entries = {entry.value: entry for entry in _entries(group) if entry.name == name}
     if not entries:
         return None
     if len(entries) > 1:

@@ -10,7 +10,6 @@ A step is lowered when it is looked at, so that a trace costs nothing until then
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,6 +25,7 @@ from tedsl.lower.lower import lower_schedule
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.simplify import simplify
+from tedsl.record import record
 from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.picture import picture
@@ -51,7 +51,7 @@ def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping
     return Trace(sch, list(args), name, binds, target)
 
 
-@dataclass(frozen=True)
+@record
 class Loops:
     """The loops after a step, as lines and as a function, or the reason why there are none."""
 

@@ -6,7 +6,6 @@ rows y .. y + 2 in iteration y:   dimension 0 moves by 1 and overlaps by 2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -14,9 +13,10 @@ from tedsl.ir.expr import BufferLoad, Expr, Load, ProducerLoad, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Moving:
     """Dimension `dim` of a region moves forward by `step` per iteration; the first `overlap` of its `extent` elements are in
     the previous region too.

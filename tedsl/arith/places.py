@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tedsl.arith.affine import Sum
@@ -27,6 +26,7 @@ from tedsl.ir.walk.accesses import accesses
 from tedsl.ir.walk.around import Around, Binding, Condition, Loop, Step
 from tedsl.ir.walk.lanes import one_lane
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 MOST_ACCESSES = 5000  # proved for one function: those of longer ones stay flat
 
@@ -40,7 +40,7 @@ def places_of(func: PrimFunc) -> dict[Node, Indices]:
     return {node: indices for node, indices in reader.found.items() if indices is not None}
 
 
-@dataclass(frozen=True)
+@record
 class _Layout:
     """The shape and strides of a buffer in its memory; no strides: compact row-major."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tedsl.arith.ranges import Range
@@ -10,9 +9,10 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Expr, Ramp, Var
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class ConstIntBound:
     """The bounds of an expression: two integers, both included."""
 
@@ -32,7 +32,7 @@ class ConstIntBound:
                 None if self.max_value >= self.POS_INF else self.max_value)
 
 
-@dataclass(frozen=True)
+@record
 class ModularSet:
     """The residue of an expression: every value is `base` plus a multiple of `coeff`; coeff 0: the constant `base`."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from functools import lru_cache
 from tedsl.cache.flat import pack_flat, unpack_flat
 from tedsl.cache.place import FOLDER, OFF, cache_folder, cache_limit, warn_once
 from tedsl.errors import ModuleError
+from tedsl.record import record
 
 CODE, SCHEDULE, RUNTIME, HOST = KINDS = ("code", "schedule", "runtime", "host")
 _ENTRY = re.compile(rf"[0-9a-f]{{48}}\.(?:{'|'.join(KINDS)})")
@@ -31,7 +31,7 @@ _FORSAKEN = 3600.0  # seconds after which an unfinished file has no writer any m
 _KEPT = 0.9  # of the limit, after entries were dropped
 
 
-@dataclass(frozen=True)
+@record
 class Contents:
     """What the cache holds: entries by kind, their bytes, and how many modules were taken since the cache was cleared."""
 
@@ -142,7 +142,7 @@ class Store:
         return os.path.join(self.folder, f"{key}.{kind}")
 
     def _write(self, data: bytes, path: str) -> None:
-        unfinished = os.path.join(self.folder, f".tedsl-{secrets.token_hex(8)}.tmp")
+        unfinished = os.path.join(self.folder, f".tedsl-{os.urandom(8).hex()}.tmp")
         try:
             with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from tedsl.record import record
 
 LONGEST_MATCH = 2000  # lines: beyond, finding the longest common parts may take minutes
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """One line of a comparison. kind: "same", "changed" (both sides), "removed" (left only), "added" (right only), or
     "skipped": `left` then says how many equal lines are left out."""

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tedsl.display.markup import Markup, element, joined
+from tedsl.record import record
 
 CHAR, LINE, PAD, GAP_X, GAP_Y = 7.3, 16, 9, 26, 34  # pixels, for 12 pixel monospace
 MOST_NODES = 200
 LONGEST_LINE = 44  # characters
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     """A box: its lines of text, and its kind ("input", "inline", ...), which selects its style."""
 

@@ -5,13 +5,13 @@ in print.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tedsl.display.code import code_block, code_markup
 from tedsl.display.difference import Row, count_changes, near_changes, rows
 from tedsl.display.markup import Markup, element, joined
 from tedsl.display.style import CSS, PAGE_CSS, SCRIPT
+from tedsl.record import record
 
 CONTEXT = 3  # equal lines around each change
 MOST_LINES = 1000  # of a text that is shown in whole
@@ -20,7 +20,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "change before"), ("g", "top"))
 
 
-@dataclass(frozen=True)
+@record
 class Panel:
     """A step of a page: the text before and after it, or the reason why there is none.
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tedsl.fuzz.values import Array, converted, is_float, numpy_type
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Data:
     """An input array: dtype, shape, seed of its values, and layout in memory (compact, transposed, every second element)."""
 

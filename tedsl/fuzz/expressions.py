@@ -7,7 +7,6 @@ loads at indices from data, reversed and strided vectors, truncating and floorin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import IF_THEN_ELSE, Op
 from tedsl.ir.stmt import For, ForKind, Store, seq
+from tedsl.record import record
 
 INTS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float32", "float64", "float16")
@@ -148,7 +148,7 @@ class Grower:
         return compare(self.grow(of, depth), self.grow(of, depth))
 
 
-@dataclass(frozen=True)
+@record
 class Expressions:
     """A function that stores random expressions, and its arguments: inputs, then one output of each dtype in `outputs`,
     then n.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
@@ -24,6 +23,7 @@ from tedsl.fuzz.run import GROUP, Group, Outcome, outcome_of_step, run_many
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline
+from tedsl.record import record
 from tedsl.runtime.module import Module
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -32,7 +32,7 @@ BATCH = 50  # programs in one file
 _SAME = Target("llvm -mcpu=x86-64")  # a processor without fused multiply-adds, as a target c that names none
 
 
-@dataclass(frozen=True)
+@record
 class Compiled:
     """A program that was lowered for C, and its outputs by the reference."""
 

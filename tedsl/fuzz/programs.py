@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ from tedsl.fuzz.reference import Reference
 from tedsl.fuzz.stages import STAGES
 from tedsl.fuzz.terms import Formulas, Term
 from tedsl.fuzz.values import MANTISSA, available, is_float
+from tedsl.record import record
 
 SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 33: 2, 64: 2, 67: 1, 0: 2}
 DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "int8": 7, "uint8": 7, "uint16": 2, "uint32": 3,
           "uint64": 1, "bool": 3, "float16": 6, "bfloat16": 5}
 
 
-@dataclass(frozen=True)
+@record
 class Size:
     """Limits of program size: elements of a tensor (programs are interpreted), weights of extents and of numbers of stages."""
 
@@ -33,7 +33,7 @@ MEDIUM = Size(1500, SIZES, {1: 3, 2: 5, 3: 5, 4: 3, 5: 2})
 SMALL = Size(300, {n: weight for n, weight in SIZES.items() if n <= 17}, {1: 4, 2: 6, 3: 4, 4: 2})
 
 
-@dataclass(frozen=True)
+@record
 class Dim:
     """An extent: its text, which may contain variables, and its size in this program."""
 
@@ -48,7 +48,7 @@ class Dim:
         return Dim(str(self.size + more) if self.constant else f"{self.text} {'+-'[more < 0]} {abs(more)}", self.size + more)
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """A tensor: its dimensions, and bounds of its values (as in a Term)."""
 

@@ -7,16 +7,17 @@ Only exact terms are compared, rounded or cast to integers: a last bit must not 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.values import LARGEST, MANTISSA, available, is_float, promoted
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Term:
     """text; dtype; mag: an upper bound of its finite values; frac: fractional bits of an exact float, None for a rounded value.
 

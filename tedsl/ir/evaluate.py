@@ -8,7 +8,6 @@ loops; uninitialised memory holds NaN and extreme integers. Programs are transla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,6 +27,7 @@ from tedsl.ir.interpreter.external import External, caller
 from tedsl.ir.interpreter.stmt import compile_function
 from tedsl.ir.node import Node
 from tedsl.ir.walk.visitor import variables
+from tedsl.record import record
 
 
 class Returned(Exception):
@@ -38,7 +38,7 @@ class Returned(Exception):
         self.value = value
 
 
-@dataclass(frozen=True)
+@record
 class Compiled:
     """A translated program: `function` takes the values of `needs` (variables, buffers, tensors) in that order."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.ops import MATH_BINARY, MATH_UNARY
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Registered:
     """A registered Python function; `as_array` wraps a numpy array, without a copy, as the array that the function takes."""
 

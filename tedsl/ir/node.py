@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from enum import IntEnum
 from inspect import Parameter, Signature
 from operator import is_
@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, arguments_that_misfit, with_article
+from tedsl.record import dataclass_transform
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, dataclass_transform
-else:
-    def dataclass_transform(**_: Any) -> Any:
-        return lambda decorator: decorator
+    from typing_extensions import Self
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -40,7 +38,7 @@ def node(cls: type[T]) -> type[T]:
     already, that costs one `isinstance` a field. A `__post_init__` makes further checks and fills the fields marked
     `init=False`.
     """
-    made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
+    made = dataclass(slots=True, eq=False, init=False, repr=False)(cls)
     for method in (_make_init(made), *_make_walkers(made)):
         setattr(made, method.__name__, method)  # mypy forbids the assignment
     setattr(made, "init_fields", tuple(f.name for f in fields(made) if f.init))  # type: ignore[arg-type]  # noqa: B010
@@ -69,7 +67,6 @@ def _make_init(cls: type) -> Callable[..., None]:
     exec(compile(text, f"{Path(__file__).parent}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
     made: Callable[..., None] = scope.pop(f"{prefix}init")
     made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
-    vars(made)["__signature__"] = _signature(cls)
     return made
 
 
@@ -130,6 +127,14 @@ def _make_walkers(cls: type) -> list[Callable[..., Any]]:
 set_field = object.__setattr__  # for __post_init__ only: a node never changes afterwards
 
 
+class _SignatureOf:
+    """The attribute `__signature__` of a class of nodes: what `help` and `inspect` show of its constructor."""
+
+    def __get__(self, made: object, cls: type) -> Signature:
+        whole = _signature(cls)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
 class Node:
     """Base of expressions, statements, ranges and functions.
 
@@ -140,6 +145,7 @@ class Node:
     __slots__ = ("__weakref__",)
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
+    __signature__ = _SignatureOf()
     init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
     # What checks its calls itself, or is called by tedsl alone, millions of times: no `entry` of `tedsl/errors.py` around it.
     checked_methods: ClassVar[tuple[str, ...]] = ("__init__", "adopt", "child_nodes", "map_children", "replace", "same_as")
@@ -192,6 +198,20 @@ class Node:
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
+
+    if not TYPE_CHECKING:  # type checkers know that fields are not set
+        def __setattr__(self, name: str, value: object) -> None:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __getstate__(self) -> list[Any]:
+        return [getattr(self, f.name) for f in fields(self)]  # type: ignore[arg-type]
+
+    def __setstate__(self, state: list[Any]) -> None:
+        for f, value in zip(fields(self), state):  # type: ignore[arg-type]
+            object.__setattr__(self, f.name, value)
 
     def __copy__(self) -> Self:
         return self

@@ -5,12 +5,11 @@ effect: "pure" (depends on its arguments alone), "read" (also reads memory), "op
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.errors import OptionError
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Op:
     """An operator. There is one object for each name, so that operators are compared by `is`."""
 

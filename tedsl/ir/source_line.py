@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tedsl.errors import OURS
+from tedsl.record import record
 
 STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 READ_SOURCE = "read_source"  # AttrStmt key: the name and line of the stage, inlined into that of the body, that reads a buffer
 SCRIPT_LINE = "script_line"  # AttrStmt key: the line of a hybrid script that the body was written as; gone once it is checked
 
 
-@dataclass(frozen=True)
+@record
 class SourceLine:
     """A line of a file. `str` names the file as tracebacks do."""
 

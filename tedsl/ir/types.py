@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.wellformed import check_name
+from tedsl.record import record
 
 MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 
@@ -25,7 +24,7 @@ def check_scope(scope: object, what: str) -> None:
         raise ArgumentError(f"{what}: there is no memory scope {scope!r}", hint=f"choose one of {', '.join(MEMORY_SCOPES)}")
 
 
-@dataclass(frozen=True)
+@record
 class PrimType:
     """A scalar (or vector) of `dtype`."""
 
@@ -38,7 +37,7 @@ class PrimType:
         return str(self.dtype)
 
 
-@dataclass(frozen=True)
+@record
 class PointerType:
     """A pointer to elements of `element_type` in memory of `storage_scope`; the scope "" is global memory."""
 

@@ -8,7 +8,6 @@ one is the constant 1; symbolic ones must be provably equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -24,9 +23,10 @@ from tedsl.lang.operation import is_axis_variable
 from tedsl.lang.scope import scope_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.value import as_value, is_array, refuse_array
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class ElementwiseOp:
     """The record of an operator on whole tensors: its name in topi (`operator`), and whether it broadcasts two tensors."""
 

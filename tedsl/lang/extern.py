@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, entry
@@ -33,6 +32,7 @@ from tedsl.lang.declare import check_shape, opening
 from tedsl.lang.operation import Operation, as_attrs
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -62,7 +62,7 @@ class StatementsOp(Operation):
         return self.replace(inputs=tuple([mapping.get(tensor, tensor) for tensor in self.inputs]))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class ExternOp(StatementsOp):
     """An operation whose `body` computes every output whole, from the whole of every input.
 

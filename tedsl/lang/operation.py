@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,7 @@ from tedsl.ir.source_line import SourceLine
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -118,7 +119,7 @@ class Operation:
         return cls(**kept, **changed)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class PlaceholderOp(Operation):
     """A tensor that the caller of the compiled function passes."""
 
@@ -142,7 +143,7 @@ class PlaceholderOp(Operation):
         return f"placeholder({self.name}, {_listed(self.shape)})"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class ComputeOp(Operation):
     """`body[v]` for all values of `axis` (the shape), reduced over `reduce_axis`.
 

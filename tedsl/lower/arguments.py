@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import LoweringError
@@ -24,12 +23,13 @@ from tedsl.lower.in_place import check_in_place
 from tedsl.lower.plan import Key, Placement, StagePlan
 from tedsl.lower.request import PLAIN_BUFFERS, BufferOptions
 from tedsl.lower.scan.step_regions import check_shared, shared_memory
+from tedsl.record import record
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
 from tedsl.schedule.thread_ranks import memory_scope
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Arguments:
     """The parameters of the function in order, and the buffer of each parameter that is a handle.
 

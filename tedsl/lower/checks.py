@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 
@@ -35,13 +34,14 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged, takes_its_ends
+from tedsl.record import record
 
 MAX_FACTS = 32  # conditions around a read that a proof may use, the innermost ones
 NO_DOMAINS: Mapping[IterVar, Range] = {}
 ZERO = build.const(0, "int32")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Requirement:
     """A condition on the symbols of the shapes, checked at the call, without which a formula would read outside a tensor."""
 
@@ -49,7 +49,7 @@ class Requirement:
     message: str
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Checked:
     """The bodies of an operation with unproved indices clamped, and the conditions that the shapes must satisfy.
 

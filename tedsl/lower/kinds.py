@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tedsl.errors import LoweringError, type_in_words
 from tedsl.ir.func import Accesses
@@ -23,10 +22,11 @@ from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Computation
 from tedsl.lower.scan.steps import scan_computation, scan_statements
 from tedsl.lower.site import Site
+from tedsl.record import record
 from tedsl.schedule.state import StageState
 
 
-@dataclass(frozen=True)
+@record
 class Kind:
     """The functions that lower one class of operations.
 

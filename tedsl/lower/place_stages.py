@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -26,6 +26,7 @@ from tedsl.lower.site import Site
 from tedsl.lower.storage_attributes import check_argument, prefetching, produced, realized
 from tedsl.lower.threads.around import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
+from tedsl.record import record
 from tedsl.schedule.state import AttachType
 
 Guards = Mapping[StagePlan, Sequence[Guard]]  # the conditions that the loops of each stage put on its statements
@@ -38,7 +39,7 @@ def place_stages(program: Program, memory: TensorBuffers, analyzer: Analyzer, *,
     return placer.placed([plan for plan in program.plans if plan.host is None and plan.general is None], None), placer.guards
 
 
-@dataclass(frozen=True)
+@record
 class _Placer:
     program: Program
     memory: TensorBuffers

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import Accesses
@@ -19,6 +19,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.lang.operation import Operation, root_axes
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 from tedsl.schedule.domains import Tiling
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import IterVarAttr, StageState
@@ -27,7 +28,7 @@ Key = tuple[Operation, int]  # an output of an operation
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Loop:
     """One loop of a stage: its `leaf` of the schedule, its variable, and the value that stands for the leaf.
 
@@ -43,7 +44,7 @@ class Loop:
     tail: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Read:
     """What one iteration of a stage reads of `tensor`: the lowest and highest index in each dimension, None for a whole
     dimension.
@@ -55,7 +56,7 @@ class Read:
     region: tuple[Ends | None, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Computation:
     """What a stage computes.
 
@@ -93,7 +94,7 @@ class Computation:
         return dom
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@record(eq=False, kw_only=True)
 class Placement(Computation):
     """A computation at one place: as the loops of `stage`, inside loop number `position` of `host` (at the root: None, -1).
 
@@ -122,7 +123,7 @@ class Placement(Computation):
         return (*self.stage.leaf_iter_vars, *self.without_loops)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@record(eq=False, kw_only=True)
 class StagePlan(Placement):
     """A placed stage with its region and its loops.
 
@@ -145,7 +146,7 @@ class StagePlan(Placement):
         return self.tiling.extents
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Launch:
     """The threads of one kernel: for each tag the axes that are bound to it, and the number of threads.
 
@@ -158,7 +159,7 @@ class Launch:
     counts: Mapping[str, Expr]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Program:
     """All plans of a schedule, producers first, versions before the general loops, and how they relate.
 
@@ -183,7 +184,7 @@ class Program:
                 yield from self.inside(guest)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Guard:
     """A condition under which an iteration exists, and the reason for it.
 

@@ -5,7 +5,6 @@ so that a schedule seen before is not lowered again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from tedsl.cache.store import current_store
@@ -14,12 +13,13 @@ from tedsl.ir.expr import Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.walk.identity import identity
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 from tedsl.runtime.versions import machine, versions
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
 
-@dataclass(frozen=True)
+@record
 class BufferOptions:
     """Options of `tir.decl_buffer` for the buffers of tensor arguments. data_alignment: in bytes; -1: the default."""
 
@@ -30,7 +30,7 @@ class BufferOptions:
 PLAIN_BUFFERS = BufferOptions()
 
 
-@dataclass(frozen=True)
+@record
 class FunctionOptions:
     """Options of lowering.
 

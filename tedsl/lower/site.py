@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.stmt import Stmt
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import Guard, Launch, Program, StagePlan
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Site:
     """The stage `plan` of `program` and the context of its statements: the buffers of its outputs, and of any tensor.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.selection import Selection
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class LoopPartitionConfig:
     """Options of tir.LoopPartition.
 
@@ -20,7 +21,7 @@ class LoopPartitionConfig:
     no_unroll_loop_with_extent_one: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class UnrollConfig:
     """Options of tir.UnrollLoop.
 
@@ -34,14 +35,14 @@ class UnrollConfig:
     explicit_unroll: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class HoistConfig:
     """Options of tir.HoistIfThenElse. support_block_scope_hosting: also out of loops bound to threads."""
 
     support_block_scope_hosting: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class DoubleBufferConfig:
     """Options of tir.InjectDoubleBuffer."""
 
@@ -51,7 +52,7 @@ class DoubleBufferConfig:
 OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust": Accesses.DATA_TRUSTED}  # tir.data_index
 
 
-@dataclass(frozen=True)
+@record
 class PassConfig:
     """The options that `PassContext(config=...)` sets.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from tedsl.errors import OptionError
 from tedsl.ir.instrument import PassInstrument, refuse_misfit
 from tedsl.passes.config import DoubleBufferConfig, HoistConfig, LoopPartitionConfig, PassConfig, UnrollConfig
 from tedsl.passes.selection import Selection, refuse_needed, warn_of_unknown
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class _Key:
     """An option: its field of PassConfig, and either the record of its sub-keys or the type of its value."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tedsl.record import record
 
 NAMED: set[str] = set()  # the names of the passes that were made, for the warning of a PassContext about other names
 
 
-@dataclass(frozen=True)
+@record
 class PassInfo:
     """The name of a pass, and the lowest opt_level of a PassContext at which it runs.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir.func import PrimFunc
+from tedsl.record import record
 
 Pass = Callable[[PrimFunc], PrimFunc]
 Observer = Callable[[str, PrimFunc], None]
 
 
-@dataclass(frozen=True)
+@record
 class Pipeline:
     """Passes in the order they run. `observe(name, func)` is called with each result."""
 

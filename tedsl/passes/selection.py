@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.source_line import user_level
 from tedsl.passes.info import NAMED, PassInfo
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name
+from tedsl.record import record
 
 # The function of a step -> its name.
 NAMES = {
@@ -79,7 +79,7 @@ def info_of(step: Pass) -> PassInfo:
     return PassInfo(LEVELS.get(name, 0), name)
 
 
-@dataclass(frozen=True)
+@record
 class Selection:
     """The passes that a PassContext enables by name and level. An instrument has the methods of `tedsl.ir.instrument`."""
 

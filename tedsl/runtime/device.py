@@ -4,9 +4,8 @@ Only `cpu()` exists; the other kinds have names, so that programs can ask whethe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.errors import ArgumentError
+from tedsl.record import record
 
 CPU, CUDA = 1, 2  # DLPack's numbers, and TVM's for what DLPack does not have
 OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14}
@@ -14,7 +13,7 @@ _KINDS = {"cpu": CPU, "llvm": CPU, "c": CPU, "cuda": CUDA, "gpu": CUDA, "nvptx":
 _NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.items()}}
 
 
-@dataclass(frozen=True)
+@record
 class Device:
     """A device: `device_type` is DLPack's number of its kind, `device_id` its number."""
 

@@ -16,17 +16,17 @@ import os
 import platform
 import re
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
+from tedsl.record import record
 
 MAX_THREADS = 255  # eight bits of the generation word
 _CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
 _STATE_BYTES = _WORKERS + 8 * (MAX_THREADS + 1)
 
 
-@dataclass(frozen=True)
+@record
 class _Machine:
     """An architecture: the number of the system call futex; how to pause in a loop that waits, and the declaration for that;
     the type of C's long, in which sizes, threads and arguments of system calls travel.

@@ -10,16 +10,16 @@ where a workspace could not be allocated, 16 + k where assertion number k failed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
+from tedsl.record import record
 from tedsl.runtime.signature import Signature
 
 ARRAY, NUMBER, RESULT = "array", "number", "result"
 
 
-@dataclass(frozen=True)
+@record
 class RawParameter:
     """A parameter of the raw form, of `dtype`: an ARRAY (`written`: an output), a NUMBER, or the place of the RESULT.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from tedsl.errors import LoweringError
@@ -16,10 +15,11 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Store
 from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.record import record
 from tedsl.runtime.shapes import coefficient
 
 
-@dataclass(frozen=True)
+@record
 class TensorParam:
     """An array parameter: `shape` and `strides` (in elements; empty: compact row-major) may use variables.
     `written`: an output.
@@ -46,7 +46,7 @@ class TensorParam:
         return "(" + ", ".join(map(_text, self.shape)) + ("," if len(self.shape) == 1 else "") + ")"
 
 
-@dataclass(frozen=True)
+@record
 class ScalarParam:
     """A number parameter, passed for a variable."""
 
@@ -58,7 +58,7 @@ class ScalarParam:
         return self.var.dtype
 
 
-@dataclass(frozen=True)
+@record
 class Binding:
     """The argument of a call that determines `var`: parameter number `param`, whose value is `scale * var + rest`.
 
@@ -74,7 +74,7 @@ class Binding:
     scale: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class Signature:
     """The parameters of a kernel. `scalars`: the variables it receives beside the data pointers, in order.
 
@@ -167,7 +167,7 @@ def _solve(name: str, params: list[TensorParam | ScalarParam], scalars: tuple[Va
     return tuple(bindings.values())
 
 
-@dataclass(frozen=True)
+@record
 class _Source:
     kind: str
     param: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class TimingResult:
     """Times in seconds per call: `results` has one entry for each repetition, itself the mean over its calls."""
 

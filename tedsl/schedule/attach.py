@@ -5,9 +5,9 @@ readers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tedsl.ir.iters import IterVar
+from tedsl.record import record
 from tedsl.schedule.scan.stages import Scans, needed_first, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 from tedsl.schedule.vector_guests import vector_around, vectorized, why_not_in_lanes
@@ -28,7 +28,7 @@ def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, Ite
         stage = host
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Misplaced:
     """An attached producer and a reader of it outside the loop at which the producer is computed."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from tedsl.errors import LoweringError
@@ -18,6 +17,7 @@ from tedsl.ir.stmt import BufferStore, For, ForKind, Store
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.scan.operation import ScanOp
+from tedsl.record import record
 from tedsl.schedule.record.directive import Directive
 from tedsl.schedule.record.history import Fields
 from tedsl.schedule.relations import Relation, Split
@@ -33,7 +33,7 @@ MemoryField = Literal["alignments", "double_buffer", "rolling"]
 LoopField = Literal["iter_type", "bind_thread", "pragma_keys", "tensor_intrin", "prefetched"]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Cause:
     """A fact about `stage`, by which the directive that caused it is found.
 

@@ -8,7 +8,6 @@ that is computed. Two rules determine how many iterations the loops of a split g
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tedsl.arith.analyzer import Analyzer
@@ -18,6 +17,7 @@ from tedsl.ir.expr import EQ, Expr, IntImm, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import root_axes
+from tedsl.record import record
 from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
 from tedsl.schedule.state import StageState
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 # --- extents, from the axes down to the loops -------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Division:
     """How a split divides its parent.
 
@@ -51,7 +51,7 @@ def as_written(split: Split, extent: Expr | None) -> Division:
     return Division(split.given, build.ceil_div(extent, split.given), is_multiple(extent, split.given, Analyzer()))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Fitted:
     """The rule of lowering: a factor (nparts) above the extent is reduced to the extent if both are constants.
 
@@ -97,7 +97,7 @@ def counted_by_threads(stage: StageState) -> set[IterVar]:
     return counted
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Tiling:
     """The extents of the iteration variables of a stage, and the parents of splits that divide evenly."""
 

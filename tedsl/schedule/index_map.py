@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -20,6 +20,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import has_load
+from tedsl.record import record
 
 PLACES = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
 
@@ -34,7 +35,7 @@ class NotInvertible(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Part:
     """A summand of a final index: `axis // lower % count * scale`."""
 
@@ -44,7 +45,7 @@ class Part:
     scale: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Layout:
     """A map from the indices `axes` of a tensor to the indices `finals` of its memory, and its inverse.
 

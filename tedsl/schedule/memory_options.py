@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.ir.expr import Expr
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Alignment:
     """The stride of dimension `dim`, in elements, is `offset` modulo `factor`."""
 
@@ -17,7 +16,7 @@ class Alignment:
     offset: int
 
 
-@dataclass(frozen=True)
+@record
 class Storage:
     """How the memory of a stage is laid out and filled.
 
@@ -48,7 +47,7 @@ class AxisSeparator:
 AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it changes nothing there
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Prefetched:
     """A prefetch in each iteration of a loop: of the region of `tensor` that is read `offset` iterations later."""
 

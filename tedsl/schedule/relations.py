@@ -6,15 +6,15 @@ Lowering propagates values along them: ranges from the axes of the formula to th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.record import record
 
 GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "partition", "shift_inwards", "round_up")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Split:
     """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
 
@@ -46,7 +46,7 @@ class Split:
         return self.inner if self.factor is None else self.outer
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Fuse:
     """`outer = fused // extent(inner)`, `inner = fused % extent(inner)`."""
 
@@ -55,7 +55,7 @@ class Fuse:
     fused: IterVar
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Rebase:
     """`parent = rebased + min(parent)`: a loop that starts at 0 for an axis whose region may start elsewhere."""
 
@@ -63,7 +63,7 @@ class Rebase:
     rebased: IterVar
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Singleton:
     """A loop of one iteration that is derived from no axis."""
 

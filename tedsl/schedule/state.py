@@ -19,6 +19,7 @@ from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 from tedsl.schedule.memory_options import PLAIN, Prefetched, Storage
 from tedsl.schedule.record.history import fields_of, with_twins
 from tedsl.schedule.record.recorder import Recorder
@@ -40,7 +41,7 @@ ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized",
                IterType.TENSORIZED: "tensorized"}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class IterVarAttr:
     """The annotations of one loop. iter_type: UNROLLED, VECTORIZED, PARALLELIZED, or DATA_PAR for none of these."""
 
@@ -73,7 +74,7 @@ def find(loops: Sequence[IterVar], loop: object) -> int | None:
     return next((at for at, one in enumerate(loops) if one is loop), None)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Group:
     """A set of stages that compute_at places together.
 

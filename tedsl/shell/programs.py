@@ -7,7 +7,6 @@ import contextlib
 import inspect
 import runpy
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeGuard
@@ -18,6 +17,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import PlaceholderOp
+from tedsl.record import record
 from tedsl.schedule.handles import Schedule
 
 PLACE = """FILE is run as a module (`if __name__ == "__main__"` does not hold). NAME is one of its functions, which is called
@@ -25,7 +25,7 @@ without arguments, or one of its variables; it gives a schedule, (schedule, args
 NAME the file leaves one of these in exactly one variable. A schedule without args takes its sizes, its inputs, its outputs."""
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """An input of `lower`: a schedule with its arguments, or functions (args: None). name: its variable in the file."""
 

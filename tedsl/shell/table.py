@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 
 from tedsl.errors import TedslError
+from tedsl.record import record
 from tedsl.version import VERSION
 
 DESCRIPTION = "tedsl: tensor expressions, schedules and a compiler to machine code, in Python."
 
 
-@dataclass(frozen=True)
+@record
 class Command:
     """A sub-command. Its module, imported only when the command is asked for, has `configure(parser)` and `run(options)`."""
 

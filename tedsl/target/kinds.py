@@ -5,13 +5,12 @@ Kinds of others come from `register_kind`, or from packages that declare an entr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.plugins import TARGETS, load_plugin, plugin_names
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class TargetKind:
     """A kind of target.
 

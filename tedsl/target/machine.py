@@ -13,16 +13,16 @@ import dataclasses
 import functools
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from tedsl.errors import ArgumentError
+from tedsl.record import record
 
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _KIB, _MIB = 1 << 10, 1 << 20
 
 
-@dataclass(frozen=True)
+@record
 class Cache:
     """A data cache: its size in bytes, and the number of lines that share a set."""
 
@@ -30,7 +30,7 @@ class Cache:
     ways: int
 
 
-@dataclass(frozen=True)
+@record
 class Machine:
     """What schedules know of a processor.
 

@@ -4,6 +4,8 @@ A = te.placeholder((n,), name="A")
 B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
 """
 
+from typing import TYPE_CHECKING
+
 from tedsl.errors import entries
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.arithmetic import (
@@ -84,13 +86,15 @@ from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.lang.scan.operation import ScanOp, scan
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
-from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
 from tedsl.te import hybrid, operation, schedule, tensor
 from tedsl.te.later import gradient
+
+if TYPE_CHECKING:
+    from tedsl.lower.prim_func import create_prim_func
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -109,4 +113,4 @@ __all__ = [
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]
 
-entries(globals())
+entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func"})

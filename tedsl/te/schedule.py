@@ -1,10 +1,9 @@
 """The names of TVM's te.schedule: the classes of schedules, and the steps of lowering."""
 
+from typing import TYPE_CHECKING
+
 from tedsl.errors import entries
 from tedsl.ir.iters import IterVar, Range
-from tedsl.lower.regions.bound_map import as_prim_func as SchedulePostProcToPrimFunc
-from tedsl.lower.regions.bound_map import infer_bound as InferBound
-from tedsl.lower.regions.bound_map import schedule_ops as ScheduleOps
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_broadcast as AutoInlineBroadcast
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_elementwise as AutoInlineElemWise
@@ -12,6 +11,11 @@ from tedsl.schedule.primitives.places.auto_inline import auto_inline_injective a
 from tedsl.schedule.relations import Fuse, Rebase, Singleton, Split
 from tedsl.schedule.stage import Stage
 from tedsl.schedule.state import AttachType, IterVarAttr
+
+if TYPE_CHECKING:
+    from tedsl.lower.regions.bound_map import as_prim_func as SchedulePostProcToPrimFunc
+    from tedsl.lower.regions.bound_map import infer_bound as InferBound
+    from tedsl.lower.regions.bound_map import schedule_ops as ScheduleOps
 
 DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
@@ -22,4 +26,5 @@ __all__ = [
     "create_schedule",
 ]
 
-entries(globals())
+_STEPS = {"InferBound": "infer_bound", "ScheduleOps": "schedule_ops", "SchedulePostProcToPrimFunc": "as_prim_func"}
+entries(globals(), later={name: f"tedsl.lower.regions.bound_map:{own}" for name, own in _STEPS.items()})

@@ -5,15 +5,14 @@ All that a language of the C family says in its own way is asked here, so that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.errors import ArgumentError
+from tedsl.record import record
 from tedsl.target.target import Target
 
 CHOICES = {"vectors": ("loops", "gcc"), "math": ("libm", "own"), "parallel": ("launcher", "omp", "serial")}
 
 
-@dataclass(frozen=True)
+@record
 class Dialect:
     """C99 that a C++ compiler takes too.
 

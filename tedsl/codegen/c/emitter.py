@@ -26,6 +26,7 @@ from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.index_arithmetic import is_index_arithmetic, wraps
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 Emission: TypeAlias = Generator[tuple[Expr, bool], Piece, Piece]  # asks for a child (and its mode), gives its own text
 DEEPEST, LONGEST = 9, 100  # operators in one another, and characters, of an expression that stays in one piece
@@ -42,7 +43,7 @@ class Block:
     memo: dict[tuple[int, bool, str], Piece] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class Lane:
     """The lane of vectors that is computed: its number as text, and the block, by number, around the loop over lanes."""
 
@@ -50,7 +51,7 @@ class Lane:
     outer: int
 
 
-@dataclass(frozen=True)
+@record
 class BufferInfo:
     """A buffer in C: the name of its pointer, the dtype of one element.
     own: memory that nothing else points to; const: it is only read.
@@ -72,7 +73,7 @@ class Tables:
     statements: dict[type, Callable[[Emitter, Any], None]]
 
 
-@dataclass(frozen=True)
+@record
 class FunctionFacts:
     """Facts about a function that are collected before it is written.
 

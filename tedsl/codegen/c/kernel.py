@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.codegen.c.emitter import BufferInfo, Emitter, FunctionFacts, Tables
 from tedsl.codegen.c.statements.frame import emit_return
@@ -15,13 +15,14 @@ from tedsl.codegen.kernels import abi
 from tedsl.codegen.kernels.stack import arrays_on_stack
 from tedsl.ir.expr import SizeVar
 from tedsl.ir.func import PrimFunc
+from tedsl.record import record
 from tedsl.runtime.raw_form import ARRAY, RESULT, RawParameter, raw_parameters
 from tedsl.runtime.signature import Signature
 
 WIDTH = 120  # columns of a header of a function that stands in one line
 
 
-@dataclass(frozen=True)
+@record
 class CFunction:
     """A version of a kernel to be written, under its name in C, with the parameters of its raw form.
     statuses: the status of each message of its assertions. number: returns that of another message, of a call that it makes.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int, mul
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class ArrayArgument:
     """A region of the memory `data`, from element `offset` on. strides: in elements; empty: compact row-major.
     read_only: the called function may not write to it.

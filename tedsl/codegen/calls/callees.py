@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tedsl.codegen.calls.graph import CallGraph
 from tedsl.codegen.kernels.abi import COMPACT, FIRST_ASSERTION
@@ -13,6 +13,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import CALL_PACKED
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 from tedsl.runtime.signature import Signature
 
 BODY = ".body"  # after the symbol of a kernel: the same without a frame for exceptions of its own, which the caller gives
@@ -33,7 +34,7 @@ class Messages:
         return [message if owner == name else f"in {owner}: {message}" for owner, message in self._numbers]
 
 
-@dataclass(frozen=True)
+@record
 class Callee:
     """A function that others of its module may call. compact: the version for compact arrays, or None.
 
@@ -47,7 +48,7 @@ class Callee:
     takes_frame: bool
 
 
-@dataclass(frozen=True)
+@record
 class ModuleCalls:
     """The calls among the functions of a module.
 

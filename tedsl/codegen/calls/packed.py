@@ -9,7 +9,6 @@ call that needs no check has none. A failed check reports one of the caller's as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from tedsl.codegen.calls.arrays import ArrayArgument, array_argument
 from tedsl.codegen.calls.callees import Callee
@@ -54,6 +53,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import AssertStmt, Evaluate, IfThenElse, LetStmt, Stmt, seq
 from tedsl.ir.types import PrimType
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 from tedsl.runtime.arguments import words
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 
@@ -65,7 +65,7 @@ _OPERATORS: dict[type[Expr], Callable[[Expr, Expr], Expr]] = {
 _ZERO, _ONE = build.const(0, INT64), build.const(1, INT64)
 
 
-@dataclass(frozen=True)
+@record
 class Passed:
     """What a call passes for the variable `param` of its function of checks: the address of the first element of an array, a
     number, or an extent or stride, `wide`, which is index arithmetic in 64 bits.
@@ -76,7 +76,7 @@ class Passed:
     wide: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class PackedCall:
     """A call in its function of checks `func`: its raw arguments are the values `passed`, in this order."""
 

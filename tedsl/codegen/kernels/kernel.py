@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.codegen.calls.callees import Messages, ModuleCalls, module_calls
 from tedsl.codegen.calls.graph import CallGraph
@@ -17,13 +17,14 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import target_pipeline
+from tedsl.record import record
 from tedsl.runtime.signature import Signature, signature_of
 from tedsl.target.target import Target
 
 _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the size of its arrays
 
 
-@dataclass(frozen=True)
+@record
 class Kernel:
     """A function in the versions that are compiled: a general one, and one for compact arrays where that differs."""
 

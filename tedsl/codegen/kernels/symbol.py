@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class KernelSymbol:
     """The symbol of a compiled kernel, and the variables that it takes after the data pointers, in order.
 

@@ -12,7 +12,7 @@ import functools
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.cache.store import CODE, current_store
 from tedsl.codegen.llvm.debug.watchers import Watchers
@@ -24,6 +24,7 @@ from tedsl.ir.walk.identity import digest, identity
 from tedsl.ir.walk.serial import from_data, to_data
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import PassConfig
+from tedsl.record import record
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image, image_of
 from tedsl.runtime.versions import machine, versions
@@ -34,7 +35,7 @@ _FUNCTIONS = "functions"
 Texts = Callable[[Sequence[PrimFunc]], Sources]
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """Lowered functions on the way to a module that may be kept. key: of its entry; functions: as data, compressed."""
 

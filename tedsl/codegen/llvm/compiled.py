@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.text import text as loops_text
 from tedsl.passes.config import PassConfig
+from tedsl.record import record
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
 from tedsl.runtime.modules.image import Image, KernelRecord
@@ -35,7 +36,7 @@ from tedsl.target.current import host_target
 from tedsl.target.target import Target
 
 
-@dataclass(frozen=True)
+@record
 class Written:
     """A module on the way to machine code: its kernels, and their LLVM IR with what it imports.
 

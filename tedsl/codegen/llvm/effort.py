@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
 from tedsl.codegen.kernels.abi import statements
@@ -18,6 +17,7 @@ from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, For, ForKind, SeqStmt, Store, While
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
@@ -69,7 +69,7 @@ def has_short_loops(func: PrimFunc) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@record
 class Effort:
     """What LLVM does about the functions of a module, by their symbols.
 

@@ -21,6 +21,7 @@ from tedsl.ir.stmt import Allocate, Stmt
 from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.index_arithmetic import wraps
+from tedsl.record import record
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames
@@ -55,7 +56,7 @@ class BufferInfo:
         return self is other or not (noalias or self.own or other.own)
 
 
-@dataclass(frozen=True)
+@record
 class PastCache:
     """How vectors are stored past the cache: with a sure alignment in bytes, or only the elements between two registers.
 
@@ -113,7 +114,7 @@ class ModuleText:
         return self.cache["nontemporal"]
 
 
-@dataclass(frozen=True)
+@record
 class FunctionFacts:
     """Facts about a function that are collected before it is written.
 
@@ -143,7 +144,7 @@ class Scope:
     buffers: dict[Var, BufferInfo] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class Mask:
     """The lanes that are on inside a vector `if_then_else`."""
 

@@ -18,7 +18,6 @@ begin at the same positions. Such stores are ordered by an sfence before the fun
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from tedsl.codegen.llvm.emitter import Emitter, PastCache
 from tedsl.codegen.llvm.indices import forms as ix
@@ -35,13 +34,14 @@ from tedsl.ir.stmt import AttrStmt, For
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of, large
+from tedsl.record import record
 
 _SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
 _FEWEST = 4  # iterations below which it is not worth the code around the loop
 _MANY = 16  # the same where the output begins within a line: two lines of each row are then written in two parts
 
 
-@dataclass(frozen=True)
+@record
 class Stream:
     """A loop that may use non-temporal stores: the memory that it writes, the index of the first vector of an iteration, the
     dtype of its elements, and the alignment in bytes that it needs.

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
 from tedsl.errors import InternalError
 from tedsl.ir.expr import CommReducer
 from tedsl.ir.interpreter import arithmetic
+from tedsl.record import record
 
 Position: TypeAlias = tuple[int, ...]  # numbers of statements, and of the iterations of the loops between them
 
 
-@dataclass(frozen=True)
+@record
 class Request:
     """A wait of a thread until all threads reach the statement of that number; with a reducer, for their combined values.
 

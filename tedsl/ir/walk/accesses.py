@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -38,6 +37,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 READS = (Load, BufferLoad, ProducerLoad)
 WRITES = (Store, BufferStore)
@@ -53,7 +53,7 @@ def never(stmt: Stmt) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Access:
     """A load, store or other wanted node, with the loops, conditions and lets around it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,12 +12,13 @@ from tedsl.ir.node import Node
 from tedsl.ir.ops import LIKELY
 from tedsl.ir.stmt import Allocate, BufferRealize, Stmt
 from tedsl.ir.walk.substitute import Substitution
+from tedsl.record import record
 
 Eager = Select | And | Or
 _OPPOSITE: dict[type[CompareOp], type[CompareOp]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Loop:
     """A loop whose `var` takes `extent` values from `min` on. by: the For, or the launch of threads."""
 
@@ -34,7 +34,7 @@ class Loop:
                 build.less(*build.match_operands(build.sub(self.var, self.min), self.extent)))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Condition:
     """A condition: `expr` is true here, or false (holds=False). by: the statement or expression that tests it."""
 
@@ -77,7 +77,7 @@ class Condition:
         return (self.by,) if isinstance(self.by, (Select, And, Or)) else ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Either(Condition):
     """A disjunction: one of several lists of conditions holds, as `expr` says; for an expression used in several places."""
 
@@ -88,7 +88,7 @@ class Either(Condition):
         return self.choices
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Binding:
     """A let: `var` equals `value` here. by: the let statement or expression."""
 
@@ -105,7 +105,7 @@ class Binding:
 Step: TypeAlias = Loop | Condition | Binding | Allocate | BufferRealize  # of memory: it exists here
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Around:
     """A place: its innermost step and the place around that, a linked list whose outer parts are shared."""
 

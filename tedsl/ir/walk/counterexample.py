@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.visitor import variables
+from tedsl.record import record
 
 TRIED = 4096  # iterations looked at; a domain of at most that many is decided
 SIZES = (1, 2, 3, 8)  # values tried for each symbol of a shape, and the last one for all if there are more than MANY symbols
@@ -23,7 +23,7 @@ MANY = 3
 Scope: TypeAlias = "Loop | Expr"  # what stands around an access: a loop, or a condition that holds
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class SearchResult:
     """The result of a search: an iteration whose index is out of range, as names and values; None if none was found.
 

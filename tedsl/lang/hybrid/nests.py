@@ -8,7 +8,6 @@ tensor is written and read at one place only, and the loops that are not among i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Add, BufferLoad, Call, Expr, IntImm, Max, Min, Mul, Sub, Var
@@ -17,9 +16,10 @@ from tedsl.ir.stmt import AssertStmt, BufferRealize, BufferStore, For, Stmt, Whi
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class LoopNest:
     """Loops that are directly inside one another, outermost first, and the statements inside the innermost."""
 
@@ -102,7 +102,7 @@ def _effects(nest: LoopNest) -> str:
     return ""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Accesses:
     """The indices of the accesses to a tensor that is live across iterations of the nest."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir.buffer import Buffer
@@ -14,9 +13,10 @@ from tedsl.ir.source_line import SourceLine
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import StatementsOp
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class HybridOp(StatementsOp):
     """An operation whose `body` computes every output whole, from the whole of every input.
 

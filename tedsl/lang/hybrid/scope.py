@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir.buffer import Buffer
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Array:
     """A tensor of the program: `kind` is "input", "output" or "local", `name` what the script calls it."""
 
@@ -21,7 +21,7 @@ class Array:
         return f"the array {self.name}"
 
 
-@dataclass(frozen=True)
+@record
 class Number:
     """A number that is assigned more than once: the one element of a buffer."""
 

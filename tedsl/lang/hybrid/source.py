@@ -6,14 +6,14 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tedsl.errors import ExpressionError, TedslError, type_in_words
 from tedsl.ir.source_line import SourceLine
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """Where a function is written, its lines, and its syntax tree."""
 

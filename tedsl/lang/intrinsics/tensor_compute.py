@@ -9,7 +9,6 @@ reduction inside it, get no loops.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -25,9 +24,10 @@ from tedsl.lang.intrinsics.tensor_intrin import Region, TensorIntrin, TensorIntr
 from tedsl.lang.operation import ComputeOp, as_attrs, extent_of, note_axis
 from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class TensorComputeOp(ComputeOp):
     """A formula that is computed by calls of `intrin`.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entry, type_in_words
@@ -25,11 +24,12 @@ from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.lang.value import as_value
+from tedsl.record import record
 
 HOW = "write te.decl_tensor_intrin(z.op, lambda ins, outs: ...), where z = te.compute(...) of placeholders"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class TensorIntrin:
     """An intrinsic: the formula `op` of the placeholders `inputs`, and its statements over `buffers` (inputs, then outputs).
 
@@ -72,7 +72,7 @@ class TensorIntrin:
         return f"TensorIntrin(name={self.name}, {self.op!r})"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class TensorIntrinCall:
     """A call of an intrinsic, valid only as the body of a te.compute."""
 
@@ -202,7 +202,7 @@ def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None
 
 # --- the formula over other tensors ---------------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Region:
     """The part of `tensor` that an intrinsic gets for one of its tensors.
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, overload
 
 from tedsl.arith.analyzer import Analyzer
@@ -26,11 +25,12 @@ from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, as_attrs, 
 from tedsl.lang.scan.order import check_order
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 FORM = "te.scan(init, update, state_placeholder): one of each for every state"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class ScanOp(Operation):
     """States computed row by row: `init` gives the first rows, `update` row t for each t of `scan_axis`, from the earlier rows
     that it reads through `state_placeholder`. Output number k is the whole of state k.

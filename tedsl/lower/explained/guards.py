@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -18,6 +17,7 @@ from tedsl.lower.checks import check_reads
 from tedsl.lower.explained.words import told_apart
 from tedsl.lower.plan import Guard, Launch, StagePlan
 from tedsl.lower.threads.wrap import launched
+from tedsl.record import record
 from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, kept, related, said
 from tedsl.schedule.relations import ROUND_UP, Split
 
@@ -27,7 +27,7 @@ IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
               "transform_layout": "the layout has padding, which holds no elements"}
 
 
-@dataclass(frozen=True)
+@record
 class GuardReport:
     """A guard that remains in the loops, or a read whose index is clamped: the reason, and the directives that caused it."""
 

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import TedslError
@@ -24,13 +24,14 @@ from tedsl.lower.explained.sizes import Allocated, Sizes, is_laid_out, memory_te
 from tedsl.lower.lower import lower_schedule
 from tedsl.lower.place_stages import Guards
 from tedsl.lower.plan import Program, StagePlan
+from tedsl.record import record
 from tedsl.schedule.causes import attached, blaming, directive_behind
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.show import loop_text, place_text, schedule_text
 from tedsl.schedule.state import AttachType, StageState
 
 
-@dataclass(frozen=True)
+@record
 class StageReport:
     """One stage: the place where it is computed and the directive for that, its memory, its loops, its guards."""
 
@@ -52,7 +53,7 @@ class StageReport:
         return lines + [indent + line for guard in self.guards for line in guard.lines()]
 
 
-@dataclass(frozen=True)
+@record
 class Report:
     """All stages of a schedule, producers first; `problem` is the error with which lowering refused it."""
 

@@ -9,7 +9,6 @@ tensor, always the same one, at the same distance. Operands of commutative opera
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -24,12 +23,13 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lang.reads import has_load
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 
 COMMUTATIVE = (Add, Mul, Min, Max, And, Or, EQ, NE)
 MOST_STEPS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Difference:
     """The first difference between two formulas: its kind ("dtype", "operator", ...), the intrinsic's side and the loops'
     side.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from tedsl.arith.analyzer import Analyzer
@@ -24,10 +23,11 @@ from tedsl.lower.intrinsics.compare import Comparison, Difference
 from tedsl.lower.intrinsics.region import Cover
 from tedsl.lower.intrinsics.show import formula_text
 from tedsl.lower.plan import StagePlan
+from tedsl.record import record
 from tedsl.schedule.causes import annotated
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Use:
     """An intrinsic in the loops: the region of each input and output, in terms of the loops around it, and the values of the
     variables of its shapes and of its scalar parameters."""

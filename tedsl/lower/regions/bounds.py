@@ -10,7 +10,6 @@ read: the loops outside are fixed, those inside run over their extents, and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
@@ -28,6 +27,7 @@ from tedsl.lower.threads.axes import thread_loop
 from tedsl.lower.threads.launches import launches_of
 from tedsl.lower.uneven_splits import padded_extents, tail_of
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
+from tedsl.record import record
 from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.relations import Fuse
 from tedsl.schedule.state import ScheduleState
@@ -130,7 +130,7 @@ def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, R
     return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, by_dimension)]
 
 
-@dataclass(frozen=True)
+@record
 class _Values:
     """What the indices of a reader are in one iteration of a loop around it.
 

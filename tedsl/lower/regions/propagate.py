@@ -6,13 +6,13 @@ Offsets count from 0: the offset of an axis is its value minus the start of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.lower.plan import StagePlan
+from tedsl.record import record
 from tedsl.schedule.domains import is_multiple, overrunning, pass_up, tile_start
 from tedsl.schedule.relations import Fuse, Split, children_of
 
@@ -26,7 +26,7 @@ def compared(plan: StagePlan, start: Iterable[IterVar]) -> dict[IterVar, tuple[S
     return {iv: causes[iv] for iv in (*plan.axes, *parts) if iv in causes}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Reach:
     """An interval of offsets, `low` to `high` inclusive. full: it is the whole extent."""
 

@@ -9,7 +9,6 @@ A thread is fixed if the elements, or the memory that they are stored in, are it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 
 from tedsl.arith.analyzer import Analyzer
@@ -26,6 +25,7 @@ from tedsl.lower.plan import Loop, Program, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.lower.threads.cross_thread import chooses_a_copy, crosses_threads
 from tedsl.lower.threads.wrap import store_predicate
+from tedsl.record import record
 from tedsl.schedule.causes import said
 from tedsl.schedule.thread_ranks import is_shared_among, is_virtual, memory_scope
 
@@ -33,7 +33,7 @@ CHOICES = 64  # of the threads that all store the same: who may be the one that 
 POINTS = 4096  # threads to look at one by one
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Thread:
     """A thread axis in a store predicate: its variable, its number of threads, and whether it is fixed."""
 

@@ -9,7 +9,7 @@ A demand is hoisted out of a loop if the index is monotonic in its variable, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
@@ -21,9 +21,10 @@ from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import takes_its_ends
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Demand:
     """A bounds check: `first <= least` and `most < first + extent` wherever all `facts` hold. No part reads memory."""
 

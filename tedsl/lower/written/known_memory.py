@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
@@ -12,11 +11,12 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import BufferLoad, Expr, IntImm, Load, Var
 from tedsl.ir.stmt import BufferStore, Store
 from tedsl.lower.checks import Keep
+from tedsl.record import record
 
 ZERO = build.const(0, "int32")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class BoundedIndex:
     """One index of an access and the range it must stay in: low <= index < low + extent.
 
@@ -30,7 +30,7 @@ class BoundedIndex:
     dim: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class KnownMemory:
     """The memory behind a pointer: elements of dtype `element`, numbered low .. low + size - 1.
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
@@ -14,9 +14,10 @@ from tedsl.ir.expr import Add, BufferLoad, Call, Expr, Load
 from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferStore, Stmt, Store, Tensorized
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.checked.shadows import CheckedMemory, Indices
+from tedsl.record import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Window:
     """The buffer `buffer` of `intrinsic`, which stands for a region of `memory`: index k of the buffer, plus mins[dims[k]], is
     index dims[k] of `memory`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -12,9 +11,10 @@ from tedsl.ir.stmt import For
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_expr import extreme_lane
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Interval:
     """The iterations low <= v < high; None: unbounded on that side."""
 

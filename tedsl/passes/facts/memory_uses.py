@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.ir.expr import Call, Load, Var
 from tedsl.ir.ops import PREFETCH
 from tedsl.ir.stmt import Allocate, Stmt, Store
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 
 HINTS = (PREFETCH,)  # opaque, so that they stay, but without effect on memory
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Uses:
     """The data pointers of memory that is read, written and allocated.
 

@@ -12,8 +12,6 @@ becomes `if (i.outer < 6) { main } else { tail }`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
@@ -32,6 +30,7 @@ from tedsl.passes.facts.guard_ranges import holding_interval
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.facts.threads import as_loop, bind_launched
 from tedsl.passes.folding import fold_with, folded_copy
+from tedsl.record import record
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
@@ -55,7 +54,7 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
 
 
-@dataclass(frozen=True)
+@record
 class _Guard:
     condition: Expr  # without its mark
     inner: tuple[For, ...]  # the loops between the partitioned loop and the guard, outermost first

@@ -19,12 +19,13 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
 from tedsl.passes.facts.structure import Numbering
+from tedsl.record import record
 
 BYTES = 4096  # of accumulators in one loop: twice the largest register file
 SLOTS = 256
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Candidate:
     """A load or store that may be kept in a register, and the guards (without `likely`) inside the loop around it.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -27,6 +26,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
 from tedsl.passes.races.known_values import Values, value
+from tedsl.record import record
 
 POINTS = 1024  # looked at, of the axes
 
@@ -41,7 +41,7 @@ def may_meet(a: Access, b: Access, *, distinct: Axes, same: Set[Var] = frozenset
     return a.memory is b.memory and (a.writes or b.writes) and distinct.meet(a.index, b.index, a.memory, same, carried)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Sum:
     """An index as the sum of the axes times `factors` and a `rest` that is free of the axes."""
 

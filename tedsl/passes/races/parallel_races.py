@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from tedsl.errors import LoweringError
@@ -29,6 +29,7 @@ from tedsl.passes.facts.threads import launched, noted_memory, takes_notes
 from tedsl.passes.races.known_values import Values, elements, value
 from tedsl.passes.races.may_meet import Axes, may_meet
 from tedsl.passes.threads.gather_threads import kernel_of
+from tedsl.record import record
 
 ITERATIONS = (64, 8, 4)  # looked at, from the first on, and the last; of each axis, where a launch has several of blocks
 INNER = 4  # of each loop inside, and its last
@@ -36,7 +37,7 @@ POINTS = 4096  # evaluations for one loop
 PAIRS = 4096  # of accesses for which it is asked whether they may meet
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Turns:
     """The iterations of a parallel loop, or the blocks of a launch, which run in any order.
 

@@ -11,7 +11,6 @@ for (`buffer_dim_align`) grow the memory. Everything after this pass works on Lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir import build
@@ -40,6 +39,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.assume_compact import compact_array_strides, compact_strides
 from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
 from tedsl.passes.storage.place_window import place_window
+from tedsl.record import record
 
 CACHE_LINE = 64  # bytes
 
@@ -49,7 +49,7 @@ def flatten_storage(func: PrimFunc) -> PrimFunc:
     return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func))(func.body))
 
 
-@dataclass(frozen=True)
+@record
 class _Layout:
     """The strides and lowest indices of a realized buffer: index [i, ...] is element sum((i - mins) * strides)."""
 

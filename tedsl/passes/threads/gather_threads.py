@@ -12,7 +12,6 @@ All threads of a launch run all of its statements; a statement that names no thr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -28,11 +27,12 @@ from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import BLOCK_TAGS, THREAD_TAGS, has_launch, launched
 from tedsl.passes.races.may_meet import Axes
+from tedsl.record import record
 
 ORDER = (*BLOCK_TAGS, *THREAD_TAGS)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Thread:
     """A thread axis of a kernel and its number of threads."""
 
@@ -57,7 +57,7 @@ class Thread:
         return build.as_int(self.count) == 1
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Kernel:
     """A launch: its axes, those of blockIdx.z to threadIdx.x that it has, and the statements that each thread runs."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import SizeVar, Var
+from tedsl.record import record
 from tedsl.runtime.arguments import remedies, words
 from tedsl.runtime.arguments.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
 from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
@@ -25,7 +25,7 @@ from tedsl.runtime.signature import Binding, Signature, TensorParam, signature_o
 __all__ = ["Prepared", "Signature", "prepare", "signature_of"]
 
 
-@dataclass(frozen=True)
+@record
 class Prepared:
     """The checked arguments as 64-bit slots in the order of the kernel's; `arrays` keeps their memory alive.
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ModuleError, TedslError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
 from tedsl.ir.walk.serial import from_data, to_data
+from tedsl.record import record
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 from tedsl.target.host import host
 from tedsl.version import VERSION
@@ -21,7 +21,7 @@ FORMAT = 1  # the version of what `parts` writes; a reader refuses a larger one
 _CODE, _BESIDE, _SOURCE, _LOOPS, _MANIFEST = "code.o", "beside/{}.o", "source.ll", "loops.tir", "manifest.json"
 
 
-@dataclass(frozen=True)
+@record
 class KernelRecord:
     """One function of an image. Its symbols follow from its name (`codegen/kernels/abi.py`).
 
@@ -41,7 +41,7 @@ class KernelRecord:
         return self.signature.name
 
 
-@dataclass(frozen=True)
+@record
 class Image:
     """Compiled functions as data.
 

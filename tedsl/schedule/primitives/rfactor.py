@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -14,6 +13,7 @@ from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis, root_axes
 from tedsl.lang.tensor import Tensor, load
+from tedsl.record import record
 from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
@@ -114,7 +114,7 @@ def _place(stage: StageState, op: ComputeOp, factor_axis: Any, directive: str) -
 
 # --- the two operations ---------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Plan:
     """The parts of a factored reduction: the new axis (`own`), the loops that the new stage still reduces over, the values of
     the old axes in terms of these, and the conditions that exclude iterations beyond an extent.

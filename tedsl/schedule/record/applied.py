@@ -10,17 +10,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from tedsl.errors import arguments_that_misfit, entry
+from tedsl.record import record
 from tedsl.schedule.record.directive import Directive
 from tedsl.schedule.record.term import Term, text_of
 from tedsl.schedule.record.writing import Writer
 from tedsl.schedule.state import ScheduleState, StageState
 
 
-@dataclass(frozen=True)
+@record
 class Owner:
     """The object that a directive is called on: its term in the language of journals, its stage, if it has one, and the
     schedule.
@@ -38,7 +38,7 @@ class Directed(Protocol):
         """This handle as the owner of `directive`; refuses a handle that undo removed, or that has no such directive."""
 
 
-@dataclass(frozen=True)
+@record
 class Parameter:
     """A parameter of a directive. takes_rest: it takes all further arguments. by_name: the journal writes it by its name."""
 

@@ -7,10 +7,11 @@ table is for; a test holds that both agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from tedsl.ir.source_line import SourceLine
+from tedsl.record import record
 from tedsl.schedule.record.term import SCHEDULE, Term, enclosed, names_defined, names_used, text_of
 
 # Of a stage; each version that specialize makes has them for itself.
@@ -26,7 +27,7 @@ OF_GROUPS = frozenset(("compute_at", "compute_root"))
 OF_SCHEDULES = frozenset(("cache_read", "reindex_cache_read", "cache_write", "rfactor", "create_group"))
 
 
-@dataclass(frozen=True)
+@record
 class Directive:
     """`results = on.name(*arguments, **named)`.
 

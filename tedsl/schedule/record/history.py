@@ -10,9 +10,10 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from tedsl.record import record
 
 if TYPE_CHECKING:
     from tedsl.lang.operation import Operation
@@ -23,7 +24,7 @@ Fields = dict[str, Any]
 OWN = frozenset(("schedule", "recorder", "undone", "stage_map", "_order"))  # of its place, or derived; not what a state says
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Snapshot:
     """The fields of a schedule. operations, names, objects: how many there were; what came later was put at the end."""
 

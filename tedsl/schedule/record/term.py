@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -20,20 +19,21 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.operators import ExprOperators
 from tedsl.lang import arithmetic, declare, reductions
 from tedsl.lang.operation import Operation
+from tedsl.record import record
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 
 NUMBERS = (int, float, Expr, ExprOperators)
 PROGRAMS_FIT = "a journal fits programs with the same stages and axes; their sizes and formulas may differ"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """A reference by name: to the schedule `s`, a tensor, or an object that an earlier directive created."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply:
     """An operation of `FORMS` on `parts`."""
 
@@ -41,7 +41,7 @@ class Apply:
     parts: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Series:
     """A list, or a tuple."""
 
@@ -49,7 +49,7 @@ class Series:
     is_list: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """`lambda parameters: result`. The parameters hide other names."""
 
@@ -57,7 +57,7 @@ class Function:
     result: Term
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Defined:
     """`name := value`: the value, to which the name refers from here on."""
 
@@ -78,7 +78,7 @@ class Meaningless(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """How an operation is written in Python, with {} for each part, and its meaning. numeric: its parts must be numbers."""
 

@@ -6,17 +6,18 @@ The result is computed anew at each call, since cache_read, cache_write and rfac
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.reads import guarded_loads
 from tedsl.lang.scan.operation import ScanOp
+from tedsl.record import record
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Scans:
     """The roles of stages in the scans of a schedule. Each field maps stages of one role to the stage of their scan.
 

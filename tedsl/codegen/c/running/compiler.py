@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tedsl.errors import TedslError
+from tedsl.record import record
 from tedsl.target.target import Target
 
 COMPILERS = ("cc", "gcc", "clang", "zig cc")  # in the order in which they are looked for
@@ -22,7 +22,7 @@ SECONDS = 300  # after which a compiler is given up
 _OPTIONS = ("-std=c99", "-ffp-contract=off", "-fPIC", "-shared")
 
 
-@dataclass(frozen=True)
+@record
 class Compiler:
     """A C compiler: its name, and the words of the command that runs it."""
 

@@ -11,11 +11,12 @@ from tedsl.codegen.c.prelude.table import helper_name, helper_text
 from tedsl.codegen.calls.callees import Callee
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import DType
+from tedsl.record import record
 
 _CALLED = re.compile(r"\btedsl_\w+")
 
 
-@dataclass(frozen=True)
+@record
 class OwnFunction:
     """A function of the module that others of it call: its name in C, and what a call of it needs."""
 

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tedsl.codegen.kernels.abi import statements
@@ -17,9 +17,10 @@ from tedsl.errors import ModuleError
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script_with_lines
 from tedsl.ir.stmt import Stmt, Store
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class PrintedLoops:
     """The text of functions, the line of each statement in it counted from 1, and the line of each function by its name.
 

@@ -6,17 +6,17 @@ perf reads `/tmp/perf-PID.map`: a line `address size name` for each function. gd
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tedsl.codegen.llvm.linking.elf import function_ranges, with_code_address
 from tedsl.errors import TedslError
+from tedsl.record import record
 
 if TYPE_CHECKING:
     from tedsl.codegen.llvm.debug.lines import LoopsFile
 
 
-@dataclass(frozen=True)
+@record
 class Watchers:
     """Who is told about code that is linked into the process. perf: Linux's profiler. gdb: the debugger.
     loops: the file of its printed loops, for both.

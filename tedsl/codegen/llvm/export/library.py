@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tedsl.codegen.kernels.abi import COMPACT
@@ -22,6 +22,7 @@ from tedsl.codegen.llvm.export.trailer import Described, description
 from tedsl.codegen.llvm.machine import assembly, loaded_llvm, object_code, optimize, target_machine
 from tedsl.codegen.llvm.types import global_name
 from tedsl.errors import ModuleError
+from tedsl.record import record
 from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.symbols import EXTERN, PROCESS
@@ -36,7 +37,7 @@ _SUFFIXES = ("_raw", "_raw_compact")  # of the other entry points of a function
 _PYTHON = ("tedsl_begin_callbacks", "tedsl_call_packed", "tedsl_publish_error")
 
 
-@dataclass(frozen=True)
+@record
 class Function:
     """A kernel that a library offers. symbol: its name in C; messages: of its assertions, in the order of their statuses."""
 
@@ -52,7 +53,7 @@ class Function:
         return {f"{self.symbol}_raw": self.general, **compact}
 
 
-@dataclass(frozen=True)
+@record
 class Library:
     """A library, compiled: its functions, the symbols of its pool, and the C functions that it takes from the program."""
 

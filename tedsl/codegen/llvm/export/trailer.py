@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tedsl.errors import ModuleError
+from tedsl.record import record
 from tedsl.runtime.modules.container import pack, unpack
 from tedsl.runtime.modules.image import Image, image_of
 
@@ -22,7 +23,7 @@ _CRC = struct.Struct("<I")
 _LIBRARY = "library.json"
 
 
-@dataclass(frozen=True)
+@record
 class Described:
     """What a shared library says about itself. symbols: by which a loader calls the versions of each kernel.
     build: what stands at `build_symbol` in its memory.

@@ -6,17 +6,16 @@ in `MAX_ULP` are held by tests/codegen/test_math.py; docs/math.md is `documentat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.codegen.formulas.language import Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
 from tedsl.codegen.llvm.math import trigonometric
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 from tedsl.errors import InternalError
 from tedsl.ir.dtype import DType
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class MathFunction:
     """An LLVM function: its symbol, its definition, the shared pieces (`name -> text`) that the module needs once."""
 

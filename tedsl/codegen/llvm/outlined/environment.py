@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.frame import ERROR
 from tedsl.codegen.llvm.indices import forms as ix
@@ -11,9 +9,10 @@ from tedsl.codegen.llvm.types import register_type
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.visitor import variables
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Field:
     """A variable that an outlined function uses: its LLVM type and its value in the enclosing function."""
 

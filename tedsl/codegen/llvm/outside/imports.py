@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tedsl.codegen.llvm.linking.elf import defined_functions, has_initializers, thread_local_variables, undefined_symbols
 from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm
@@ -25,13 +25,14 @@ from tedsl.ir.functions import C_MATH
 from tedsl.ir.ops import CALL_EXTERN, CALL_PURE_EXTERN
 from tedsl.ir.stmt import AttrStmt
 from tedsl.ir.walk.visitor import post_order
+from tedsl.record import record
 from tedsl.runtime.symbols import extern_address, is_known
 from tedsl.target import Target
 
 LLVM, C = "pragma_import_llvm", "pragma_import_c"
 
 
-@dataclass(frozen=True)
+@record
 class Imports:
     """The imported code of a module. functions: those that it defines, with their types where these are known.
 
@@ -47,7 +48,7 @@ class Imports:
         return bool(self.texts or self.objects)
 
 
-@dataclass(frozen=True)
+@record
 class _Code:
     """One imported text: the functions that it exports, those that it needs, and its local ones, with their linkage.
 

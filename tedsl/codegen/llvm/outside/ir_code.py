@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm, optimize_import, target_machine
 from tedsl.codegen.llvm.outside.intrinsics import x86_feature
 from tedsl.errors import LoweringError
+from tedsl.record import record
 from tedsl.target import Target
 
 _STRING = re.compile(r'"[^"]*"')
@@ -21,7 +21,7 @@ _KEPT = {"linkonce_any": "weak_any", "linkonce_odr": "weak_odr"}
 _VISIBLE = frozenset(("external", "weak_any", "weak_odr", *_KEPT))
 
 
-@dataclass(frozen=True)
+@record
 class Prototype:
     """The LLVM types that a function takes and returns."""
 
@@ -32,7 +32,7 @@ class Prototype:
         return f"{self.result} ({', '.join(self.parameters)})"
 
 
-@dataclass(frozen=True)
+@record
 class Contents:
     """The functions of an imported text: those it exports, those it needs from elsewhere, and its local ones, each with its
     linkage.

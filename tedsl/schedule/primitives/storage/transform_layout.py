@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -20,6 +19,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
+from tedsl.record import record
 from tedsl.schedule.index_map import Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.scan.checks import must_leave_steps
@@ -29,7 +29,7 @@ from tedsl.schedule.tails import must_have_plain_tails
 DIRECTIVE = "transform_layout(...)"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Mapped:
     """The result of calling a layout function: the `function`, the variables passed to it, and the indices that it returned,
     separators included.

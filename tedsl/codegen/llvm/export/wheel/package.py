@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tedsl.codegen.llvm.export.c_entry import stored_result
 from tedsl.codegen.llvm.export.header import described
@@ -13,6 +12,7 @@ from tedsl.codegen.llvm.export.library import Function
 from tedsl.codegen.llvm.export.wheel import calls
 from tedsl.errors import ModuleError
 from tedsl.ir.dtype import DType
+from tedsl.record import record
 from tedsl.runtime.arguments import numpy_fields
 from tedsl.runtime.signature import Signature, TensorParam
 from tedsl.version import VERSION
@@ -22,7 +22,7 @@ _NUMPY_TYPES = {"bool": "numpy.bool_", "bfloat16": "Any"}
 _IMPORT = "from tedsl.runtime.arguments.numpy_fields import"
 
 
-@dataclass(frozen=True)
+@record
 class Wheel:
     """name: of the package; version; tag: of Python, ABI and platform."""
 
