@@ -146,6 +146,22 @@ def cached(s, A, B, C):
 lesson("cache_read: a row of B is copied to where it is used", chain, cached)
 
 
+def every_second():
+    """Every second of sixteen elements, doubled."""
+    A = te.placeholder((16,), name="A")
+    B = te.compute((8,), lambda i: A[i * 2] * 2.0, name="B")
+    return (A, B), [A, B], lambda a: 2 * a[::2]
+
+
+def in_the_order_of_the_reader(s, A, B):
+    read = s.reindex_cache_read(A, "global", B)
+    s[read].compute_at(s[B], s[B].split(B.op.axis[0], factor=4)[0])
+
+
+after = lesson("reindex_cache_read: what B reads of A lies side by side", every_second, in_the_order_of_the_reader)
+assert "allocate(float32[4])" in after
+
+
 def write_cached(s, A, B):
     total = s.cache_write(B, "local")
     s[total].compute_at(s[B], B.op.axis[0])
