@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+from benchmarks.joining import joined, print_session, scaling
 from benchmarks.suites.table import SUITES
 
 THREAD_VARIABLES = ("TEDSL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -32,6 +33,13 @@ def main() -> None:
 
         run_cases(options.child, options)
         return
+    if options.join:
+        sessions = joined([json.loads(pathlib.Path(file).read_text()) for file in options.join])
+        for session in sessions:
+            print_session(session)
+        print(*scaling(sessions), sep="\n")
+        write(sessions, options)
+        return
     sessions = []
     with tempfile.TemporaryDirectory() as folder:
         for threads in dict.fromkeys(options.threads):
@@ -40,6 +48,7 @@ def main() -> None:
             arguments = [sys.executable, "-m", "benchmarks", *sys.argv[1:], "--child", str(threads), "--json", str(file)]
             subprocess.run(arguments, env=environment, check=True)
             sessions.append(json.loads(file.read_text()))
+    print(*scaling(sessions), sep="\n")
     write(sessions, options)
     sys.exit(any(result["wrong"] for session in sessions for result in session["results"]))
 
@@ -57,6 +66,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the suite `random`")
     parser.add_argument("--json", metavar="FILE", help="write what was measured")
     parser.add_argument("--html", metavar="FILE", help="write a page with a roofline and a bar for each case")
+    parser.add_argument("--roofline", metavar="FILE", help="write the roofline of the first session as SVG")
+    parser.add_argument("--join", nargs="+", metavar="FILE", help="measure nothing: join what --json wrote")
     parser.add_argument("--list", action="store_true", help="list the suites")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -66,6 +77,14 @@ def write(sessions: list[dict[str, object]], options: argparse.Namespace) -> Non
     """The files that were asked for."""
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"sessions": sessions}, indent=1))
+    if options.html:
+        from benchmarks.page import page
+
+        pathlib.Path(options.html).write_text(page(sessions))
+    if options.roofline:
+        from benchmarks.picture import roofline
+
+        pathlib.Path(options.roofline).write_text(roofline(sessions[0]) + "\n")
 
 
 if __name__ == "__main__":

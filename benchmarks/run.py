@@ -58,6 +58,11 @@ class Result:
     noisy: bool = False
     wrong: dict[str, str] = field(default_factory=dict)
 
+    @staticmethod
+    def of_json(fields: Mapping[str, Any]) -> Result:
+        """The inverse of `as_json`."""
+        return Result(**{**fields, "times": {name: Time(**time) for name, time in fields["times"].items()}})
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
