@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks.joining import joined, print_session, scaling
+from benchmarks.report.joining import joined, print_session, scaling
 from benchmarks.suites.table import SUITES
 
 THREAD_VARIABLES = ("TEDSL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -78,11 +78,11 @@ def write(sessions: list[dict[str, object]], options: argparse.Namespace) -> Non
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"sessions": sessions}, indent=1))
     if options.html:
-        from benchmarks.page import page
+        from benchmarks.report.page import page
 
         pathlib.Path(options.html).write_text(page(sessions))
     if options.roofline:
-        from benchmarks.picture import roofline
+        from benchmarks.report.picture import roofline
 
         pathlib.Path(options.roofline).write_text(roofline(sessions[0]) + "\n")
 

@@ -12,9 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from benchmarks import limits
+from benchmarks.report.table import HEADER, line, summary, worst
 from benchmarks.run import Result, measured
 from benchmarks.suites.table import SUITES, Suite
-from benchmarks.table import HEADER, line, summary, worst
 
 LIBRARIES = ("numpy", "torch", "onnxruntime", "numba", "llvmlite")
 

@@ -7,10 +7,10 @@ from benchmarks import reference
 from benchmarks.case import Case, Contender, Goal, difference, maker
 from benchmarks.goals import ROWS
 from benchmarks.networks import Conv
+from benchmarks.report.table import geomean, line, summary
 from benchmarks.run import Time, measured
 from benchmarks.suites import calls
 from benchmarks.suites.table import SUITES
-from benchmarks.table import geomean, line, summary
 
 A = np.arange(1.0, 5.0)
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.report.table import HEADER, line, summary, worst
 from benchmarks.run import Result
-from benchmarks.table import HEADER, line, summary, worst
 
 LONG = 1e-4  # seconds, from which a case is worth two threads
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.goals import ROWS
-from benchmarks.picture import roofline
+from benchmarks.report.picture import roofline
 
 Session = Mapping[str, Any]
 WIDEST = 4.0  # the ratio at which a bar ends
