@@ -35,7 +35,7 @@ def test_each_word_of_the_loops_is_explained():
         assert f"`{word}" in table or f"{word}`" in table or word in table, word
 
 
-@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md"])
+@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md", "speed.md"])
 def test_the_drawings_and_pages_that_a_page_names_are_there(page):
     text = (DOCS / page).read_text()
     for drawing in re.findall(r"!\[[^]]*\]*[^]]*\]\(([^)]*)\)", text):
