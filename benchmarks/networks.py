@@ -68,7 +68,7 @@ class Builder(ABC):
         self._alive: list[Any] = []  # an id is that of one value while it lives
 
     def input(self) -> Any:
-        image = self._random.standard_normal((self.batch, 3, IMAGE, IMAGE), dtype="float32")
+        image = self._drawn((self.batch, 3, IMAGE, IMAGE))
         return self._seen(self._input(image), 3, IMAGE)
 
     def conv(self, x: Any, filters: int, kernel: int, stride: int = 1, *, groups: int = 1, activation: str = "relu",
@@ -78,8 +78,8 @@ class Builder(ABC):
         spec = Conv(channels, size, filters, kernel, stride, groups, activation)
         fan = channels // groups * kernel**2
         gain = (2.0 if activation else 0.5) / fan
-        w = self._random.standard_normal((filters, channels // groups, kernel, kernel), dtype="float32") * np.float32(gain**0.5)
-        b = self._random.standard_normal(filters, dtype="float32") * np.float32(0.1)
+        w = self._drawn((filters, channels // groups, kernel, kernel), gain**0.5)
+        b = self._drawn((filters,), 0.1)
         return self._seen(self._conv(spec, x, w, b, plus), filters, spec.out)
 
     def max_pool(self, x: Any) -> Any:
@@ -90,8 +90,11 @@ class Builder(ABC):
     def classify(self, x: Any) -> Any:
         """The average over the image, and the product with a matrix."""
         channels, _ = self.shapes[id(x)]
-        w = self._random.standard_normal((CLASSES, channels), dtype="float32") * np.float32(channels**-0.5)
-        return self._classify(x, w, self._random.standard_normal(CLASSES, dtype="float32"))
+        w = self._drawn((CLASSES, channels), channels**-0.5)
+        return self._classify(x, w, self._drawn((CLASSES,)))
+
+    def _drawn(self, shape: tuple[int, ...], scale: float = 1.0) -> Any:
+        return self._random.standard_normal(shape, dtype="float32") * np.float32(scale)
 
     def _seen(self, value: Any, channels: int, size: int) -> Any:
         self.shapes[id(value)] = channels, size
@@ -231,6 +234,17 @@ class TopiBuilder(Builder):
         average = topi.nn.global_pool(x, "avg", self.layout)
         flat = topi.reshape(average, (self.batch, w.shape[1]))
         return topi.nn.dense(flat, self._argument(w, "weight"), self._argument(b, "bias"))
+
+
+class Declared(TopiBuilder):
+    """The same program without values of its tensors."""
+
+    def _drawn(self, shape: tuple[int, ...], scale: float = 1.0) -> Any:
+        return np.broadcast_to(np.float32(scale), shape)
+
+    def _argument(self, array: Any, name: str) -> te.Tensor:
+        self.inputs.append(te.placeholder(array.shape, str(array.dtype), name=f"{name}{len(self.inputs)}"))
+        return self.inputs[-1]
 
 
 def block_of(channels: int, block: int) -> int:

@@ -1,0 +1,129 @@
+"""`python -m benchmarks.start [--only TEXT] [--rounds N]`: how long a program takes until its kernel can be called.
+
+Each program in processes of its own: one that finds an empty cache, and then others that find its kernel in the cache. For
+each the milliseconds of importing numpy, of importing tedsl (and topi) beyond that, of writing the program, of scheduling it,
+and of `build`; of the best round. Beside it: `lower`, in a process that does no more. Times are those of the thread that works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+PARTS = ("numpy", "tedsl", "write", "schedule", "build")
+
+
+def vector_add() -> tuple[Any, Callable[[], Any]]:
+    from tedsl import te
+
+    A, B = te.placeholder((1024,), name="A"), te.placeholder((1024,), name="B")
+    C = te.compute((1024,), lambda i: A[i] + B[i], name="C")
+    return [A, B, C], lambda: te.create_schedule(C.op)
+
+
+def softmax() -> tuple[Any, Callable[[], Any]]:
+    import topi
+    from tedsl import te
+
+    x = te.placeholder((512, 512), name="x")
+    y = topi.nn.softmax(x)
+    return [x, y], lambda: topi.schedules.schedule(y)
+
+
+def network(name: str) -> tuple[Any, Callable[[], Any]]:
+    import topi
+    from benchmarks.networks import NETWORKS, Declared
+
+    net = Declared(1)
+    out = NETWORKS[name](net)
+    return [*net.inputs, out], lambda: topi.schedules.schedule(out)
+
+
+PROGRAMS: dict[str, Callable[[], tuple[Any, Callable[[], Any]]]] = {
+    "vector add": vector_add, "softmax 512x512": softmax, "ResNet-18": lambda: network("ResNet-18"),
+    "ResNet-50": lambda: network("ResNet-50")}
+
+
+def measure(name: str, what: str, cache: str) -> dict[str, float]:
+    """The seconds of each part of a start in this process, which has imported nothing yet, with the cache in the folder
+    `cache`. what: "build" or "lower".
+    """
+    os.environ["TEDSL_CACHE_DIR"] = cache
+    clock = time.thread_time
+    times, seconds = [clock()], {}
+
+    def done(part: str) -> None:
+        times.append(clock())
+        seconds[part] = times[-1] - times[-2]
+
+    import numpy  # noqa: F401
+
+    done("numpy")
+    import tedsl
+    import topi  # noqa: F401
+
+    if name in ("ResNet-18", "ResNet-50"):
+        import benchmarks.networks  # noqa: F401
+    done("tedsl")
+    arguments, scheduled = PROGRAMS[name]()
+    done("write")
+    schedule = scheduled()
+    done("schedule")
+    getattr(tedsl, what)(schedule, arguments)
+    done(what)
+    return seconds
+
+
+def in_a_process(name: str, what: str, cache: str) -> dict[str, float]:
+    """What `measure` returns in a fresh process with the cache in the folder `cache`."""
+    run = subprocess.run([sys.executable, "-m", "benchmarks.start", "--child", name, what, cache], check=True,
+                         capture_output=True, text=True)
+    seconds: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return seconds
+
+
+def least(samples: list[dict[str, float]]) -> dict[str, float]:
+    """The sample whose sum is the least."""
+    return min(samples, key=lambda sample: sum(sample.values()))
+
+
+def rows_of(name: str, rounds: int) -> list[tuple[str, dict[str, float]]]:
+    """The rows of the table for one program: with an empty cache, and with its kernel there."""
+    cold: list[dict[str, float]] = []
+    warm: list[dict[str, float]] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(in_a_process(name, "build", cache))
+            warm += [in_a_process(name, "build", cache) for _ in range(2)]
+    lowered = least([in_a_process(name, "lower", "off") for _ in range(rounds)])["lower"]
+    return [(f"{name}, nothing kept", {**least(cold), "lower": lowered}), (f"{name}, kept", least(warm))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.start", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="programs whose name contains this: " + ", ".join(PROGRAMS))
+    parser.add_argument("--rounds", type=int, default=3, help="cold starts of each program, and twice as many warm ones")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(measure(*options.child)))
+        return
+    print(f"{'ms':30s}" + "".join(f"{part:>10s}" for part in (*PARTS, "sum")) + f"{'(lower)':>10s}")
+    for name in PROGRAMS:
+        if options.only in name:
+            for title, seconds in rows_of(name, options.rounds):
+                values = [*[seconds[part] for part in PARTS], sum(seconds[part] for part in PARTS)]
+                beside = f"{1e3 * seconds['lower']:10.1f}" if "lower" in seconds else ""
+                print(f"{title:30s}" + "".join(f"{1e3 * value:10.1f}" for value in values) + beside, flush=True)
+
+
+if __name__ == "__main__":
+    main()
