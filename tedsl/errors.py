@@ -58,7 +58,7 @@ def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, 
 
     names: the variables of the module; those in `__all__`, or without it its functions. instead: what to write for names that
     programs look for there and that it does not have; they and others are refused with names that are near. later: names that
-    few programs use, each with the `module:name` that is loaded when it is first asked for.
+    few programs use, each with the `module` or `module:name` that is loaded when it is first asked for.
     """
     module = str(names["__name__"])
     listed = names.get("__all__") or [name for name, value in names.items() if not name.startswith("_")
@@ -72,7 +72,8 @@ def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, 
         if later is None or name not in later:
             raise missing_name(module, name, listed, instead or {})
         home, _, own = later[name].partition(":")
-        names[name] = public(getattr(import_module(home), own), module, name)
+        value = import_module(home)
+        names[name] = public(getattr(value, own), module, name) if own else value
         return names[name]
 
     names.setdefault("__getattr__", missing)

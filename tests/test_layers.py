@@ -10,9 +10,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
-LAYERS = ["version", "record", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith", "runtime", "lang",
-          "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir", "nd",
-          "transform", "testing", "error", "topi", "tune", "graph", "contrib", "fuzz", "shell", "__main__", "__init__"]
+LAYERS = ["version", "record", "digest", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith",
+          "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
+          "nd", "transform", "testing", "error", "topi", "tune", "graph", "contrib", "fuzz", "shell", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, a schedule that shows its loops, and loops
@@ -174,7 +174,7 @@ def test_every_package_stands_in_the_list_of_layers():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "topi").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
 def test_topi_imports_only_public_names(path):
-    assert imports_of(path) <= {"te", "tir", "target", "errors", "__init__", "nd"}
+    assert imports_of(path) <= {"te", "tir", "target", "errors", "__init__", "nd", "record"}
 
 
 @pytest.mark.parametrize("path", sorted([*PACKAGE.rglob("*.py"), *(ROOT / "topi").rglob("*.py")]),

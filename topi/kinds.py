@@ -5,19 +5,18 @@ Element-wise and broadcasting operators leave `te.ElementwiseOp`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tedsl import te
+from tedsl.record import record
 
 
-@dataclass(frozen=True)
+@record
 class InjectiveOp:
     """Each element of the result depends on one element of each input: padding, transposing, ..."""
 
     operator: str
 
 
-@dataclass(frozen=True)
+@record
 class ReduceOp:
     """A reduction of `source` over its dimensions `axes` (sorted, from 0)."""
 
@@ -27,7 +26,7 @@ class ReduceOp:
     keepdims: bool
 
 
-@dataclass(frozen=True)
+@record
 class SoftmaxOp:
     """softmax or log_softmax of `source` along `axis`; `stages` are computed for it before: maximum, exponentials, sum, ..."""
 
@@ -36,12 +35,12 @@ class SoftmaxOp:
     stages: tuple[te.Tensor, ...]
 
 
-@dataclass(frozen=True)
+@record
 class RowsOp:
     """Formulas over rows, each with statistics of its own. Fusion finds them in a graph; no operator leaves this record."""
 
 
-@dataclass(frozen=True)
+@record
 class NormalizeOp:
     """A normalization of each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in
     order.
@@ -53,7 +52,7 @@ class NormalizeOp:
     stages: tuple[te.Tensor, ...]
 
 
-@dataclass(frozen=True)
+@record
 class MatmulOp:
     """A product of matrices, a[..., i, k] * b[..., k, j], either of them stored transposed; `batched`: of several."""
 
@@ -65,7 +64,7 @@ class MatmulOp:
     batched: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class ScatterOp:
     """Stores at positions that another tensor holds. axis: the only dimension in which they differ from the source, or None."""
 
@@ -73,7 +72,7 @@ class ScatterOp:
     axis: int | None
 
 
-@dataclass(frozen=True)
+@record
 class CumulativeOp:
     """Running sums or products of `source` along `axis`."""
 
@@ -82,7 +81,7 @@ class CumulativeOp:
     axis: int
 
 
-@dataclass(frozen=True)
+@record
 class SortOp:
     """`source` put in order along `axis`, whole or the first elements of it; or places in that order."""
 
@@ -91,7 +90,7 @@ class SortOp:
     axis: int
 
 
-@dataclass(frozen=True)
+@record
 class ConvOp:
     """A convolution of `data` with `kernel`; `padded` is what it reads: `data` with zeros around it.
 
@@ -111,22 +110,22 @@ class ConvOp:
     groups: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class DepthwiseConvOp(ConvOp):
     """A convolution of each channel alone; the kernel's letters are C (channel) and M (results for each channel)."""
 
 
-@dataclass(frozen=True)
+@record
 class PackedConvOp(ConvOp):
     """A convolution of layouts with blocks of channels innermost, "NCHWc" and "OIHWio"."""
 
 
-@dataclass(frozen=True)
+@record
 class PackedDepthwiseConvOp(ConvOp):
     """A convolution of each channel alone, of layouts with blocks of channels innermost."""
 
 
-@dataclass(frozen=True)
+@record
 class TransposedConvOp:
     """A transposed convolution as one with stride 1: sums of `padded` (data with zeros in and around it) times `flipped`."""
 
@@ -141,7 +140,7 @@ class TransposedConvOp:
     groups: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class TransformOp:
     """A product of small constant matrices with parts of a tensor, as in winograd.
 
@@ -154,7 +153,7 @@ class TransformOp:
     small: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class PoolOp:
     """The maximum or the sum ("max", "sum") in windows of `padded`, which is `data` with a border.
 
@@ -170,7 +169,7 @@ class PoolOp:
     dilation: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class AdaptivePoolOp:
     """The maximum or the sum in as many parts of each spatial dimension as the result has elements."""
 
@@ -179,7 +178,7 @@ class AdaptivePoolOp:
     layout: str
 
 
-@dataclass(frozen=True)
+@record
 class EinsumOp:
     """The sum of products of `operands` that `subscripts` describe."""
 
@@ -187,7 +186,7 @@ class EinsumOp:
     operands: tuple[te.Tensor, ...]
 
 
-@dataclass(frozen=True)
+@record
 class WindowSumOp:
     """Sums in windows of `size` neighbours along `axis` of `padded`, which is `source` with a border of zeros."""
 

@@ -39,10 +39,19 @@ def node(cls: type[T]) -> type[T]:
     `init=False`.
     """
     made = dataclass(slots=True, eq=False, init=False, repr=False)(cls)
-    for method in (_make_init(made), *_make_walkers(made)):
+    for method in (_late_init(made), *_make_walkers(made)):
         setattr(made, method.__name__, method)  # mypy forbids the assignment
     setattr(made, "init_fields", tuple(f.name for f in fields(made) if f.init))  # type: ignore[arg-type]  # noqa: B010
     return made
+
+
+def _late_init(cls: Any) -> Callable[..., None]:
+    """The constructor of a class until it is first called: then it makes the real one. Most programs need half of them."""
+    def __init__(self: Any, *args: Any, **named: Any) -> None:
+        cls.__init__ = _make_init(cls)
+        cls.__init__(self, *args, **named)
+
+    return __init__
 
 
 def _make_init(cls: type) -> Callable[..., None]:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy
 
-from tedsl.ir.walk.identity import digest, identity
+from tedsl.digest import digest
+from tedsl.ir.walk.identity import identity
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.modules.image import FORMAT
 from tedsl.target.host import llvm_library

@@ -6,7 +6,6 @@ LLVM says them, and takes long to load: what it said of this processor is kept i
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import platform
@@ -14,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from tedsl.cache.store import HOST, current_store
+from tedsl.digest import digest
 from tedsl.errors import TedslError
 from tedsl.target.processor import processor
 
@@ -64,7 +64,7 @@ def host() -> Host:
     store = current_store() if processor() and llvm_library() else None
     if store is None:
         return _detected()
-    key = hashlib.blake2b(f"{processor()} {llvm_library()}".encode(), digest_size=24).hexdigest()
+    key = digest(f"{processor()} {llvm_library()}".encode())
     pieces = store.load(key, HOST) or {}
     try:
         triple, cpu, features, text = json.loads(pieces["host"])

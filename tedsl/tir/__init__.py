@@ -1,5 +1,7 @@
 """The names of expressions, statements and functions, of which programs declared with `te` consist."""
 
+from typing import TYPE_CHECKING
+
 from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
@@ -138,8 +140,11 @@ from tedsl.lang.math import (
 )
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
-from tedsl.tir import analysis, ir_builder, stmt_functor, transform
+from tedsl.tir import analysis, ir_builder, stmt_functor
 from tedsl.tir.sequence import stmt_list, stmt_seq
+
+if TYPE_CHECKING:
+    from tedsl.tir import transform
 
 __all__ = [
     "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
@@ -158,4 +163,4 @@ __all__ = [
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]
 
-entries(globals())
+entries(globals(), later={"transform": "tedsl.tir.transform"})

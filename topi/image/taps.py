@@ -6,12 +6,12 @@ A tap is (place, weight, whether the place is inside of the data). The weights o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError
+from tedsl.record import record
 
 METHODS = {"nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
            "cubic": "cubic", "bicubic": "cubic"}
@@ -25,7 +25,7 @@ ROUNDINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Tap:
     """One neighbour along one dimension."""
 

@@ -9,15 +9,15 @@ Functions here take scalars and vectors alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.record import record
 
 Word = tuple[Any, ...]  # a word, and where it has no room for the place the place
 
 
-@dataclass(frozen=True)
+@record
 class Coding:
     """How elements of `dtype` become words: signed integers of `word`, whose low `place_bits` bits hold the place.
 

@@ -14,16 +14,16 @@ words. At the end a transposition puts column after column.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.record import record
 from topi.ordering.keys import Word, chosen, complement, less
 
 BLOCK = 4  # vectors that are compared with each other in registers; with 8 code is 10 % faster, and compiling 50 % slower
 
 
-@dataclass(frozen=True)
+@record
 class Columns:
     """Words in memory: `parts` has an array for each part of a word, of `count` vectors of `lanes`.
 

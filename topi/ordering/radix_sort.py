@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.record import record
 from topi.ordering.keys import Coding, Word
 
 BITS = 8
@@ -25,7 +25,7 @@ TRUST = ("tir.data_index", "trust")  # attribute of memory all indices of which 
 Emit = Callable[[Any, Word], None]
 
 
-@dataclass(frozen=True)
+@record
 class RadixSort:
     """The memory of a sort of `count` words, with room for `extent`.
 

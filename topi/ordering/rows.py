@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.record import record
 from tedsl.target import Target
 from topi.extents import as_int, product
 from topi.ordering.keys import Coding, Word, complement
@@ -25,7 +25,7 @@ CHUNK = 1 << 15  # words that one thread sorts faster than several
 CHUNKS = 16
 
 
-@dataclass(frozen=True)
+@record
 class Rows:
     """The rows of `source`, of `shape`, along dimension `along`, of which the first `count(place)` elements are sorted.
 

@@ -17,10 +17,11 @@ from dataclasses import replace
 from tedsl.cache.store import CODE, current_store
 from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.linking.images import Sources, linked_module
+from tedsl.digest import digest
 from tedsl.errors import ModuleError, TedslError
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt
-from tedsl.ir.walk.identity import digest, identity
+from tedsl.ir.walk.identity import identity
 from tedsl.ir.walk.serial import from_data, to_data
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import PassConfig

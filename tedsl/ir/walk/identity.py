@@ -10,7 +10,6 @@ arrays and objects of other packages say nothing that another process could comp
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Callable, Mapping
@@ -19,18 +18,13 @@ from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
+from tedsl.digest import digest
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import FloatImm, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node
 from tedsl.ir.types import PrimType
 
 OURS = ("tedsl", "topi")  # packages whose records are known to hold all that they say in their fields
-_BYTES = 24  # of a digest
-
-
-def digest(data: bytes) -> str:
-    """Returns the digest of `data` in hexadecimal digits."""
-    return hashlib.blake2b(data, digest_size=_BYTES).hexdigest()
 
 
 def identity(value: Any) -> str | None:

@@ -9,11 +9,11 @@ With groups the results o of a group read the channels of that group alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
+from tedsl.record import record
 from topi.extents import as_int, differ, opening, require_room, shown
 from topi.kinds import ConvOp
 from topi.nn.pad import pad
@@ -25,7 +25,7 @@ _REDUCED = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
 _NARROW = ("float16", "bfloat16")
 
 
-@dataclass(frozen=True)
+@record
 class Windows:
     """The placement of windows on the data: extents of the kernel, strides, dilation and padding, each with an entry for each
     spatial dimension in the order of the layout.

@@ -11,11 +11,11 @@ arithmetic for deep learning (2016), chapter 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.record import record
 from topi.arguments import Widths, checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, TransposedConvOp
@@ -102,7 +102,7 @@ def _channels(data: te.Tensor, kernel: te.Tensor, groups: int, where: str) -> tu
     return channels // groups, kernel.shape[1]
 
 
-@dataclass(frozen=True)
+@record
 class _Spread:
     """The operands of the sums, and where they are read: `padded` at i + k and `kernel` at k; or, by phases, with
     `first` = before % stride,

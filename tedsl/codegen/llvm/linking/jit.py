@@ -16,8 +16,8 @@ from tedsl.codegen.llvm.linking import lljit
 from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
 from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import NotUnderstood, load
+from tedsl.digest import digest
 from tedsl.errors import InternalError, TedslError
-from tedsl.ir.walk.identity import digest
 from tedsl.runtime import symbols
 from tedsl.runtime.fork import guarded_lock
 from tedsl.runtime.interrupts import whole_destructors

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
 
+from tedsl.record import record
 from tedsl.target import Target
 from topi.schedules.cpu.tiles import registers, tile_bounds
 
@@ -24,7 +24,7 @@ _END = 1.02  # each kind of tile is code of its own
 Parts = list[tuple[float, int]]  # how often a tile of which size occurs along a dimension
 
 
-@dataclass(frozen=True)
+@record
 class ImageTile:
     """The pixels of a tile, as rows and columns of the image, and its channels."""
 
