@@ -13,13 +13,14 @@ keeps its own code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Load, Ramp, Shuffle, Var
+from tedsl.ir.expr import Call, Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
@@ -61,11 +62,15 @@ class _Tiles(ScopedRewriter):
     def turned_loads(self, loop: For, store: Store) -> list[Load]:
         """Returns the loads whose neighbouring elements are read by consecutive iterations, not by neighbouring lanes.
 
-        Empty if there are none, if the loop writes what it reads, or if some lanes are off for other reasons than their number.
+        Empty if there are none, if the loop writes what it reads, if it reads under a condition, or if some lanes are off for
+        other reasons than their number.
         """
         if store.value.dtype.lanes < SMALLEST or not isinstance(store.index, Ramp):
             return []
-        loads = [node for node in post_order(store.value) if isinstance(node, Load)]
+        nodes = list(post_order(store.value))
+        if any(isinstance(node, Let) or (isinstance(node, Call) and node.op is IF_THEN_ELSE) for node in nodes):
+            return []  # what is loaded under a condition may not be there in the iterations beside
+        loads = [node for node in nodes if isinstance(node, Load)]
         if any(load.buffer_var is store.buffer_var for load in loads) or not self.has_one_mask(loop, store, loads):
             return []
         return [load for load in loads if self.is_turned(load, loop.loop_var)]
@@ -100,7 +105,7 @@ class _Tiles(ScopedRewriter):
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
         try:
-            body = seq(*(self.guarded(loop.loop_var, first, store, at, min(width, lanes - at), width)
+            body = seq(*(self.guarded(loop.loop_var, first, store, turned, at, min(width, lanes - at), width)
                          for at in range(0, lanes, width)))
         except CannotSlice:
             return loop
@@ -110,36 +115,50 @@ class _Tiles(ScopedRewriter):
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
 
-    def guarded(self, var: Var, first: Expr, store: Store, at: int, lanes: int, width: int) -> Stmt:
+    def guarded(self, var: Var, first: Expr, store: Store, turned: list[Load], at: int, lanes: int, width: int) -> Stmt:
         """Returns `width` iterations from `first` on, for the `lanes` lanes from `at` on, or those of them that are on."""
         whole = store.value.dtype.lanes
-        part = slice_lanes(store, whole, at, lanes)
         if lanes == 1:
-            return _iterations(part, var, first, width)
+            return _iterations(slice_lanes(store, whole, at, lanes), var, first, width)
+        names = {load: Var("column", load.dtype) for load in turned}
+        named = _Replaced(names)(store)
+        rows = _Rows(var, first, at, lanes, width)
         if store.predicate is None:
-            return self.tile(var, first, part, width)
+            return _tile(slice_lanes(named, whole, at, lanes), names, rows)
         on = lanes_on(store.predicate)
         assert on is not None
         if self.target.can_mask(store.value.dtype.element):  # rows of lanes that are off are copies of the last that is on
-            return IfThenElse(build.greater(on, at), self.tile(var, first, part, width, build.sub(on, at + 1)))
+            rows = rows._replace(last=build.sub(on, 1))
+            return IfThenElse(build.greater(on, at), _tile(slice_lanes(named, whole, at, lanes), names, rows))
         masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
-        unmasked = slice_lanes(store, whole, at, lanes, frozenset(mask for mask in masks if mask is not None))
-        return IfThenElse(build.greater_equal(on, at + lanes), self.tile(var, first, unmasked, width),
-                          _iterations(part, var, first, width))
+        unmasked = slice_lanes(named, whole, at, lanes, frozenset(mask for mask in masks if mask is not None))
+        return IfThenElse(build.greater_equal(on, at + lanes), _tile(unmasked, names, rows),
+                          _iterations(slice_lanes(store, whole, at, lanes), var, first, width))
 
-    def tile(self, var: Var, first: Expr, store: Stmt, width: int, last: Expr | None = None) -> Stmt:
-        """Returns `width` iterations of `store` from `first` on, which read rows: none after the row `last`."""
-        assert isinstance(store, Store)
-        lets: list[tuple[Var, Expr]] = []
-        loads = [load for load in post_order(store.value) if isinstance(load, Load) and self.is_turned(load, var)]
-        names = {load: Var("column", load.dtype) for load in loads}
-        columns = [_columns(load, var, first, width, last, lets) for load in loads]
-        named = _Named(names)(store)
-        body: Stmt = seq(*(substitute(named, {var: build.add(first, at), **dict(zip(names.values(), values))})
-                           for at, values in enumerate(zip(*columns))))
-        for name, value in reversed(lets):
-            body = LetStmt(name, value, body)
-        return body
+
+class _Rows(NamedTuple):
+    """The part of a loop that a tile computes: `width` iterations of `var` from `first` on, of `lanes` lanes from `at` on.
+
+    last: the last lane that is read, None if all are.
+    """
+
+    var: Var
+    first: Expr
+    at: int
+    lanes: int
+    width: int
+    last: Expr | None = None
+
+
+def _tile(store: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
+    """Returns the iterations `rows` of `store`, a slice in which `names` stand for turned loads; these are read by rows."""
+    lets: list[tuple[Var, Expr]] = []
+    columns = [_columns(load, rows, lets) for load in names]
+    body: Stmt = seq(*(_Replaced(dict(zip(names.values(), values)))(substitute(store, {rows.var: build.add(rows.first, at)}))
+                       for at, values in enumerate(zip(*columns))))
+    for name, value in reversed(lets):
+        body = LetStmt(name, value, body)
+    return body
 
 
 def _iterations(stmt: Stmt, var: Var, first: Expr, count: int) -> Stmt:
@@ -147,34 +166,38 @@ def _iterations(stmt: Stmt, var: Var, first: Expr, count: int) -> Stmt:
     return seq(*(fresh_copy(substitute(stmt, {var: build.add(first, at)})) for at in range(count)))
 
 
-class _Named(Rewriter):
-    """Replaces loads by variables."""
+class _Replaced(Rewriter):
+    """Replaces loads by variables, or slices of such variables by columns."""
 
-    def __init__(self, names: dict[Load, Var]) -> None:
+    def __init__(self, by: Mapping[Any, Expr]) -> None:
         super().__init__()
-        self.names = names
+        self.by = by
 
     def rewrite(self, node: Any) -> Any:
-        return self.names.get(node, node) if isinstance(node, Load) else node
+        if isinstance(node, Shuffle) and isinstance(node.vectors[0], Var):
+            return self.by.get(node.vectors[0], node)
+        return self.by.get(node, node) if isinstance(node, Load) else node
 
 
-def _columns(load: Load, var: Var, first: Expr, width: int, last: Expr | None, lets: list[tuple[Var, Expr]]) -> list[Expr]:
-    """Returns what `load` gives in each of `width` iterations from `first` on, made from rows that are bound in `lets`."""
+def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr]:
+    """Returns the lanes of `load` in each of the iterations `rows`, made from rows of memory that are bound in `lets`."""
     assert isinstance(load.index, Ramp)
-    lanes, stride = load.dtype.lanes, load.index.stride
-    base = substitute(load.index.base, {var: first})
+    stride = load.index.stride
+    base = substitute(load.index.base, {rows.var: rows.first})
 
     def bound(name: str, value: Expr) -> Var:
         lets.append((Var(name, value.dtype), value))
         return lets[-1][0]
 
-    numbers = [build.as_expr(at) if last is None else build.minimum(at, last) for at in range(lanes)]
+    numbers = [build.as_expr(lane) if rows.last is None else build.minimum(lane, rows.last)
+               for lane in range(rows.at, rows.at + rows.lanes)]
     starts = [build.add(base, build.mul(stride, build.cast(stride.dtype, number))) for number in numbers]
-    rows = [bound("row", Load(load.dtype.with_lanes(width), load.buffer_var, Ramp(start, build.const(1, base.dtype), width)))
-            for start in starts]
-    columns = transposed([*rows, *[rows[-1]] * (width - lanes)], LANE_BYTES // load.dtype.element.bytes,
+    dtype = load.dtype.with_lanes(rows.width)
+    read = [bound("row", Load(dtype, load.buffer_var, Ramp(start, build.const(1, base.dtype), rows.width))) for start in starts]
+    columns = transposed([*read, *[read[-1]] * (rows.width - rows.lanes)], LANE_BYTES // load.dtype.element.bytes,
                          lambda a, b, picks: bound("turned", Shuffle((a, b), _constants(tuple(picks)))))
-    return [column if lanes == width else Shuffle((column,), _constants(tuple(range(lanes)))) for column in columns]
+    return [column if rows.lanes == rows.width else Shuffle((column,), _constants(tuple(range(rows.lanes))))
+            for column in columns]
 
 
 def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, list[int]], Expr]) -> list[Expr]:

@@ -70,6 +70,26 @@ def test_a_symbolic_extent():
         assert after is not before
 
 
+@pytest.mark.parametrize("lanes", [4, 5, 7, 14, 16, 24])
+def test_rows_that_are_a_size_of_the_call_apart(lanes):
+    """Every group of lanes is computed, although a proof about its rows may fail."""
+    n = SizeVar("n")
+    f = Function(A=(lanes, n), B=(lanes, n))
+    at = build.add(build.mul(V, n), K)
+    before = vectorize_loops(f.func(loop(K, n, loop(V, lanes, f.store("B", at, f.load("A", at)), VECTORIZED))))
+    for size in (0, 3, 8, 19, 32):
+        for target in (SSE, AVX2):
+            assert check(transpose_tiles, before, target, shapes={"A": (lanes, size), "B": (lanes, size)}) is not before
+
+
+def test_what_is_read_under_a_condition_is_not_read_by_rows():
+    """The row of lane 15 ends where A ends; the iterations that would read beyond do not read."""
+    f = Function(A=(15 * 16 + 12,), B=(256,))
+    value = build.if_then_else(build.less(K, 12), f.load("A", build.add(build.mul(V, 16), K)), imm(3, "float32"))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, f.store("B", build.add(build.mul(K, 16), V), value), VECTORIZED))))
+    assert transpose_tiles(before, AVX2) is before
+
+
 @pytest.mark.parametrize("target", [SSE, AVX2, AVX512], ids=["lane by lane", "AVX2", "AVX-512"])
 @pytest.mark.parametrize("lanes", [8, 12, 16])
 def test_rows_of_lanes_that_are_off_are_not_read(target, lanes):
