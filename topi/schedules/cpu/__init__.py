@@ -1,4 +1,7 @@
-"""Schedules for processors: parallel outer loops, vectors inside, values that stay in registers and caches."""
+"""Schedules for processors: parallel outer loops, vectors inside, values that stay in registers and caches.
+
+conv/ holds those of convolutions.
+"""
 
 from topi.schedules.cpu import conv, injective, matmul, reduce, rows, transforms
 
