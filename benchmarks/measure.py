@@ -49,8 +49,8 @@ def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: 
     """The seconds per call of each contender, in `rounds` rounds of one sample each.
 
     A fast call is repeated so that one sample takes `at_least` seconds. Each round has an order of its own: in a fixed one,
-    periodic load on the machine would always hit the same contender. Before a sample there is one call that is not counted:
-    what another contender left in the caches is not its fault.
+    periodic load on the machine would always hit the same contender. Before a sample there are calls that are not counted, a
+    fifth as many: what another contender left in the caches is not its fault, nor that threads sleep.
     settle: seconds of rest before each sample. The threads of other libraries spin for a while after their last call; without
     a rest they take the cores from the next contender.
     """
@@ -66,7 +66,8 @@ def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: 
             count = repeats[name]
             time.sleep(settle)
             if count > 1 or settle:
-                call()
+                for _ in range(-(-count // 5)):
+                    call()
             begin = time.perf_counter()
             for _ in range(count):
                 call()
@@ -75,7 +76,10 @@ def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: 
 
 
 def _repeats(call: Contender, at_least: float) -> int:
+    begin = time.perf_counter()
     call()
+    while time.perf_counter() - begin < 2 * at_least:
+        call()
     begin = time.perf_counter()
     call()
     once = time.perf_counter() - begin

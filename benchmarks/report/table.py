@@ -27,7 +27,8 @@ def line(result: Result) -> str:
     share = result.bound and f"{'?' if result.share is None else f'{100 * result.share:.0f}'} % {result.bound}"
     met = {True: "yes", False: "NO ", None: "   "}[result.met]
     others = [f"{name} {readable(time.median)}" for name, time in result.times.items() if name != result.ours]
-    others += [f"~{100 * max(t.spread for t in result.times.values()):.0f} %"] if result.noisy else []
+    compared = [time.spread for name, time in result.times.items() if name in (result.ours, result.best)]
+    others += [f"~{100 * max(compared):.0f} %"] if result.noisy else []
     others += [f"WRONG {name}: {problem}" for name, problem in result.wrong.items()]
     ours = readable(result.times[result.ours].median)
     of = "" if result.ours == OURS else f"({result.ours.removeprefix(OURS).strip()}) "
