@@ -21,7 +21,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.walk.identity import identity
 from tedsl.ir.walk.serial import to_data
 from tedsl.lang.tensor import Tensor
-from tedsl.lower import schedule_key as keys
+from tedsl.lower import request as keys
 from tedsl.lower.inputs import functions_of
 from tedsl.lower.request import FunctionOptions
 from tedsl.passes.context import pass_config

@@ -9,14 +9,13 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
-from tedsl.record import record
 
-
-@record
+@dataclass(frozen=True)
 class Layout:
     """Offsets in bytes of the fields that entry points read: an object's type, those of an array, those of its dtype, and the
     array in an NDArray.

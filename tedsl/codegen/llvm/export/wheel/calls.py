@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy
 
-from tedsl.record import record
 from tedsl.runtime.arguments.numpy_fields import verified_layout
 
 _NO_MEMORY, _BAD_TYPE, _ASSERTION = 1, 2, 16
@@ -40,7 +39,7 @@ TOLD = frozenset(("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", 
                    "pclmul", "aes", "sha", "adx"))
 
 
-@record
+@dataclass(frozen=True)
 class Parameter:
     """dtype: of a number or of the elements; written: an output; rank: None for a number."""
 
@@ -50,7 +49,7 @@ class Parameter:
     written: bool = False
 
 
-@record
+@dataclass(frozen=True)
 class Kernel:
     """symbol: of the entry point for C. result: the dtype of the number that the kernel returns. messages: of assertions."""
 
