@@ -48,7 +48,7 @@ arguments = [image, weight, bias, gamma, beta, mean, var, layer]
 with tedsl.target.Target("llvm -mcpu=haswell"):
     haswell = tedsl.lower(topi.x86.schedule_conv2d_nchw(layer), arguments, simple_mode=True).script()
 print("\nIts loops for vectors of eight floats, the inner part:\n")
-inner = haswell[haswell.index("    for ax0.ax1.outer.fused.ax2.fused in"):]
+inner = haswell[haswell.index("    for ax1.outer in parallel("):]
 print(inner)
 assert "in parallel(" in inner and "conv2d_nchw[0, " in inner
 
