@@ -29,7 +29,7 @@ from tedsl.passes.default import lowering_pipeline
 from tedsl.schedule.record.recorder import Recorder
 from tedsl.target import Target
 
-BLOCKS, BLOCK = 4, 13
+BLOCKS, BLOCK, CHANGES = 4, 13, 9
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_a_change_of_the_loops_is_a_change_of_the_key(block):
         if original is None:
             continue
         assert key_and_loops(case) == original, f"{seed}: the same program has the same key"
-        for variant in (case, *[changed(case, draw) for _ in range(5)]):
+        for variant in (case, *[changed(case, draw) for _ in range(CHANGES)]):
             known = key_and_loops(variant)
             if known is None or known[0] is None:
                 counts["refused"] += 1
