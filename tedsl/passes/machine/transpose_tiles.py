@@ -100,7 +100,7 @@ class _Tiles(ScopedRewriter):
                     _power_below(lanes), LARGEST if extent is None else _power_below(extent))
         if width < SMALLEST:
             return loop
-        tiles = build.floordiv(loop.extent, width)
+        tiles = build.maximum(build.floordiv(loop.extent, width), 0)  # an extent may be negative: then nothing runs
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))

@@ -82,6 +82,15 @@ def test_rows_that_are_a_size_of_the_call_apart(lanes):
             assert check(transpose_tiles, before, target, shapes={"A": (lanes, size), "B": (lanes, size)}) is not before
 
 
+def test_a_negative_extent_runs_nothing():
+    n = Var("n")
+    f = Function(A=(16, 64), B=(64, 16))
+    body = f.store("B", build.add(build.mul(K, 16), V), f.load("A", build.add(build.mul(V, 64), K)))
+    before = vectorize_loops(f.func(loop(K, n, loop(V, 16, body, VECTORIZED)), n))
+    for extent in (-20, -9, -8, -5, -1, 0, 1, 8, 60):
+        assert check(transpose_tiles, before, AVX2, scalars=(extent,)) is not before
+
+
 def test_what_is_read_under_a_condition_is_not_read_by_rows():
     """The row of lane 15 ends where A ends; the iterations that would read beyond do not read."""
     f = Function(A=(15 * 16 + 12,), B=(256,))
