@@ -13,7 +13,7 @@ import pathlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ def vector_lanes() -> int:
 class _Engine:
     """Functions of one module of LLVM IR, compiled for the host."""
 
+    _alive: ClassVar[list[Any]] = []  # whose functions were handed out
+
     def __init__(self, text: str) -> None:
         import llvmlite.binding as llvm
 
@@ -47,9 +49,9 @@ class _Engine:
         self._engine.finalize_object()
 
     def function(self, name: str, *types: Any) -> Callable[..., None]:
-        """The function of that name, which keeps its code alive."""
+        """The function of that name, whose code lives as long as the process."""
         made: Callable[..., None] = ctypes.CFUNCTYPE(None, *types)(self._engine.get_function_address(name))
-        made.engine = self._engine  # type: ignore[attr-defined]
+        self._alive.append(self._engine)
         return made
 
 

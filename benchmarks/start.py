@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 PARTS = ("numpy", "tedsl", "write", "schedule", "build")
@@ -63,14 +64,14 @@ def measure(name: str, what: str, cache: str) -> dict[str, float]:
         times.append(clock())
         seconds[part] = times[-1] - times[-2]
 
-    import numpy  # noqa: F401
+    import_module("numpy")
 
     done("numpy")
     import tedsl
-    import topi  # noqa: F401
+    import_module("topi")
 
     if name in ("ResNet-18", "ResNet-50"):
-        import benchmarks.networks  # noqa: F401
+        import_module("benchmarks.networks")
     done("tedsl")
     arguments, scheduled = PROGRAMS[name]()
     done("write")

@@ -93,10 +93,7 @@ def of_torch(torch: Any, name: str, batch: int, compiled: bool) -> dict[str, Con
     NETWORKS[name](plain)
     made = {"torch fused": calling(lambda: fused.run(fused.image))}
 
-    class Network(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
-        def forward(self, x: Any) -> Any:
-            return plain.run(x)
-
+    Network: Any = type("Network", (torch.nn.Module,), {"forward": lambda self, x: plain.run(x)})
     frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(Network().eval(), plain.image)))
     made["torch.jit frozen"] = calling(lambda: frozen(plain.image))
     if compiled:

@@ -136,6 +136,11 @@ def _make_walkers(cls: type) -> list[Callable[..., Any]]:
 set_field = object.__setattr__  # for __post_init__ only: a node never changes afterwards
 
 
+def _fields_of(made: Any) -> tuple[Field[Any], ...]:
+    """The fields of a node, whose class `node` has made a dataclass."""
+    return fields(made)
+
+
 class _SignatureOf:
     """The attribute `__signature__` of a class of nodes: what `help` and `inspect` show of its constructor."""
 
@@ -216,10 +221,10 @@ class Node:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __getstate__(self) -> list[Any]:
-        return [getattr(self, f.name) for f in fields(self)]  # type: ignore[arg-type]
+        return [getattr(self, f.name) for f in _fields_of(self)]
 
     def __setstate__(self, state: list[Any]) -> None:
-        for f, value in zip(fields(self), state):  # type: ignore[arg-type]
+        for f, value in zip(_fields_of(self), state):
             object.__setattr__(self, f.name, value)
 
     def __copy__(self) -> Self:

@@ -43,4 +43,4 @@ def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
     """A copy of `op` that reads `mapping[t]` wherever `op` reads `t`; `op` itself if it reads none of them."""
     if not any(tensor in mapping for tensor in op.input_tensors):
         return op
-    return op.reading(mapping)  # type: ignore[return-value]
+    return op.reading(mapping)

@@ -89,11 +89,11 @@ class Operation:
                                 f"there is no output({index})")
         return Tensor(self, index)
 
-    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Operation:
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Self:
         """A copy of this operation that reads `mapping[t]` wherever it reads `t`; itself if it reads none of them."""
         return self
 
-    def following(self, replaced: Mapping[Operation, Operation]) -> Operation:
+    def following(self, replaced: Mapping[Operation, Operation]) -> Self:
         """A copy of this operation that reads the outputs of `replaced[op]` wherever it reads those of op; itself if it reads
         none of them.
         """
@@ -116,7 +116,8 @@ class Operation:
         """A new operation with the named fields changed."""
         cls: Any = type(self)
         kept = {f.name: getattr(self, f.name) for f in fields(cls) if f.name not in changed}
-        return cls(**kept, **changed)  # type: ignore[no-any-return]
+        made: Self = cls(**kept, **changed)
+        return made
 
 
 @record(eq=False, repr=False)

@@ -125,13 +125,14 @@ def latency_seconds(sizes: list[int], line: int) -> list[float]:
         out[0] = at[0]
 
     kernel, result = _kernel(write, [(count, "int64")], (1, "int64")), np.zeros(1, "int64")
-    found = []
-    for size in sizes:
+
+    def one(size: int) -> float:
         following, step = np.zeros(count, "int64"), line // 8
         order = np.random.default_rng(0).permutation(size // line) * step
         following[order] = np.roll(order, -1)
-        found.append(seconds(lambda following=following: kernel(following, result)) / STEPS)  # type: ignore[misc]
-    return found
+        return seconds(lambda: kernel(following, result)) / STEPS
+
+    return [one(size) for size in sizes]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ reduction inside it, get no loops.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import DTypeError, ShapeError
@@ -25,6 +25,9 @@ from tedsl.lang.operation import ComputeOp, as_attrs, extent_of, note_axis
 from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @record(eq=False, repr=False)
@@ -47,7 +50,7 @@ class TensorComputeOp(ComputeOp):
     def without_loops(self) -> tuple[IterVar, ...]:
         return (*self.axis[self.schedulable_ndim:], *self.inner_reduce)
 
-    def reading(self, mapping: Mapping[Tensor, Tensor]) -> TensorComputeOp:
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Self:
         regions = tuple(Region(mapping.get(r.tensor, r.tensor), r.mins, r.dims) for r in self.regions)
         return self.replace(body=redirected(self.body, mapping), regions=regions)
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, entry
@@ -26,6 +26,9 @@ from tedsl.lang.scan.order import check_order
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FORM = "te.scan(init, update, state_placeholder): one of each for every state"
 
@@ -64,7 +67,7 @@ class ScanOp(Operation):
     def dtype_of(self, index: int) -> DType:
         return self.state_placeholder[index].dtype
 
-    def reading(self, mapping: Mapping[Tensor, Tensor]) -> ScanOp:
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Self:
         """This operation with other tensors for its initial rows, its updates and its inputs; the states stay."""
         changed = {name: tuple([mapping.get(tensor, tensor) for tensor in getattr(self, name)])
                    for name in ("init", "update", "inputs")}

@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, LetStmt, SeqStmt, Stmt, Store
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
@@ -157,7 +158,7 @@ class _Inside:
             return False
         if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm) or store.index.stride.value != 1:
             return False
-        stack: list[Expr] = [store.index, store.value]
+        stack: list[Node] = [store.index, store.value]
         count = 0
         while stack:
             e = stack.pop()
@@ -171,7 +172,7 @@ class _Inside:
                 if not isinstance(e.stride, IntImm) or by != e.stride.value * lanes or e.lanes != lanes:
                     return False
                 continue
-            stack.extend(e.child_nodes())  # type: ignore[arg-type]
+            stack.extend(e.child_nodes())
         return True
 
     def are_in_step(self, unit: int) -> bool:
@@ -179,7 +180,7 @@ class _Inside:
         if len(self.stores) == 1 and not self.loops:
             return True
         number = Numbering()
-        bases = [self._without_lets(store.index.base) for store in self.stores]  # type: ignore[attr-defined]
+        bases = [self._without_lets(store.index.base) for store in self.stores if isinstance(store.index, Ramp)]
         inner = {number(var) for var in self.loops}
         first, start = number.terms(bases[0])
         for base in bases:
@@ -223,8 +224,9 @@ def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
     if isinstance(e, (Add, Sub)):
         a, b = _coefficient(e.a, moved), _coefficient(e.b, moved)
         return None if a is None or b is None else a + b if isinstance(e, Add) else a - b
-    if isinstance(e, Mul) and (isinstance(e.a, IntImm) or isinstance(e.b, IntImm)):
-        factor, other = (e.a, e.b) if isinstance(e.a, IntImm) else (e.b, e.a)
-        by = _coefficient(other, moved)
-        return None if by is None else by * factor.value  # type: ignore[attr-defined]
+    if isinstance(e, Mul):
+        for factor, other in ((e.a, e.b), (e.b, e.a)):
+            if isinstance(factor, IntImm):
+                by = _coefficient(other, moved)
+                return None if by is None else by * factor.value
     return None if uses(e, moved.keys()) else 0
