@@ -269,6 +269,10 @@ class ModuleError(TedslError, ValueError):
     """A file of compiled functions that cannot be written or loaded: damaged, foreign, newer, or for another machine."""
 
 
+class DeviceError(TedslError):
+    """A device that is not there, or that did not do what it was asked."""
+
+
 class AbsentModuleError(TedslError, ImportError):
     """A module of TVM that tedsl does not have."""
 

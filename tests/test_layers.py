@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "record", "digest", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
-          "nd", "transform", "testing", "error", "topi", "tune", "graph", "contrib", "fuzz", "shell", "__main__", "__init__"]
+          "nd", "transform", "testing", "error", "topi", "tune", "graph", "contrib", "simulate", "fuzz", "shell", "__main__",
+          "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, a schedule that shows its loops, and loops
@@ -83,6 +84,7 @@ BY_NAME = {
     "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/runtime/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/codegen/backend.py": "the table of backends",
+    "tedsl/runtime/devices/table.py": "the table of drivers",
     "tedsl/errors.py": "names of modules of names that are loaded when first asked for",
     "tedsl/codegen/llvm/export/wheel/calls.py": "the extension module of a wheel for the processor that is there",
     "tedsl/runtime/symbols.py": "the table of symbols that kernels may call",

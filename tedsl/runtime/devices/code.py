@@ -1,0 +1,54 @@
+"""Code for a device: what a backend writes and a driver loads, as data that can be kept in a file."""
+
+from __future__ import annotations
+
+from tedsl.ir.dtype import DType
+from tedsl.record import record
+
+
+@record
+class DeviceParameter:
+    """A parameter of a kernel. array: the pointer to the first element of an array of `dtype`; otherwise a number of `dtype`.
+    written: the kernel stores to the array.
+    """
+
+    name: str
+    dtype: DType
+    array: bool
+    written: bool = False
+
+
+@record
+class DeviceFunction:
+    """A kernel, which the host launches.
+
+    axes: the thread axes whose sizes a launch gives after the parameters, in that order ("blockIdx.x", "threadIdx.x"); the
+    others have size 1. dynamic_shared: one more number follows, the bytes of shared memory that the launch asks for.
+    shared: the bytes of shared memory that each block has from its code. The sizes of a block in `fixed_block` (x, y, z) are
+    those for which the code was made; 0 where any will do.
+    """
+
+    name: str
+    parameters: tuple[DeviceParameter, ...]
+    axes: tuple[str, ...]
+    dynamic_shared: bool = False
+    shared: int = 0
+    fixed_block: tuple[int, int, int] = (0, 0, 0)
+
+
+@record
+class DeviceCode:
+    """The kernels of a module for one device.
+
+    form: the language of `text`: "ptx", "cl". target: its notation. loops: the kernels in TVM's notation, to be read.
+    """
+
+    form: str
+    text: str
+    functions: tuple[DeviceFunction, ...]
+    target: str
+    loops: str = ""
+
+    def function(self, name: str) -> DeviceFunction:
+        """Returns the kernel called `name`, which must be there."""
+        return next(function for function in self.functions if function.name == name)

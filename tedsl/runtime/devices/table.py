@@ -1,0 +1,44 @@
+"""The drivers by the name of their kind of device. They are imported when a program first asks for such a device.
+
+Those of others come from `register_device`, or from packages that declare an entry point in the group `tedsl.devices`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.plugins import DEVICES, load_plugin
+from tedsl.runtime.devices.api import DeviceAPI
+
+OURS: dict[str, str] = {}  # kind -> "module:class", which takes no arguments
+_ADDED: dict[str, DeviceAPI] = {}  # by register_device and by packages
+_LOADED: dict[str, DeviceAPI] = {}
+
+
+def driver_of(kind: str) -> DeviceAPI | None:
+    """Returns the driver of devices of `kind`, one for the process; None if tedsl knows of none."""
+    found = _LOADED.get(kind) or _ADDED.get(kind)
+    if found is None and kind in OURS:
+        module, _, name = OURS[kind].partition(":")
+        found = _LOADED[kind] = getattr(import_module(module), name)()
+    if found is None:
+        found = load_plugin(DEVICES, kind)
+        if found is not None:
+            register_device(kind, found)
+    return found
+
+
+def register_device(kind: str, driver: DeviceAPI) -> None:
+    """Registers `driver` for devices of `kind`; `tedsl.device(kind, number)` names them from now on.
+
+    Raises ArgumentError if the kind has a driver, ArgumentTypeError for what lacks methods of a DeviceAPI.
+    """
+    if not isinstance(kind, str) or not kind.isidentifier():
+        raise ArgumentTypeError(f"register_device: the kind of a device is an identifier, not {kind!r}")
+    if not isinstance(driver, DeviceAPI):
+        methods = [name for name in vars(DeviceAPI) if not name.startswith("_") and not hasattr(driver, name)]
+        raise ArgumentTypeError(f"register_device: {driver!r} is not a driver: it lacks {', '.join(methods)}")
+    if kind in OURS or _ADDED.get(kind, driver) is not driver:
+        raise ArgumentError(f"register_device: devices of kind {kind!r} have a driver already", hint="choose another name")
+    _ADDED[kind] = driver
