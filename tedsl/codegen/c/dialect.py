@@ -5,6 +5,7 @@ All that a language of the C family says in its own way is asked here, so that a
 
 from __future__ import annotations
 
+from tedsl.codegen.c.text.spelling import AS_IN_C, Spelling
 from tedsl.errors import ArgumentError
 from tedsl.record import record
 from tedsl.target.target import Target
@@ -28,15 +29,19 @@ class Dialect:
 
     helper: str = "static inline"  # before a function that is used in this file only
     restrict: str = "TEDSL_RESTRICT"  # of a pointer whose memory no other pointer reaches
+    declares: bool = True  # functions of others are declared before they are called
+    spelling: Spelling = AS_IN_C
 
 
 def dialect_of(target: Target) -> Dialect:
     """Returns the dialect that the options of `target` choose; ArgumentError for a choice that there is not."""
-    chosen = {}
-    for option, known in CHOICES.items():
-        choice = str(target.attrs.get(option, known[0]))
-        if choice not in known:
-            raise ArgumentError(f"the option {option} of target {target} is {choice!r}",
-                                hint=f"choose {' or '.join(f'-{option}={name}' for name in known)}")
-        chosen[option] = choice
-    return Dialect(**chosen, fma=target.has_fma)
+    return Dialect(_chosen(target, "vectors"), _chosen(target, "math"), _chosen(target, "parallel"), target.has_fma)
+
+
+def _chosen(target: Target, option: str) -> str:
+    known = CHOICES[option]
+    choice = str(target.attrs.get(option, known[0]))
+    if choice not in known:
+        raise ArgumentError(f"the option {option} of target {target} is {choice!r}",
+                            hint=f"choose {' or '.join(f'-{option}={name}' for name in known)}")
+    return choice

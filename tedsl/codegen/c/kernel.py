@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from tedsl.codegen.c.emitter import BufferInfo, Emitter, FunctionFacts, Tables
@@ -13,7 +13,7 @@ from tedsl.codegen.c.text.names import RESERVED, Names
 from tedsl.codegen.c.text.piece import EQUALITY, INT64_MAX, INT64_MIN, Piece
 from tedsl.codegen.kernels import abi
 from tedsl.codegen.kernels.stack import arrays_on_stack
-from tedsl.ir.expr import SizeVar
+from tedsl.ir.expr import Expr, SizeVar
 from tedsl.ir.func import PrimFunc
 from tedsl.record import record
 from tedsl.runtime.raw_form import ARRAY, RESULT, RawParameter, raw_parameters
@@ -78,7 +78,7 @@ def emit_kernel(function: CFunction, module: ModuleText, tables: Tables, *, owne
     facts = FunctionFacts(function.name, arrays_on_stack(func.body), noalias, function.status, owner=owner, result=result)
     names = Names(frozenset(p.name for p in function.parameters) | {function.name} | module.prototypes.keys())
     out = Emitter(module, tables, facts, names)
-    _bind_arguments(function, out)
+    bind_parameters(out, function.parameters, {dim for b in func.buffers for dim in b.shape})
     out.statement(func.body)
     if not out.blocks[0].lines or not out.blocks[0].lines[-1].startswith("return"):
         emit_return(out, None)
@@ -88,10 +88,9 @@ def emit_kernel(function: CFunction, module: ModuleText, tables: Tables, *, owne
     module.functions[function.name] = "\n".join(lines) + "\n"
 
 
-def _bind_arguments(function: CFunction, out: Emitter) -> None:
-    """Tells `out` what the kernel's parameters are."""
-    sizes = {dim for b in function.func.buffers for dim in b.shape}
-    for p in function.parameters:
+def bind_parameters(out: Emitter, parameters: Sequence[RawParameter], sizes: Set[Expr]) -> None:
+    """Tells `out` what the parameters of a kernel are. sizes: those that are never negative, among other expressions."""
+    for p in parameters:
         d = p.var.dtype
         if p.kind == RESULT:
             continue

@@ -12,10 +12,10 @@ from tedsl.codegen.c.statements.parallel import emit_parallel
 from tedsl.codegen.c.text.piece import UNARY, Piece
 from tedsl.codegen.c.values.convert import to_memory
 from tedsl.codegen.c.values.expr import FALSE, TRUE, bind
-from tedsl.codegen.c.values.gcc_vectors import store_as_vector
 from tedsl.codegen.c.values.index import combined
 from tedsl.codegen.c.values.lanes import array_of, emit_vector_store, guard
 from tedsl.codegen.c.values.memory import buffer_info, condition_of, element
+from tedsl.codegen.c.values.vector_types import store_as_vector
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.expr import Add, Call, StringImm
 from tedsl.ir.ops import RET
@@ -58,7 +58,7 @@ def emit_let(out: Emitter, s: LetStmt) -> None:
 def emit_store(out: Emitter, s: Store) -> None:
     out.begin(s.value, s.index, s.predicate)
     if s.value.dtype.lanes > 1:
-        if out.module.dialect.vectors != "gcc" or not store_as_vector(out, s):
+        if not store_as_vector(out, s):
             emit_vector_store(out, s)
         return
     with guard(out, condition_of(s.predicate)):

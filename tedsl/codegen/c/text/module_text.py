@@ -47,7 +47,7 @@ class ModuleText:
 
     def define(self, name: str) -> str:
         """Has the module define the helper function `name`, and those that it calls; returns the name."""
-        if name not in self.helpers:
+        if name not in self.helpers and name not in self.dialect.spelling.words:
             text = helper_text(name)
             self.add(name, text)
         return name

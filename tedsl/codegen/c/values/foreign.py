@@ -34,6 +34,8 @@ def emit_extern(out: Emitter, e: Call) -> Emission:
         raise LoweringError(f"the C function {name} takes one value at a time: its arguments have {wide[0].lanes} lanes, the "
                             f"call has {e.dtype.lanes}",
                             hint="give the call as many lanes as its arguments have; it is made lane by lane")
+    if not out.module.dialect.declares:
+        return (yield from _as_it_is(out, e, name))
     types = ["const char *" if isinstance(a, StringImm) else _type(a.dtype, name) for a in e.args[1:]]
     result = _type(e.dtype, name)
     space = "" if result.endswith("*") else " "
@@ -42,6 +44,14 @@ def emit_extern(out: Emitter, e: Call) -> Emission:
     for arg, type_ in zip(e.args[1:], types):
         value = Piece(string(arg.value)) if isinstance(arg, StringImm) else (yield arg, False)
         args.append(Piece(f"({type_}){value.at(9)}", 9) if arg.dtype.is_handle and not isinstance(arg, StringImm) else value)
+    return call(name, *args, reads=e.op is CALL_EXTERN and e.dtype is not VOID)
+
+
+def _as_it_is(out: Emitter, e: Call, name: str) -> Emission:
+    """Emits the call of a function that the language has, with arguments as they are."""
+    args = []
+    for arg in e.args[1:]:
+        args.append((yield arg, False))
     return call(name, *args, reads=e.op is CALL_EXTERN and e.dtype is not VOID)
 
 

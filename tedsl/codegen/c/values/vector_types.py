@@ -1,0 +1,147 @@
+"""Vectors as vector types, where the dialect has them: those of gcc and clang, by the option `-vectors=gcc`.
+
+    *(tedsl_f32x8_m *)&C[i * 8] = *(const tedsl_f32x8_m *)&A[i * 8] + *(const tedsl_f32x8_m *)&B[i * 8];
+
+So are sums, differences, products and quotients of consecutive elements and of scalars stored to consecutive elements; other
+vectors are loops over their lanes, which compilers turn into vectors themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tedsl.codegen.c.emitter import Emitter
+from tedsl.codegen.c.text.piece import PRODUCT, SUM, UNARY, Piece, infix
+from tedsl.codegen.c.text.types import suffix, value_type
+from tedsl.codegen.c.values.memory import buffer_info, condition_of
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Add, BinaryOp, Broadcast, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
+from tedsl.ir.stmt import Store
+
+_OPERATORS: dict[type, tuple[str, int]] = {Add: ("+", SUM), Sub: ("-", SUM), Mul: ("*", PRODUCT), Div: ("/", PRODUCT)}
+DEEPEST = 12
+
+
+class VectorTypes(Protocol):
+    """How a dialect spells vector types and what is done with them. place: the address of the first element, as text."""
+
+    most_lanes: int
+
+    def name(self, out: Emitter, d: DType) -> str:
+        """Returns the name of the type for `d`, which the module defines if the language does not."""
+        ...
+
+    def loaded(self, out: Emitter, place: Piece, d: DType) -> Piece:
+        """Returns the vector in memory at `place`, which is aligned as one element."""
+        ...
+
+    def stored(self, out: Emitter, place: Piece, value: Piece, d: DType) -> str:
+        """Returns the statement that stores `value` at `place`."""
+        ...
+
+    def repeated(self, out: Emitter, scalar: Piece, d: DType) -> Piece:
+        """Returns the vector with `scalar` in each lane."""
+        ...
+
+    def same_bits(self, out: Emitter, value: Piece, d: DType) -> Piece:
+        """Returns the bits of `value` as a vector of `d`."""
+        ...
+
+
+class GccVectors:
+    """The vector types of gcc and clang."""
+
+    most_lanes = 64
+
+    def name(self, out: Emitter, d: DType) -> str:
+        name, size = f"tedsl_{suffix(d.element)}x{d.lanes}", d.bytes * d.lanes
+        element = value_type(d.element)
+        out.module.types.setdefault(name, f"typedef {element} {name} __attribute__((vector_size({size})));\n"
+                                          f"typedef {element} {name}_m __attribute__((vector_size({size}), aligned({d.bytes}), "
+                                          "may_alias));\n")
+        return name
+
+    def loaded(self, out: Emitter, place: Piece, d: DType) -> Piece:
+        return Piece(f"*(const {self.name(out, d)}_m *){place.text}", UNARY, place.depth + 1, place.reads)
+
+    def stored(self, out: Emitter, place: Piece, value: Piece, d: DType) -> str:
+        return f"*({self.name(out, d)}_m *){place.text} = {value.text};"
+
+    def repeated(self, out: Emitter, scalar: Piece, d: DType) -> Piece:
+        name = out.names.fresh("t")
+        lanes = "0" if scalar.text in ("0", "0u", "0.0", "0.0f") else ", ".join([scalar.text] * d.lanes)
+        out.line(f"const {self.name(out, d)} {name} = {{{lanes}}};")
+        return Piece(name)
+
+    def same_bits(self, out: Emitter, value: Piece, d: DType) -> Piece:
+        return Piece(f"({self.name(out, d)}){value.at(UNARY)}", UNARY, value.depth + 1, value.reads)
+
+
+FORMS: dict[str, VectorTypes] = {"gcc": GccVectors()}  # by the choice of the dialect
+
+
+def store_as_vector(out: Emitter, s: Store) -> bool:
+    """Emits `s` with vector types and tells whether it can be; nothing is emitted if not."""
+    form = FORMS.get(out.module.dialect.vectors)
+    if form is None:
+        return False
+    d = s.value.dtype
+    if not (_has_type(form, d) and condition_of(s.predicate) is None and _is_consecutive(s.index) and _fits(out, s.value, 0)):
+        return False
+    place = _place(out, s.buffer_var, s.index)
+    out.line(form.stored(out, place, _value(out, form, s.value), d))
+    return True
+
+
+def _has_type(form: VectorTypes, d: DType) -> bool:
+    """Tells whether there is a vector type for `d`."""
+    return (d.is_integer or (d.is_float and d.bits >= 32)) and d.lanes & (d.lanes - 1) == 0 and d.lanes <= form.most_lanes
+
+
+def _is_consecutive(index: Expr) -> bool:
+    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+
+
+def _fits(out: Emitter, e: Expr, depth: int) -> bool:
+    """Tells whether the vector `e` can be written with vector types alone."""
+    match e:
+        case Load():
+            return condition_of(e.predicate) is None and _is_consecutive(e.index)
+        case Broadcast():
+            return True
+        case Var():
+            return e in out.vectors
+        case Add(a=a, b=b) | Sub(a=a, b=b) | Mul(a=a, b=b):
+            return depth < DEEPEST and not out.is_index(e) and _fits(out, a, depth + 1) and _fits(out, b, depth + 1)
+        case Div(a=a, b=b):
+            return depth < DEEPEST and e.dtype.is_float and _fits(out, a, depth + 1) and _fits(out, b, depth + 1)
+    return False
+
+
+def _value(out: Emitter, form: VectorTypes, e: Expr) -> Piece:
+    """Returns the vector `e`, which `_fits`."""
+    d = e.dtype
+    if isinstance(e, Load):
+        return form.loaded(out, _place(out, e.buffer_var, e.index), d)
+    if isinstance(e, Var):
+        return form.loaded(out, Piece(out.vectors[e]), d)
+    if isinstance(e, Broadcast):
+        scalar = out.value(e.value)
+        if scalar.depth or scalar.reads:
+            scalar = out.temporary(scalar, value_type(e.value.dtype))
+        return form.repeated(out, scalar, d)
+    assert isinstance(e, BinaryOp)
+    a, b = _value(out, form, e.a), _value(out, form, e.b)
+    operator, rank = _OPERATORS[type(e)]
+    if not d.is_int:
+        return infix(operator, rank, a, b)
+    unsigned = dtype(f"uint{d.bits}").with_lanes(d.lanes)  # signed sums must not overflow
+    total = infix(operator, rank, form.same_bits(out, a, unsigned), form.same_bits(out, b, unsigned))
+    return form.same_bits(out, Piece(f"({total.text})", depth=total.depth, reads=total.reads), d)
+
+
+def _place(out: Emitter, buffer: Var, index: Expr) -> Piece:
+    """Returns the address of the first of the elements `index`, a Ramp, of a buffer."""
+    assert isinstance(index, Ramp)
+    first = out.value(index.base, True)
+    return Piece(f"&{buffer_info(out, buffer).name}[{first.text}]", UNARY, first.depth, True)
