@@ -79,6 +79,13 @@ MAKE_ARRAY = Op("tir.tvm_stack_make_array", 6, "read")
 MAKE_SHAPE = Op("tir.tvm_stack_make_shape", None)
 SYNC = Op("tir.tvm_storage_sync", None, "opaque")
 ALLREDUCE = Op("tir.tvm_thread_allreduce", None, "opaque")  # count, values..., condition, places of the results..., threads...
+# Values of other threads of a warp: mask (of the threads that take part, uint32), value, lane or distance, width (of the parts
+# of the warp that exchange values among themselves), size of the warp.
+WARP_SHUFFLE = Op("tir.tvm_warp_shuffle", 5, "opaque")  # of the thread number `lane` of the part
+WARP_SHUFFLE_UP = Op("tir.tvm_warp_shuffle_up", 5, "opaque")  # of the thread `distance` before; its own if there is none
+WARP_SHUFFLE_DOWN = Op("tir.tvm_warp_shuffle_down", 5, "opaque")  # of the thread `distance` behind; its own if there is none
+WARP_ACTIVEMASK = Op("tir.tvm_warp_activemask", 0, "opaque")
+SHUFFLES = (WARP_SHUFFLE, WARP_SHUFFLE_UP, WARP_SHUFFLE_DOWN)
 PREFETCH = Op("tir.prefetch", None, "opaque")
 TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 
@@ -87,7 +94,7 @@ _ALL = (
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
     CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
-    PREFETCH, TUPLE,
+    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

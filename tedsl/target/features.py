@@ -58,7 +58,14 @@ ARM_CPUS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("cortex-a5", "cortex-a7", "cortex-a12", "cortex-a15", "cortex-a17"), (*_ARM7, "vfp4")),
     **dict.fromkeys(("cortex-a32", "cortex-a35", "cortex-a53", "cortex-a72"), (*_ARM7, "vfp4", "fp-armv8")),
 }
-CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS, "riscv64": RISCV64_CPUS, "arm": ARM_CPUS}
+
+# NVIDIA's devices: the first version of PTX that knows them, and at least 6.3, which drivers of 2018 take.
+NVPTX_CPUS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75"), ("ptx63",)),
+    "sm_80": ("ptx70",), "sm_86": ("ptx71",), "sm_87": ("ptx74",), "sm_89": ("ptx78",), "sm_90": ("ptx78",),
+    "sm_100": ("ptx86",), "sm_101": ("ptx86",), "sm_120": ("ptx87",),
+}
+CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS, "riscv64": RISCV64_CPUS, "arm": ARM_CPUS, "nvptx64": NVPTX_CPUS}
 BASELINE = {"x86-64": "x86-64", "riscv64": "generic-rv64"}  # the processor of an architecture, where it is not "generic"
 
 # What -mattr may name on x86: LLVM 20 to 22 (its own list of the host's features, and the tuning words people use).

@@ -16,7 +16,8 @@ class TargetKind:
 
     keys: the names by which schedules are chosen ("cpu", "gpu"); options: those it takes besides the common ones.
     backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported on first use; "" for a kind without a backend.
-    portable: a target that names no processor means any, not this machine.
+    portable: a target that names no processor means any, not this machine. triple, processor: what LLVM calls the machine,
+    if nothing else is said.
     """
 
     name: str
@@ -26,6 +27,8 @@ class TargetKind:
     thread_warp_size: int | None = None
     backend: str = ""
     portable: bool = False
+    triple: str = ""
+    processor: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -37,12 +40,13 @@ COUNTS = ("num-cores", "vector-width", "max_num_threads", "thread_warp_size", "m
 _CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-math", "executor", "interface-api", "unpacked-api")
 _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
         "registers_per_block", "max_shared_memory_per_block", "libs")
+_NVPTX = "nvptx64-nvidia-cuda"
 KINDS = {k.name: k for k in (
     TargetKind("llvm", ("cpu",), (*_CPU, "vector-width"), backend="tedsl.codegen.llvm.backend:LLVMBackend"),
     TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:], "cc", "math", "parallel", "vectors"),
                backend="tedsl.codegen.c.backend:CBackend", portable=True),
-    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),
-    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32),
+    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32, triple=_NVPTX, processor="sm_70"),
+    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32, triple=_NVPTX, processor="sm_70"),
     TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),
     TargetKind("opencl", ("opencl", "gpu"), _GPU, 256, 1),
     TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),

@@ -88,7 +88,7 @@ class Target:
         parts = self.mtriple.split("-")
         if len(parts) == 3 and parts[1] in _SYSTEMS:
             parts.insert(1, "unknown")
-        return "-".join(parts) or host().triple
+        return "-".join(parts) or self.kind.triple or host().triple
 
     @functools.cached_property
     def arch(self) -> str:
@@ -105,7 +105,7 @@ class Target:
         """The processor's name for LLVM."""
         if self.is_host:
             return host().cpu
-        return self.mcpu or BASELINE.get(self.arch, "generic")
+        return str(self.attrs.get("arch", "")) or self.mcpu or self.kind.processor or BASELINE.get(self.arch, "generic")
 
     @functools.cached_property
     def features(self) -> frozenset[str]:
@@ -119,7 +119,8 @@ class Target:
         """The features in LLVM's notation, which go with the name of the processor."""
         if self.is_host:
             return host().feature_string
-        baseline = CPUS["riscv64"].get(self.cpu, ()) if self.arch == "riscv64" else ()  # LLVM's generic-rv64 has no floats
+        # LLVM's generic-rv64 has no floats, and its newest version of PTX is unknown to older drivers.
+        baseline = CPUS[self.arch].get(self.cpu, ()) if self.arch in ("riscv64", "nvptx64") else ()
         return ",".join([*(f"+{name}" for name in baseline), *self.mattr])
 
     @functools.cached_property
@@ -161,7 +162,7 @@ class Target:
         """Tells whether one instruction computes a * b + c with one rounding."""
         if self.arch == "riscv64":
             return "d" in self.features
-        return self.arch == "aarch64" or bool(self.features & {"fma", "vfp4"})
+        return self.arch in ("aarch64", "nvptx64") or bool(self.features & {"fma", "vfp4"})
 
     @functools.cached_property
     def has_gather(self) -> bool:

@@ -121,7 +121,8 @@ class FunctionFacts:
     on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. status: of a message of its assertions.
     in_parallel: whether it is the body of a parallel loop. owner: the function of the program. result: the dtype of the number
     that it returns. takes_frame: its caller in the module keeps the exceptions of Python functions, and hands them on.
-    loops: the number of loops of each statement, if long sequences of them are written in parts.
+    loops: the number of loops of each statement, if long sequences of them are written in parts. is_kernel: it is the kernel of
+    a device, which returns nothing.
     """
 
     name: str
@@ -133,6 +134,7 @@ class FunctionFacts:
     result: DType | None = None
     takes_frame: bool = False
     loops: Mapping[Stmt, int] = field(default_factory=dict)
+    is_kernel: bool = False
 
 
 @dataclass
@@ -159,6 +161,7 @@ class Emitter(Sink):
         super().__init__()
         self.module, self.function = module, function
         self.target, self.tables = module.target, module.tables
+        self.prefers_short = self.target.arch == "nvptx64"  # indices of 32 bits where they fit: registers have 32
         self.scope = Scope()
         self.memo: dict[Expr, str] = {}
         self.index_memo: dict[Expr, AnyIndex] = {}
@@ -279,26 +282,39 @@ class Emitter(Sink):
             raise InternalError("a vector where a scalar index is expected")
         return index
 
-    def atom(self, name: str, level: int, low: int, high: int) -> Atom:
+    def atom(self, name: str, level: int, low: int, high: int, bits: int = 64) -> Atom:
         """Returns the atom of register `name`, one per register; given bounds can only narrow those known before."""
         atom = self.atoms.get(name)
         if atom is None:
-            atom = self.atoms[name] = Atom(name, level, low, high)
+            atom = self.atoms[name] = Atom(name, level, low, high, bits=bits)
         return atom
 
     def register(self, index: Index) -> tuple[str, int]:
         """Returns the i64 register (or constant) that holds `index`, and the number of the region that defines it."""
+        if self.prefers_short and index.terms and index.is_short:
+            text, at = self._sum(index, 32)
+            return self.pure(f"sext i32 {text} to i64", at), at
+        return self._sum(index, 64)
+
+    def sized_register(self, *indices: Index) -> tuple[int, list[tuple[str, int]]]:
+        """Returns the number of bits, 32 if all `indices` are short and 64 otherwise, and their registers of that size."""
+        if self.prefers_short and all(index.is_short for index in indices):
+            return 32, [self._sum(index, 32) for index in indices]
+        return 64, [self.register(index) for index in indices]
+
+    def _sum(self, index: Index, bits: int) -> tuple[str, int]:
         text, at = "", 0
         for atom, c in sorted(index.terms.items(), key=_by_level) if len(index.terms) > 1 else index.terms.items():
             if atom.unit != 1:
                 expect(c % atom.unit == 0, "a shift that is not a whole number of elements")
                 c //= atom.unit
-            term = atom.name if c == 1 else self.pure(f"mul i64 {atom.name}, {c}", atom.level)
+            term = atom.name if atom.bits == bits else self.pure(f"sext i32 {atom.name} to i64", atom.level)
+            term = term if c == 1 else self.pure(f"mul i{bits} {term}, {c}", atom.level)
             at = max(at, atom.level)
-            text = term if not text else self.pure(f"add i64 {text}, {term}", at)
+            text = term if not text else self.pure(f"add i{bits} {text}, {term}", at)
         if not text:
             return str(index.const), 0
-        return (text if not index.const else self.pure(f"add i64 {text}, {index.const}", at)), at
+        return (text if not index.const else self.pure(f"add i{bits} {text}, {index.const}", at)), at
 
     def statement(self, s: Any) -> None:
         """Writes the statement `s`. Values computed for the previous one are forgotten first, for memory may have changed."""

@@ -160,7 +160,12 @@ def fail_unless(out: Emitter, condition: str, status: str) -> None:
 
 
 def leave(out: Emitter, status: str) -> None:
-    """Frees what this function allocated and returns `status`."""
+    """Frees what this function allocated and returns `status`. The kernel of a device has no status: a failure traps."""
+    if out.function.is_kernel:
+        if status != str(abi.OK):
+            out.line(f"call void {out.module.declare('llvm.trap', 'declare void @llvm.trap()')}()")
+        out.line("ret void" if status == str(abi.OK) else "unreachable")
+        return
     for pointer in reversed(out.workspaces):
         out.line(f"call void {free_function(out)}(ptr {pointer})")
     if out.stores_nontemporal and out.target.arch == "x86-64":

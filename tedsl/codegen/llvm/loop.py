@@ -33,8 +33,7 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     With a `shift`, the variable is that much larger.
     """
     limit = _value_limit(s.loop_var)
-    start, _ = out.register(first)
-    stop, _ = out.register(end)
+    bits, ((start, _), (stop, _)) = out.sized_register(first, end)
     some = emit_condition(out, "slt", first, end)
     head, leave_label = out.fresh("loop"), out.fresh("done")
     counter = "%" + out.fresh(s.loop_var.name)
@@ -46,13 +45,13 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     place, at = out.lines, len(out.lines)
     out.line("")
     low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - 1, limit)
-    var = ix.atom_index(out.atom(counter, out.level, low, high))
+    var = ix.atom_index(out.atom(counter, out.level, low, high, bits))
     count_body(out, s, var if shift is None else ix.add(var, ix.atom_index(shift)))
-    following = out.assign(f"add nsw i64 {counter}, 1")  # below `end`, so it fits
-    again = out.assign(f"icmp slt i64 {following}, {stop}")
+    following = out.assign(f"add nsw i{bits} {counter}, 1")  # below `end`, so it fits
+    again = out.assign(f"icmp slt i{bits} {following}, {stop}")
     kept = f", !llvm.loop {_kept_node(out)}" if _is_tile(s) else ""
     out.line(f"br i1 {again}, label %{head}, label %{leave_label}{kept}")
-    place[at] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {following}, %{out.block} ]"
+    place[at] = f"  {counter} = phi i{bits} [ {start}, %{before} ], [ {following}, %{out.block} ]"
     out.close_region(marks)
     out.start_block(leave_label)
 

@@ -129,6 +129,14 @@ def _returned(of: DType, args: Args) -> bool:
     return of is args[0].dtype or of is VOID
 
 
+def _shuffled(of: DType, args: Args) -> bool:
+    return args[1].dtype is of and of.lanes == 1 and all(arg.dtype.is_integer for arg in (args[0], *args[2:]))
+
+
+def _mask_of_warp(of: DType, args: Args) -> bool:
+    return of == "uint32"
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -160,6 +168,9 @@ SIGNATURES: dict[str, Signature] = {
                      "dtype and the offset, and gives a handle"),
     "tvm_stack_make_shape": Signature(_make_shape, "it takes integers and gives a handle"),
     **dict.fromkeys(("tvm_storage_sync", "prefetch", "tvm_thread_allreduce"), _EFFECT),
+    **dict.fromkeys(("tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down"), Signature(
+        _shuffled, "it takes a mask, a value, a lane or distance, the width and the size of the warp, and gives such a value")),
+    "tvm_warp_activemask": Signature(_mask_of_warp, "it gives uint32"),
     "ret": Signature(_returned, "its dtype is that of the number that it returns"),
     **dict.fromkeys(("type_annotation", "tvm_tuple"), _ANY),
 }

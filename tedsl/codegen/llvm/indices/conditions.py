@@ -29,8 +29,8 @@ def _scalar_condition(out: Emitter, name: str, a: Index, b: Index) -> str:
     decided = decide(name, low, high)
     if decided is not None:
         return "true" if decided else "false"
-    (x, lx), (y, ly) = out.register(a), out.register(b)
-    return out.pure(f"icmp {name} i64 {x}, {y}", max(lx, ly))
+    bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
+    return out.pure(f"icmp {name} i{bits} {x}, {y}", max(lx, ly))
 
 
 def decide(name: str, low: int, high: int) -> bool | None:

@@ -40,11 +40,13 @@ def _divide(out: Emitter, kind: type[ir.Expr], a: Index, b: Index) -> Index:
     low, high = _division_bounds(kind, a.bounds(), b.bounds())
     if low == high:
         return ix.constant(low)
-    (x, lx), (y, ly) = out.register(a), out.register(b)
+    bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
+    if bits == 32 and not (low >= -2**31 and high < 2**31):
+        bits, (x, lx), (y, ly) = 64, out.register(a), out.register(b)
     level = max(lx, ly)
     positive = a.bounds()[0] >= 0 and a.bounds()[1] <= INT64_MAX and b.bounds()[0] > 0
-    of = Integers(lambda rhs: out.pure(rhs, level), 64, 1, True)
-    return ix.atom_index(out.atom(_DIVISIONS[kind](of, x, y, divisor, positive), level, low, high))
+    of = Integers(lambda rhs: out.pure(rhs, level), bits, 1, True)
+    return ix.atom_index(out.atom(_DIVISIONS[kind](of, x, y, divisor, positive), level, low, high, bits))
 
 
 def _divide_exactly(kind: type[ir.Expr], a: Index, divisor: int) -> Index | None:

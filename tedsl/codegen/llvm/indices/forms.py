@@ -1,7 +1,8 @@
 """Sums of products in which index arithmetic is kept, in 64 bits, until a register is needed.
 
-An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is an i64 register with the region that defines it and the interval
-of its values. Sums are emitted region by region, outermost first, so that loop-invariant parts are computed outside of the
+An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is a register with the region that defines it and the interval
+of its values. Registers have 64 bits; on devices, whose registers have 32, those values have 32 of which it is proved that they
+fit. Sums are emitted region by region, outermost first, so that loop-invariant parts are computed outside of the
 inner loops, and copies of a statement that differ by a constant share everything else.
 """
 
@@ -13,15 +14,17 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class Atom:
-    """An i64 register: its text, the number of the region that defines it, and the bounds of its values.
+    """A register of `bits` bits: its text, the number of the region that defines it, and the bounds of its values.
 
     unit: the value of the atom is register / unit (for a shift by a part of an iteration); its coefficients are multiples of
     it.
     """
 
-    __slots__ = ("high", "level", "low", "name", "unit")
+    __slots__ = ("bits", "high", "level", "low", "name", "unit")
 
-    def __init__(self, name: str, level: int, low: int = INT64_MIN, high: int = INT64_MAX, unit: int = 1) -> None:
+    def __init__(self, name: str, level: int, low: int = INT64_MIN, high: int = INT64_MAX, unit: int = 1,
+                 bits: int = 64) -> None:
+        self.bits = bits
         self.unit = unit
         self.name = name
         self.level = level
@@ -45,6 +48,12 @@ class Index:
             low += c * (atom.low if c > 0 else atom.high)
             high += c * (atom.high if c > 0 else atom.low)
         return low, high
+
+    @property
+    def is_short(self) -> bool:
+        """Tells whether the value fits 32 bits and is made of registers of 32 bits alone."""
+        low, high = self.bounds()
+        return low >= -2**31 and high < 2**31 and all(atom.bits == 32 and atom.unit == 1 for atom in self.terms)
 
     @property
     def is_nonnegative(self) -> bool:

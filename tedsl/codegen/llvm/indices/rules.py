@@ -37,9 +37,10 @@ def index_leaf(out: Emitter, e: ir.Expr) -> AnyIndex:
         return _vector_leaf(out, value, d, low, high)
     if isinstance(e, ir.IntImm):
         return ix.constant(e.value)
-    if d.bits < 64:
-        value = out.assign(f"{'sext' if d.is_int else 'zext'} i{d.bits} {value} to i64")
-    return ix.atom_index(out.atom(value, out.level, low, high))
+    bits = 32 if out.prefers_short and (d.bits < 32 or (d.is_int and d.bits == 32)) else 64
+    if d.bits < bits:
+        value = out.assign(f"{'sext' if d.is_int else 'zext'} i{d.bits} {value} to i{bits}")
+    return ix.atom_index(out.atom(value, out.level, low, high, bits))
 
 
 def _vector_leaf(out: Emitter, value: str, d: DType, low: int, high: int) -> Lanes:
@@ -88,12 +89,14 @@ def _product(out: Emitter, a: Index, b: Index) -> Index:
         return ix.scale(b, a.const)
     if not b.terms:
         return ix.scale(a, b.const)
-    (x, lx), (y, ly) = out.register(a), out.register(b)
     low, high = _product_bounds(a.bounds(), b.bounds())
+    bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
+    if bits == 32 and not (low >= -2**31 and high < 2**31):
+        bits, (x, lx), (y, ly) = 64, out.register(a), out.register(b)
     level = max(lx, ly)
     if not INT64_MIN <= low <= high <= INT64_MAX:
         low, high = INT64_MIN, INT64_MAX
-    return ix.atom_index(out.atom(out.pure(f"mul i64 {x}, {y}", level), level, low, high))
+    return ix.atom_index(out.atom(out.pure(f"mul i{bits} {x}, {y}", level), level, low, high, bits))
 
 
 def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
@@ -117,10 +120,11 @@ def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
 
 
 def _extremum(out: Emitter, name: str, a: Index, b: Index, bounds: tuple[int, int]) -> Index:
-    (x, lx), (y, ly) = out.register(a), out.register(b)
-    symbol = out.module.declare(f"llvm.{name}.i64", f"declare i64 @llvm.{name}.i64(i64, i64)")
+    bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
+    t = f"i{bits}"
+    symbol = out.module.declare(f"llvm.{name}.{t}", f"declare {t} @llvm.{name}.{t}({t}, {t})")
     level = max(lx, ly)
-    return ix.atom_index(out.atom(out.pure(f"call i64 {symbol}(i64 {x}, i64 {y})", level), level, *bounds))
+    return ix.atom_index(out.atom(out.pure(f"call {t} {symbol}({t} {x}, {t} {y})", level), level, *bounds, bits))
 
 
 def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
@@ -146,8 +150,8 @@ def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
     bounds = max(min(al, bl), INT64_MIN), min(max(ah, bh), INT64_MAX)
     if isinstance(a, Index) and isinstance(b, Index):
-        (x, _), (y, _) = out.register(a), out.register(b)
-        return ix.atom_index(out.atom(out.here(f"select i1 {chosen}, i64 {x}, i64 {y}"), out.level, *bounds))
+        bits, ((x, _), (y, _)) = out.sized_register(a, b)
+        return ix.atom_index(out.atom(out.here(f"select i1 {chosen}, i{bits} {x}, i{bits} {y}"), out.level, *bounds, bits))
     bits, lanes = common_bits(a, b, bounds), e.dtype.lanes
     t, mask = vector_of(f"i{bits}", lanes), vector_of("i1", condition.dtype.lanes)
     return Lanes(out.assign(f"select {mask} {chosen}, {t} {as_lanes(out, a, bits)}, {t} {as_lanes(out, b, bits)}"), bits, lanes,

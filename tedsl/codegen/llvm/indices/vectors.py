@@ -21,8 +21,10 @@ def narrow(out: Emitter, index: Index, d: DType) -> str:
     """Emits the value of a scalar index as data of dtype `d`."""
     if not index.terms:
         return str(wrap_integer(index.const, d))
-    text, level = out.register(index)
-    return text if d.bits == 64 else out.pure(f"trunc i64 {text} to i{d.bits}", level)
+    if d.bits == 64:
+        return out.register(index)[0]
+    bits, ((text, level),) = out.sized_register(index)
+    return text if d.bits == bits else out.pure(f"trunc i{bits} {text} to i{d.bits}", level)
 
 
 def ramp_lanes(out: Emitter, ramp: Ramp, bits: int) -> str:

@@ -85,7 +85,7 @@ def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
 
 def has_rounding(out: Emitter) -> bool:
     """Tells whether floor, ceil, trunc and nearbyint are instructions of the target; else LLVM would call libm."""
-    return out.target.arch == "aarch64" or "sse4.1" in out.target.features
+    return out.target.arch in ("aarch64", "nvptx64") or "sse4.1" in out.target.features
 
 
 def emit_rounding(out: Emitter, e: Call) -> str:

@@ -13,7 +13,7 @@ from tedsl.ir.dtype import DType
 
 def has_half(out: Emitter) -> bool:
     """Tells whether the target converts between float16 and float32 by one instruction."""
-    return out.target.arch == "aarch64" or "f16c" in out.target.features
+    return out.target.arch in ("aarch64", "nvptx64") or "f16c" in out.target.features
 
 
 def round_to(out: Emitter, d: DType, value: str) -> str:

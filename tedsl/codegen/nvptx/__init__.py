@@ -1,0 +1,4 @@
+"""PTX for NVIDIA's devices, through LLVM: the emitter of codegen/llvm with what kernels have instead of functions.
+
+`emit` writes the LLVM IR of kernels, `ptx` makes PTX of it, `backend` is what `build` calls.
+"""

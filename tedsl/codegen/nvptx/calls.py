@@ -1,0 +1,83 @@
+"""Emits the calls that only kernels have: barriers, and values of other threads of a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.types import register_type
+from tedsl.codegen.llvm.values import call
+from tedsl.errors import LoweringError
+from tedsl.ir.build import as_int
+from tedsl.ir.expr import Call, StringImm
+from tedsl.ir.script import shown
+
+WARP = 32
+
+
+def emit_call(out: Emitter, e: Call) -> str:
+    write = CALLS.get(e.op.short)
+    return write(out, e) if write is not None else call.emit_call(out, e)
+
+
+def emit_sync(out: Emitter, e: Call) -> str:
+    """Emits a barrier: of the threads of a block, or of a warp. What other threads stored is loaded again."""
+    kind = e.args[0].value if e.args and isinstance(e.args[0], StringImm) else ""
+    if kind == "warp":
+        symbol = out.module.declare("llvm.nvvm.bar.warp.sync", "declare void @llvm.nvvm.bar.warp.sync(i32)")
+        out.line(f"call void {symbol}(i32 -1)")
+    elif kind in ("shared", "shared.dyn"):
+        out.line(f"call void {out.module.declare('llvm.nvvm.barrier0', 'declare void @llvm.nvvm.barrier0()')}()")
+    else:
+        raise LoweringError(f"{shown(e)}: the threads of all blocks cannot wait for each other inside of a kernel",
+                            hint="end the kernel there: bind the stages after it to threads of their own")
+    out.called()
+    return "0"
+
+
+def emit_shuffle(out: Emitter, e: Call) -> str:
+    """Emits a value of another thread of the warp, which runs the same shuffle; wide values go in halves."""
+    kind, upwards = _KINDS[e.op.short]
+    width = as_int(e.args[3])
+    if width is None or width < 1 or width > WARP or width & (width - 1):
+        raise LoweringError(f"{shown(e)}: the width of a shuffle is a constant power of two up to {WARP}")
+    clamp = (WARP - width) << 8 | (0 if upwards else WARP - 1)
+    mask, value, lane = out.value(e.args[0]), out.value(e.args[1]), _as_i32(out, e)
+    name, d = f"llvm.nvvm.shfl.sync.{kind}.i32", e.dtype
+    symbol = out.module.declare(name, f"declare i32 @{name}(i32, i32, i32, i32)")
+
+    def moved(part: str) -> str:
+        return out.assign(f"call i32 {symbol}(i32 {mask}, i32 {part}, i32 {lane}, i32 {clamp})")
+
+    t = register_type(d)
+    if t in ("float", "i32"):
+        bits = out.assign(f"bitcast {t} {value} to i32") if t == "float" else value
+        got = moved(bits)
+        return out.assign(f"bitcast i32 {got} to float") if t == "float" else got
+    if t in ("double", "i64"):
+        bits = out.assign(f"bitcast {t} {value} to <2 x i32>")
+        halves = [moved(out.assign(f"extractelement <2 x i32> {bits}, i64 {k}")) for k in (0, 1)]
+        joined = "poison"
+        for k, half in enumerate(halves):
+            joined = out.assign(f"insertelement <2 x i32> {joined}, i32 {half}, i64 {k}")
+        return out.assign(f"bitcast <2 x i32> {joined} to {t}")
+    if d.is_handle or d.lanes > 1:
+        raise LoweringError(f"{shown(e)}: threads exchange single numbers, not {d}")
+    return out.assign(f"trunc i32 {moved(out.assign(f'zext {t} {value} to i32'))} to {t}")
+
+
+def _as_i32(out: Emitter, e: Call) -> str:
+    lane, d = out.value(e.args[2]), e.args[2].dtype
+    if d.bits == 32:
+        return lane
+    return out.assign(f"{'trunc' if d.bits > 32 else 'zext'} i{d.bits} {lane} to i32")
+
+
+def emit_activemask(out: Emitter, e: Call) -> str:
+    name = "llvm.nvvm.activemask"
+    return out.assign(f"call i32 {out.module.declare(name, f'declare i32 @{name}()')}()")
+
+
+_KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
+CALLS: dict[str, Callable[[Emitter, Call], str]] = {
+    "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask}

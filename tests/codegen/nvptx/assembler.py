@@ -1,0 +1,50 @@
+"""NVIDIA's assembler, which accepts or refuses PTX without a device; and what its machine code consists of."""
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ARCHS = ("sm_70", "sm_80", "sm_90", "sm_120")
+
+
+def tool(name, *folders):
+    """The path of a tool of CUDA: of a package of PyPI, or on PATH; the test is skipped where there is none."""
+    for folder in folders:
+        path = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / folder / "bin" / name
+        if path.exists():
+            return str(path)
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed: pip install 'tedsl[cuda-test]'")
+    return found
+
+
+def assemble(ptx, arch, folder):
+    """The machine code of `ptx`, which the assembler must accept without spilling a register; and the most registers used."""
+    source, image = folder / "kernels.ptx", folder / f"{arch}.cubin"
+    source.write_text(ptx)
+    command = [tool("ptxas", "cuda_nvcc"), "-v", f"-arch={arch}", str(source), "-o", str(image)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{arch}: {done.stderr}\n{ptx}"
+    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill", done.stderr)]
+    assert spilled and not any(spilled), f"{arch}: {done.stderr}\n{ptx}"
+    return image, max(int(count) for count in re.findall(r"Used (\d+) registers", done.stderr))
+
+
+def instructions(image):
+    """How often each instruction stands in the machine code, by its name with its first suffixes: LDG.E.128, SHFL.DOWN."""
+    text = subprocess.run([tool("nvdisasm", "cu13", "cuda_nvdisasm"), "-c", str(image)], capture_output=True, text=True,
+                          timeout=300, check=True).stdout
+    counts = {}
+    for name in re.findall(r"/\*[0-9a-f]{4}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_.]+)", text):
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def count(image, *parts):
+    """How many instructions have all of `parts` in their name."""
+    return sum(times for name, times in instructions(image).items() if all(part in name.split(".") for part in parts))

@@ -1,0 +1,141 @@
+"""PTX of kernels: NVIDIA's assembler takes it, and its instructions are those that the schedule asks for."""
+
+import re
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import ArgumentError, LoweringError
+from tedsl.target import Target
+from tests.codegen.nvptx.assembler import ARCHS, assemble, count
+from tests.codegen.nvptx.kernels import device_code
+from tests.passes.threads.programs import tiled_matmul, vector_add
+
+
+def elementwise(formula, dtype="float32", of=None, n=1000):
+    A, B = te.placeholder((n,), dtype, "A"), te.placeholder((n,), dtype, "B")
+    C = te.compute((n,), lambda i: formula(A[i], B[i]), name="C")
+    s = te.create_schedule(C.op)
+    block, thread = s[C].split(C.op.axis[0], factor=128)
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    s[C].bind(thread, te.thread_axis("threadIdx.x"))
+    return s, [A, B, C]
+
+
+def four_wide(n=1024, dtype="float32"):
+    A = te.placeholder((n,), dtype, "A")
+    B = te.compute((n,), lambda i: A[i] + te.const(1, dtype), name="B")
+    s = te.create_schedule(B.op)
+    block, thread = s[B].split(B.op.axis[0], factor=256)
+    thread, lane = s[B].split(thread, factor=4)
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(thread, te.thread_axis("threadIdx.x"))
+    s[B].vectorize(lane)
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_tiled_product(arch, tmp_path):
+    code = device_code(*tiled_matmul(64, 64, 64, threads=8), arch)
+    assert f".target {arch}" in code.text and ".reqntid 8, 8, 1" in code.text
+    assert code.functions[0].shared == 2 * 256 * 4 and code.functions[0].fixed_block == (8, 8, 1)
+    image, registers = assemble(code.text, arch, tmp_path)
+    assert registers <= 64
+    if arch != "sm_70":  # the disassembler no longer knows it
+        assert count(image, "FFMA") == 128 and count(image, "BAR") == 2 and count(image, "LDS", "128") == 8
+
+
+@pytest.mark.parametrize("n", [1000, 1024])
+def test_vector_add(n, tmp_path):
+    code = device_code(*vector_add(n, 256))
+    (function,) = code.functions
+    assert function.name == "main_kernel0" and function.axes == ("blockIdx.x", "threadIdx.x")
+    assert [(p.name, p.array, p.written) for p in function.parameters] == [
+        ("A", True, False), ("B", True, False), ("C", True, True)]
+    assemble(code.text, "sm_80", tmp_path)
+    assert not re.search(r"(mul|mad)\.lo\.s64", code.text)
+    assert ("bra" in code.text) == (n % 256 != 0)
+
+
+def test_four_floats_at_once(tmp_path):
+    code = device_code(*four_wide())
+    image, _ = assemble(code.text, "sm_80", tmp_path)
+    assert count(image, "LDG", "128") == count(image, "STG", "128") == 1
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_function(arch, tmp_path):
+    """All functions of one argument and their kin, in float32 and float64."""
+    names = ["exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "sin", "cos",
+             "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round",
+             "nearbyint"]
+    binary = [te.power, te.max, te.min] if hasattr(te, "power") else [te.max, te.min]
+    for dtype in ("float32", "float64"):
+        for name in names:
+            code = device_code(*elementwise(lambda x, y, name=name: getattr(te, name)(x) + y, dtype), arch)
+            if name in ("exp", "sin", "round"):
+                assemble(code.text, arch, tmp_path)
+        for function in binary:
+            device_code(*elementwise(function, dtype), arch)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint8", "int16", "int64", "uint32", "uint64"])
+def test_every_dtype(dtype, arch, tmp_path):
+    code = device_code(*elementwise(lambda x, y: x * y + x, dtype), arch)
+    assemble(code.text, arch, tmp_path)
+    code = device_code(*elementwise(lambda x, y: (x + y).astype("float32").astype("int32").astype(dtype), dtype), arch)
+    assemble(code.text, arch, tmp_path)
+
+
+def test_bool_arguments(tmp_path):
+    code = device_code(*elementwise(lambda x, y: te.all(x, y), "bool"))
+    assemble(code.text, "sm_80", tmp_path)
+
+
+def test_sizes_of_the_call(tmp_path):
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    block, thread = s[B].split(B.op.axis[0], factor=64)
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(thread, te.thread_axis("threadIdx.x"))
+    code = device_code(s, [A, B])
+    assert next((p.name, str(p.dtype)) for p in code.functions[0].parameters if not p.array) == ("n", "int32")
+    assemble(code.text, "sm_80", tmp_path)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_functions_of_the_c_library_are_refused():
+    with pytest.raises(LoweringError, match="fmod of float32"):
+        device_code(*elementwise(te.fmod))
+
+
+def test_unknown_devices_are_refused():
+    with pytest.raises(ArgumentError, match="no device 'sm_33'"):
+        device_code(*vector_add(64), "sm_33")
+
+
+def test_callbacks_are_refused():
+    from tedsl import tir
+
+    with pytest.raises(LoweringError, match="C function 'draw'"):
+        device_code(*elementwise(lambda x, y: tir.call_pure_extern("float32", "draw", x) + y))
+
+
+def test_intrinsics_that_would_end_the_process_are_refused():
+    from tedsl import tir
+
+    one = tir.const(1, "uint32")
+    with pytest.raises(LoweringError, match=r"llvm\.sin\.f32"):
+        device_code(*elementwise(lambda x, y: tir.call_llvm_pure_intrin("float32", "llvm.sin.f32", one, x) + y))
+
+
+def test_targets_of_devices():
+    target = Target("cuda -arch=sm_90")
+    assert target.triple == "nvptx64-nvidia-cuda" and target.arch == "nvptx64" and target.cpu == "sm_90" and target.has_fma
+    assert Target("nvptx").cpu == "sm_70" and tedsl.target.Target("cuda").feature_string == "+ptx63"
