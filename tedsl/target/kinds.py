@@ -48,7 +48,7 @@ KINDS = {k.name: k for k in (
     TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32, triple=_NVPTX, processor="sm_70"),
     TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32, triple=_NVPTX, processor="sm_70"),
     TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),
-    TargetKind("opencl", ("opencl", "gpu"), _GPU, 256, 1),
+    TargetKind("opencl", ("opencl", "gpu"), (*_GPU, "fma", "math", "vectors"), 256, 1),
     TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),
     TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),

@@ -159,7 +159,11 @@ class Target:
 
     @functools.cached_property
     def has_fma(self) -> bool:
-        """Tells whether one instruction computes a * b + c with one rounding."""
+        """Tells whether one instruction computes a * b + c with one rounding, as on every device that -fma=0 does not say to
+        have none.
+        """
+        if "gpu" in self.kind.keys:
+            return bool(self.attrs.get("fma", True))
         if self.arch == "riscv64":
             return "d" in self.features
         return self.arch in ("aarch64", "nvptx64") or bool(self.features & {"fma", "vfp4"})

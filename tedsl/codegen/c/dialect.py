@@ -5,6 +5,8 @@ All that a language of the C family says in its own way is asked here, so that a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tedsl.codegen.c.text.spelling import AS_IN_C, Spelling
 from tedsl.errors import ArgumentError
 from tedsl.record import record
@@ -17,8 +19,8 @@ CHOICES = {"vectors": ("loops", "gcc"), "math": ("libm", "own"), "parallel": ("l
 class Dialect:
     """C99 that a C++ compiler takes too.
 
-    vectors: "loops" of a fixed number of lanes, or vector types of "gcc" (which clang has too). math: functions of "libm", or
-    our "own" ones. parallel: parallel loops call a "launcher", are annotated for "omp", or run "serial".
+    vectors: "loops" of a fixed number of lanes, or vector types of "gcc" (which clang has too) or of "opencl". math: functions
+    of "libm", or our "own" ones. parallel: parallel loops call a "launcher", are annotated for "omp", or run "serial".
     fma: whether fused multiply-adds are an instruction of the machine.
     """
 
@@ -35,11 +37,12 @@ class Dialect:
 
 def dialect_of(target: Target) -> Dialect:
     """Returns the dialect that the options of `target` choose; ArgumentError for a choice that there is not."""
-    return Dialect(_chosen(target, "vectors"), _chosen(target, "math"), _chosen(target, "parallel"), target.has_fma)
+    vectors, math, parallel = (chosen(target, option, known) for option, known in CHOICES.items())
+    return Dialect(vectors, math, parallel, target.has_fma)
 
 
-def _chosen(target: Target, option: str) -> str:
-    known = CHOICES[option]
+def chosen(target: Target, option: str, known: Sequence[str]) -> str:
+    """Returns what `target` chooses for `option`, the first of the `known` choices by default."""
     choice = str(target.attrs.get(option, known[0]))
     if choice not in known:
         raise ArgumentError(f"the option {option} of target {target} is {choice!r}",

@@ -11,7 +11,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.plugins import DEVICES, load_plugin
 from tedsl.runtime.devices.api import DeviceAPI
 
-OURS: dict[str, str] = {}  # kind -> "module:class", which takes no arguments
+# kind -> "module:class", which takes no arguments
+OURS: dict[str, str] = {"opencl": "tedsl.runtime.devices.opencl.driver:OpenCLDriver"}
 _ADDED: dict[str, DeviceAPI] = {}  # by register_device and by packages
 _LOADED: dict[str, DeviceAPI] = {}
 

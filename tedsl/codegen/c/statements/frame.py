@@ -23,7 +23,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
         count = s.dtype.lanes
         for e in s.extents:
             count *= max(0, e.value) if isinstance(e, IntImm) else 1
-        first, is_read = _uses(s)
+        first, is_read = array_uses(s)
         start = " = {0}" if count * s.dtype.bytes <= SMALL or first is Load else ""
         out.line(f"TEDSL_ALIGNED {element} {name}[{max(1, count)}]{start};")
         if not is_read:
@@ -33,7 +33,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
     _in_workspace(out, s, name, element)
 
 
-def _uses(s: Allocate) -> tuple[type | None, bool]:
+def array_uses(s: Allocate) -> tuple[type | None, bool]:
     """Returns the kind of the first access to the array, in the order of the text, and whether it is ever read."""
     first: type | None = None
     for node in post_order(s.body):

@@ -15,7 +15,8 @@ _MATH = """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp
 log10 log1p log2 nearbyint nextafter pow rint round sin sinh sqrt tan tanh trunc j0 j1 jn y0 y1 yn gamma lgamma tgamma cbrt
 drem expm1 fdim fmax fmin frexp ilogb llrint llround logb lrint lround modf nan nexttoward pow10 remainder remquo scalb scalbln
 scalbn significand sincos"""
-RESERVED = frozenset(_WORDS.split()) | frozenset(name + end for name in _MATH.split() for end in ("", "f", "l"))
+C_LIBRARY = tuple(_MATH.split())  # functions of math.h, for double
+RESERVED = frozenset(_WORDS.split()) | frozenset(name + end for name in C_LIBRARY for end in ("", "f", "l"))
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Types and macros of stdint.h, stddef.h, float.h and math.h, and what gcc defines for every file.
 _OF_HEADERS = re.compile(r"u?int(8|16|32|64)_t|u?int(ptr|max|_least\d+|_fast\d+)_t|[us]?size_t|ptrdiff_t|NULL|linux|unix|i386|"

@@ -14,6 +14,7 @@ from tedsl.codegen.c.emitter import Emitter
 from tedsl.codegen.c.text.piece import PRODUCT, SUM, UNARY, Piece, infix
 from tedsl.codegen.c.text.types import suffix, value_type
 from tedsl.codegen.c.values.memory import buffer_info, condition_of
+from tedsl.codegen.c.values.opencl_vectors import OpenCLVectors
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Add, BinaryOp, Broadcast, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
 from tedsl.ir.stmt import Store
@@ -77,7 +78,7 @@ class GccVectors:
         return Piece(f"({self.name(out, d)}){value.at(UNARY)}", UNARY, value.depth + 1, value.reads)
 
 
-FORMS: dict[str, VectorTypes] = {"gcc": GccVectors()}  # by the choice of the dialect
+FORMS: dict[str, VectorTypes] = {"gcc": GccVectors(), "opencl": OpenCLVectors()}  # by the choice of the dialect
 
 
 def store_as_vector(out: Emitter, s: Store) -> bool:

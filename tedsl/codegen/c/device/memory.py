@@ -1,0 +1,89 @@
+"""Statements of kernels that C does not have: memory of blocks and threads, barriers, no assertions."""
+
+from __future__ import annotations
+
+import math
+
+from tedsl.codegen.c.device.language import Language
+from tedsl.codegen.c.emit import TABLES as C_TABLES
+from tedsl.codegen.c.emitter import BufferInfo, Emission, Emitter, Tables
+from tedsl.codegen.c.statements.frame import SMALL, array_uses
+from tedsl.codegen.c.text.piece import Piece
+from tedsl.codegen.c.text.types import memory_type
+from tedsl.codegen.c.values.calls import emit_call
+from tedsl.errors import LoweringError
+from tedsl.ir.build import as_int
+from tedsl.ir.expr import Call, Load, StringImm
+from tedsl.ir.ops import SYNC
+from tedsl.ir.script import shown
+from tedsl.ir.stmt import Allocate, AssertStmt, Stmt
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.threads import scope_of
+from tedsl.record import record
+
+BLOCK_SCOPES = ("shared", "global")  # of what a kernel allocates for all threads of a block
+
+
+@record
+class SharedArray:
+    """An array that the threads of a block share: its declaration, and the bytes that it takes."""
+
+    name: str
+    declaration: str
+    size: int
+
+
+def shared_arrays(out: Emitter, body: Stmt, language: Language) -> list[SharedArray]:
+    """Tells `out` the arrays that the threads of a block share in `body`, and returns them; a kernel begins with them."""
+    found = []
+    for node in post_order(body):
+        if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) in BLOCK_SCOPES:
+            count, element = _count(node), memory_type(node.dtype)
+            name = out.names.fresh(node.buffer_var.name)
+            out.buffers[node.buffer_var] = BufferInfo(name, node.dtype.element, own=True)
+            found.append(SharedArray(name, f"{language.shared}{element} {name}[{count}];", count * node.dtype.element.bytes))
+    return found
+
+
+def _count(s: Allocate) -> int:
+    """Returns the number of elements of an array of a block or of a thread."""
+    extents = [as_int(e) for e in s.extents]
+    if any(extent is None for extent in extents):
+        sizes = " * ".join(shown(e) for e in s.extents)
+        raise LoweringError(f"the size of {s.buffer_var.name} is {sizes}: memory of a block or a thread of a device has a size "
+                            "that is known when the kernel is compiled", hint="split the loops that fill it by constants")
+    return max(1, s.dtype.lanes * math.prod(max(0, extent) for extent in extents if extent is not None))
+
+
+def emit_allocate(out: Emitter, s: Allocate) -> None:
+    """Emits memory of one thread; that of a block is declared already."""
+    if s.buffer_var not in out.buffers:
+        scope = scope_of(s.buffer_var.type_annotation)
+        if scope != "local":
+            raise LoweringError(f"{s.buffer_var.name} is memory of the scope {scope!r}, which this device does not have",
+                                hint='choose "shared" or "local"')
+        count, name = _count(s), out.names.fresh(s.buffer_var.name)
+        out.buffers[s.buffer_var] = BufferInfo(name, s.dtype.element, own=True)
+        zeros = count * s.dtype.element.bytes <= SMALL or array_uses(s)[0] is Load
+        out.line(f"{memory_type(s.dtype)} {name}[{count}]{' = {0}' if zeros else ''};")
+    out.statement(s.body)
+
+
+def emit_assert(out: Emitter, s: AssertStmt) -> None:
+    """Emits what an assertion holds for: a kernel has no way to tell that it failed."""
+    out.statement(s.body)
+
+
+def device_tables(language: Language) -> Tables:
+    """Returns the functions that emit each kind of node in a kernel in `language`."""
+
+    def emit_device_call(out: Emitter, e: Call) -> Emission:
+        if e.op is not SYNC:
+            return (yield from emit_call(out, e))
+        scope = e.args[0].value if e.args and isinstance(e.args[0], StringImm) else ""
+        if scope != "warp":
+            out.line(f"{language.barrier};")
+        return Piece("0")
+
+    return Tables({**C_TABLES.data, Call: emit_device_call}, C_TABLES.index, C_TABLES.index_leaf,
+                  {**C_TABLES.statements, Allocate: emit_allocate, AssertStmt: emit_assert})

@@ -1,0 +1,72 @@
+"""Programs in OpenCL C that a device has compiled."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from tedsl.errors import DeviceError
+from tedsl.record import record
+from tedsl.runtime.devices.code import DeviceCode, DeviceFunction
+from tedsl.runtime.devices.opencl.opened import Opened
+
+
+@record(eq=False)
+class _Kernel:
+    """A kernel that was loaded: what pyopencl has of it, and how it is launched."""
+
+    kernel: Any
+    function: DeviceFunction
+    numbers: tuple[Any, ...]  # for each parameter the numpy type of its number; None for an array
+
+
+class LoadedProgram:
+    """OpenCL C that one device has compiled."""
+
+    def __init__(self, opened: Opened, code: DeviceCode) -> None:
+        if code.form != "cl":
+            raise DeviceError(f"opencl({opened.number}) takes OpenCL C, not code of the form {code.form!r}")
+        self._opened = opened
+        program = _built(opened, code.text)
+        self._kernels = {}
+        for function in code.functions:
+            numbers = tuple(None if p.array else numpy.dtype(str(p.dtype)).type for p in function.parameters)
+            with opened.asked(f"find the kernel {function.name}"):
+                self._kernels[function.name] = _Kernel(opened.cl.Kernel(program, function.name), function, numbers)
+
+    def launch(self, function: str, grid: tuple[int, int, int], block: tuple[int, int, int],
+               arguments: Sequence[int | float], shared: int = 0, stream: int = 0) -> None:
+        loaded, opened = self._kernels[function], self._opened
+        if not all(grid):
+            return  # a grid of no blocks: OpenCL 1.2 does not know it
+        most, threads = opened.device.max_work_group_size, math.prod(block)
+        if threads > most:
+            raise DeviceError(f"{function}: opencl({opened.number}) has at most {most} threads in a block, not {threads}",
+                              hint="bind fewer threads to threadIdx")
+        values: list[Any] = [opened.argument(int(value)) if number is None else number(value)
+                  for value, number in zip(arguments, loaded.numbers, strict=True)]
+        if loaded.function.dynamic_shared:
+            values.append(opened.cl.LocalMemory(max(1, shared)))
+        with opened.lock, opened.asked(f"launch {function} on {grid} blocks of {block} threads"):
+            loaded.kernel.set_args(*values)  # belong to the kernel, which all threads of this process share
+            every = tuple(g * b for g, b in zip(grid, block))
+            opened.cl.enqueue_nd_range_kernel(opened.stream(stream), loaded.kernel, every, block)
+
+
+def _built(opened: Opened, text: str) -> Any:
+    """Returns the program of `text`; DeviceError with the compiler's report."""
+    cl, options = opened.cl, []
+    if opened.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        try:
+            return cl.Program(opened.context, text).build(options)
+        except cl.Error as error:
+            lacks = "double" in text and not opened.device.double_fp_config
+            raise DeviceError(f"opencl({opened.number}), {opened.device.name}, does not compile the kernels"
+                              f"{', for it has no floats of 64 bits' if lacks else ''}: {error}") from error
