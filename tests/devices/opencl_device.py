@@ -14,7 +14,7 @@ if "POCL_CACHE_DIR" not in os.environ:
     os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp(prefix="tedsl-pocl-")
     atexit.register(shutil.rmtree, os.environ["POCL_CACHE_DIR"], ignore_errors=True)
 
-from tedsl.runtime.devices.table import driver_of  # noqa: E402
+from tedsl.runtime.devices.table import driver_of
 
 DRIVER = driver_of("opencl")
 MISSING = DRIVER.missing(0)

@@ -67,7 +67,8 @@ def test_without_pyopencl_it_says_what_to_install():
 @needs_opencl
 def test_properties():
     found = DRIVER.properties(0)
-    assert found.name and found.max_threads >= 1 and found.shared_memory >= 16384 and found.capability.startswith(("1.", "2.", "3."))
+    assert found.name and found.max_threads >= 1 and found.shared_memory >= 16384
+    assert found.capability[0] in "123"
     assert len(found.max_block) == 3 and found.memory > 0 and found.processors > 0
 
 
