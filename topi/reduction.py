@@ -109,7 +109,10 @@ def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Ca
 
 
 def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: bool) -> te.Tensor:
-    """Reduces pairs (index, value) under a total order, so that the result does not depend on the order of the steps."""
+    """Reduces pairs (index, value) under a total order, so that the result does not depend on the order of the steps.
+
+    They start from place -1 and the worst value: -1 is left where all elements have that value, of which the first is at 0.
+    """
     where = opening(operator, data)
     axes = reduced_axes(axis, data.ndim, where)
     if data.dtype == "bool":
@@ -120,11 +123,11 @@ def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: 
     if not axes:
         return full(data.shape, "int32", 0)
     reducer = te.comm_reducer(lambda x, y: _better(operator, x, y, last),
-                              lambda t, of: (_worst_place(last), _worst(operator, of)), name=operator)
+                              lambda t, of: (te.const(-1, "int32"), _worst(operator, of)), name=operator)
     name = f"{data.op.name}_red"
     place, _ = _reduced(data, axes, keepdims, lambda e, loops: reducer((_flat(loops), e), axis=loops), f"{name}_temp",
                         COMM_REDUCE_IDX, operator)
-    output: te.Tensor = te.compute(place.shape, lambda *i: place(*i), name=name, tag=COMM_REDUCE,
+    output: te.Tensor = te.compute(place.shape, lambda *i: te.max(place(*i), te.const(0, "int32")), name=name, tag=COMM_REDUCE,
                                    info=te.ElementwiseOp("identity"), axes="ax")
     return output
 
@@ -137,10 +140,6 @@ def _flat(loops: Sequence[Any]) -> Any:
     return number.astype("int32")
 
 
-def _worst_place(last: bool) -> Any:
-    return te.const(-1, "int32") if last else te.max_value("int32")
-
-
 def _worst(operator: str, of: Any) -> Any:
     lowest = operator == "argmax"
     if of.is_float:
@@ -150,10 +149,12 @@ def _worst(operator: str, of: Any) -> Any:
 
 def _better(operator: str, x: Any, y: Any, last: bool) -> tuple[Any, Any]:
     """The pair (place, value) that comes first in the order: NaN, the better value, the earlier (or later) place."""
-    beats = x[1] > y[1] if operator == "argmax" else x[1] < y[1]
-    ties = x[1].equal(y[1])
-    if x[1].dtype.is_float:
-        x_nan, y_nan = te.isnan(x[1]), te.isnan(y[1])
-        beats, ties = te.any(te.all(x_nan, ~y_nan), beats), te.any(te.all(x_nan, y_nan), ties)
-    chosen = te.any(beats, te.all(ties, x[0] > y[0] if last else x[0] < y[0]))
+    keeps, yields = _at_least(operator, x[1], y[1]), _at_least(operator, y[1], x[1])
+    chosen = te.all(keeps, te.any(~yields, x[0] > y[0] if last else x[0] < y[0]))
     return te.select(chosen, x[0], y[0]), te.select(chosen, x[1], y[1])
+
+
+def _at_least(operator: str, a: Any, b: Any) -> Any:
+    """Whether the value `a` is as good as `b`, or NaN."""
+    best = a >= b if operator == "argmax" else a <= b
+    return te.any(best, te.isnan(a)) if a.dtype.is_float else best

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from tedsl.ir import build
@@ -22,6 +22,7 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import loads_of
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.plan import Computation, Read, StagePlan
+from tedsl.lower.reductions.order import Decided
 from tedsl.schedule.state import StageState
 
 
@@ -74,12 +75,16 @@ def store_init(reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...
 
 
 def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...],
-                 translate: Translator) -> Stmt:
-    """The update of one step of a reduction, under its `where` condition."""
+                 translate: Translator, in_order: Collection[int] = ()) -> Stmt:
+    """The update of one step of a reduction, under its `where` condition.
+
+    in_order: the numbers of the components of which each source is known to be greater than what was kept before.
+    """
     combiner = reduce.combiner
     values: dict[Var, Expr] = {left: BufferLoad(buffer, place) for left, buffer in zip(combiner.lhs, buffers)}
     values.update((right, translate(source)) for right, source in zip(combiner.rhs, reduce.source))
-    results = [substitute(result, values) for result in combiner.result]
+    decided = Decided({(combiner.lhs[at], combiner.rhs[at]) for at in in_order})
+    results = [substitute(decided(result), values) for result in combiner.result]
     stmt = BufferStore(buffers[0], results[0], place) if len(results) == 1 else _store_all(plan, results, buffers, place)
     condition = translate(reduce.condition)
     return stmt if build.is_true(condition) else IfThenElse(condition, stmt)

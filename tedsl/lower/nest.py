@@ -25,6 +25,7 @@ from tedsl.lower.compute import Translator, store_init, store_update, store_valu
 from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
 from tedsl.lower.intrinsics.tensorized_nest import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
+from tedsl.lower.reductions.order import components_in_order, places_of
 from tedsl.lower.regions.propagate import compared
 from tedsl.lower.site import Site
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
@@ -74,7 +75,9 @@ class Nest:
             return self.marked(cross_thread(self, reduce))
         begin = _begin_of_reduction(plan)
         init = self.init(reduce, begin)
-        update = store_update(plan, reduce, self.buffers, place, self.translate)
+        sources = {at: self.translate(reduce.source[at]) for at in places_of(reduce)}
+        in_order = components_in_order(plan, reduce, sources, self.analyzer) if sources else ()
+        update = store_update(plan, reduce, self.buffers, place, self.translate, in_order)
         update = self.guarded(update, plan.offsets, self.starts(), self.translate)
         update = self.wrap(begin, len(plan.loops), update)
         if any(build.as_int(plan.extents[axis]) == 0 for axis in plan.axes[len(plan.data_axes):]):

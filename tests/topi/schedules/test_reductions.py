@@ -88,3 +88,52 @@ def test_empty_axis():
         topi.argmax(x, 1)
     with pytest.raises(TypeError, match="bool values have no order"):
         topi.argmin(te.placeholder((3,), "bool", name="x"))
+
+
+PLACES = [((9,), 0), ((3, 1), 1), ((1, 5), 0), ((5, 16), 1), ((33, 56), 1), ((2, 300), 1), ((6, 1000), 0), ((3, 4, 57), 2),
+          ((3, 70, 5), 1), ((70000,), None)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("shape, axis", PLACES, ids=str)
+def test_places_of_the_extremes_among_equal_ones(shape, axis, dtype):
+    data = (rng.integers(0, 4, shape) - (dtype[0] != "u")).astype(dtype)
+    x = te.placeholder(shape, dtype, name="x")
+    for operator in ("argmax", "argmin"):
+        function = getattr(np, operator)
+        np.testing.assert_array_equal(run(getattr(topi, operator)(x, axis), {x: data}), function(data, axis))
+        flipped = np.flip(data, axis if axis is not None else 0)
+        length = data.shape[axis] if axis is not None else data.size
+        np.testing.assert_array_equal(run(getattr(topi, operator)(x, axis, select_last_index=True), {x: data}),
+                                      length - 1 - function(flipped, axis))
+
+
+@pytest.mark.parametrize("fill", ["worst", "nan", "mixed", "zeros"])
+@pytest.mark.parametrize("shape, axis", PLACES[:-1], ids=str)
+def test_places_of_the_extremes_among_special_values(shape, axis, fill):
+    for operator, worst in (("argmax", -np.inf), ("argmin", np.inf)):
+        data = {"worst": np.full(shape, worst), "nan": np.full(shape, np.nan), "zeros": rng.choice([0.0, -0.0], shape),
+                "mixed": rng.choice([worst, np.nan, 0.0, 1.0, -worst], shape, p=[0.5, 0.02, 0.2, 0.2, 0.08])}[fill]
+        data = data.astype("float32")
+        x = te.placeholder(shape, name="x")
+        for schedule in ("x86", "plain"):
+            np.testing.assert_array_equal(run(getattr(topi, operator)(x, axis), {x: data}, schedule),
+                                          getattr(np, operator)(data, axis))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_places_of_the_extremes_where_all_are_the_worst(dtype):
+    limits = np.iinfo(dtype)
+    for operator, worst in (("argmax", limits.min), ("argmin", limits.max)):
+        x = te.placeholder((3, 100), dtype, name="x")
+        for axis in (0, 1):
+            assert not run(getattr(topi, operator)(x, axis), {x: np.full((3, 100), worst, dtype)}).any()
+
+
+def test_places_of_the_largest_of_symbolic_shapes():
+    n, m = te.var("n"), te.var("m")
+    x = te.placeholder((n, m), name="x")
+    for shape in ((13, 77), (1, 1), (5, 300)):
+        data = rng.integers(0, 4, shape).astype("float32")
+        for axis in (0, 1):
+            np.testing.assert_array_equal(run(topi.argmax(x, axis), {x: data}), data.argmax(axis))

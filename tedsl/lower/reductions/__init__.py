@@ -1,0 +1,1 @@
+"""What the order of its loops decides about a reduction."""
