@@ -51,6 +51,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
+from tedsl.ir.ops import SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -274,6 +275,8 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
     args = []
     for arg in e.args:
         args.append((yield arg, False))
+    if e.op in SHUFFLES:
+        return c.shuffled(e, args)
     if name == "ret":
         c.line(f"raise Returned({args[0]})")
         return "0"

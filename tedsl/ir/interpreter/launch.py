@@ -24,7 +24,8 @@ Position: TypeAlias = tuple[int, ...]  # numbers of statements, and of the itera
 class Request:
     """A wait of a thread until all threads reach the statement of that number; with a reducer, for their combined values.
 
-    group: equal for threads whose values are combined; position: of the thread, in a program that runs in lockstep.
+    group: equal for threads whose values are combined; position: of the thread, in a program that runs in lockstep. With
+    `shuffle`, "lane", "up" or "down", it is for the value of another thread: values has its own and which, group the width.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Request:
     group: tuple[int, ...] = ()
     values: tuple[Any, ...] = ()
     counts: bool = True  # whether the values of this thread are among those combined
+    shuffle: str = ""
 
 
 Thread: TypeAlias = Generator[Any, Any, None]
@@ -120,6 +122,8 @@ def _advance(thread: Thread, answer: Any) -> Any:
 def _answers(requests: Sequence[Request], evaluate: Evaluate) -> list[Any]:
     """The answer to each thread: None at a barrier, else the values of its group combined in the order of the threads."""
     reducer = requests[0].reducer
+    if requests[0].shuffle:
+        return [_shuffled(requests, k) for k in range(len(requests))]
     if reducer is None:
         return [None] * len(requests)
     combined: dict[tuple[int, ...], list[Any]] = {}
@@ -129,3 +133,13 @@ def _answers(requests: Sequence[Request], evaluate: Evaluate) -> list[Any]:
             known = {**dict(zip(reducer.lhs, values)), **dict(zip(reducer.rhs, r.values))}
             combined[r.group] = [evaluate(result, known) for result in reducer.result]
     return [combined[r.group] for r in requests]
+
+
+def _shuffled(requests: Sequence[Request], thread: int) -> Any:
+    """The value that a thread gets of another one of its part of the warp; its own if there is no such thread."""
+    request = requests[thread]
+    (width,), (value, lane) = request.group, request.values
+    own = thread % width
+    at = {"lane": lane % width, "up": own - lane, "down": own + lane}[request.shuffle]
+    other = thread - own + at
+    return requests[other].values[0] if 0 <= at < width and other < len(requests) else value

@@ -91,6 +91,10 @@ class SourceWriter:
         self.line(f"t_{self.temps} = {source}")
         return f"t_{self.temps}"
 
+    def shuffled(self, e: Call, args: list[str]) -> str:
+        """The name of a value of another thread of the warp."""
+        raise InternalError(f"{e.op.name} stands outside of a kernel")
+
     def local(self, wanted: str) -> str:
         """A new name like `wanted`; generated names end in an underscore and a number, no other name does."""
         self.names += 1

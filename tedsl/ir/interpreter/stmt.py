@@ -12,7 +12,7 @@ from tedsl.ir.expr import Call, Expr
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
-from tedsl.ir.interpreter.threads import RUNTIME, KernelScope, block_array, is_launch, launch, meeting
+from tedsl.ir.interpreter.threads import RUNTIME, KernelScope, block_array, is_launch, launch, meeting, shuffled
 from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import CALL_PACKED
 from tedsl.ir.stmt import (
@@ -81,6 +81,9 @@ class StmtCompiler(ExprCompiler):
         name = self.free.setdefault(buffer.data, self.local(buffer.name))
         self.memories[buffer.data] = Memory(name, self.named("length", f"len({name})"), buffer.dtype)
         self.place(buffer, ["0"] * len(buffer.shape), [self.value(d, True) for d in buffer.shape])
+
+    def shuffled(self, e: Call, args: list[str]) -> str:
+        return shuffled(self, e, args)
 
     def named(self, wanted: str, source: str) -> str:
         """The name of a local variable that outlives the statement, with the value of `source`."""

@@ -149,3 +149,14 @@ def meeting(c: StmtCompiler, s: Evaluate) -> bool:
         assert isinstance(place, Var)
         c.line(f"{c.memory(place).name}[0] = {c.stored(f'{result}[{at}]', values[at].dtype)}")
     return True
+
+
+def shuffled(c: StmtCompiler, e: Call, args: list[str]) -> str:
+    """Emits an exchange of values in which all threads of the block take part; returns the name of the value that is got."""
+    kernel = c.kernel
+    if kernel is None:
+        raise InternalError(f"{e.op.name} stands outside of a kernel")
+    kind = e.op.short.removeprefix("tvm_warp_shuffle").lstrip("_") or "lane"
+    _, value, lane, width, _ = args
+    return c.named("got", f"yield Request({kernel.number}, {kernel.position()}, None, ({width},), ({value}, {lane}), "
+                          f"shuffle={kind!r})")

@@ -30,7 +30,7 @@ def across_threads(stmt: AttrStmt, threads: Sequence[Thread], private: PrivateMe
     (*values, condition), results, reduced = reduction_parts(stmt.body)
     place = private.part(results[0])
     place = build.const(0, "int32") if place is None else place
-    update = _combined(combiner, [private(value) for value in values], results, place)
+    update = combined(combiner, [private(value) for value in values], results, place)
     if not build.is_true(condition):
         update = IfThenElse(private(condition), update)
     start = seq(*[Store(var, value, place) for var, value in zip(results, combiner.identity_element)])
@@ -38,7 +38,8 @@ def across_threads(stmt: AttrStmt, threads: Sequence[Thread], private: PrivateMe
     return loops_over([thread for thread in threads if thread.var not in reduced], seq(start, update))
 
 
-def _combined(combiner: CommReducer, values: Sequence[Expr], results: Sequence[Var], place: Expr) -> Stmt:
+def combined(combiner: CommReducer, values: Sequence[Expr], results: Sequence[Var], place: Expr) -> Stmt:
+    """Returns the statement that combines what stands at `place` of the memories `results` with `values`."""
     known: dict[Var, Expr] = {left: Load(value.dtype, var, place)
                               for left, value, var in zip(combiner.lhs, values, results)}
     known.update(zip(combiner.rhs, values))

@@ -1,0 +1,1 @@
+"""Functions for a device beside the processor: the host's part, which launches, and the kernels, each a function of its own."""
