@@ -134,8 +134,8 @@ class _Reductions(ScopedRewriter):
             size = build.as_int(axis.count)
             if size is None:
                 tag = axis.axis.thread_tag
-                raise LoweringError(f"a reduction across threads needs a constant number of them, not {shown(axis.count)} of {tag}",
-                                    hint="split the bound loop by a constant factor", about=tag)
+                raise LoweringError(f"a reduction across threads needs a constant number of them, and {tag} has "
+                                    f"{shown(axis.count)}", hint="split the bound loop by a constant factor", about=tag)
             var = build.cast(INT32, axis.var)
             thread = build.add(thread, build.mul(var, total))
             if axis.var in reduced:
