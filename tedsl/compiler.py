@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
+from tedsl.codegen.device import compiled_for_device, host_of
 from tedsl.codegen.recall import remember
 from tedsl.errors import ArgumentError
 from tedsl.ir import build as build_expr
@@ -38,14 +39,19 @@ def lowered(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any,
 
 
 def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,
-             config: PassConfig, machine: Target, key: str | None) -> Module:
-    """The module of machine code of a schedule, or of functions; under `key` the cache finds it again."""
+             config: PassConfig, machine: Target, key: str | None, host: Target | None = None) -> Module:
+    """The module of machine code of a schedule, or of functions; under `key` the cache finds it again.
+
+    host: the target of the part of the processor, if `machine` is a device.
+    """
     functions = functions_of(inputs, args, name, binds, options)
     pipeline = lowering_pipeline(config, accesses=options.accesses)
     loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
     if not loops:
         raise ArgumentError("build: the module has no functions")
     funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
+    if machine.kind.device_backend:
+        return compiled_for_device(funcs, machine, host_of(machine, host), config)
     module = backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
     if key is not None and lowers_in_silence(inputs, args, binds):
         remember(key, module)

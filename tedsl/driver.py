@@ -56,6 +56,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
 
     `inputs` is a schedule with `args`, a function, a module of functions, or a list of those; or a dict from one target to its
     module.
+    target_host: of the part that the processor runs, where `target` is a device such as "cuda"; by default this machine.
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1, or
     the PassContext tir.instrument_bound_checkers. Other options come from the current PassContext.
@@ -65,8 +66,10 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     machine = as_target(target)
-    if target_host is not None:
-        as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
+    host = None if target_host is None else as_target(target_host)
+    if accesses is Accesses.AT_RUN_TIME and machine.kind.device_backend:
+        raise ArgumentError(f"build: checked=True, and the kernels of {machine.kind.name} cannot raise errors",
+                            hint='build it with target="llvm": there the threads are loops, and every access is checked')
     with _blaming(inputs), whole_destructors():
         options = FunctionOptions(True, accesses, _buffers(config))
         seen = schedule_key(inputs, args, name, binds, options, config, machine)
@@ -75,7 +78,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
             return known
         from tedsl.compiler import compiled
 
-        return compiled(inputs, args, name, binds, options, config, machine, seen)
+        return compiled(inputs, args, name, binds, options, config, machine, seen, host)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
@@ -130,8 +133,8 @@ def _whether_checked(given: object) -> bool | None:
 def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:
     """The target and the module of `inputs`, which maps one to the other."""
     if len(inputs) != 1:
-        raise ArgumentError(f"build: {len(inputs)} targets in one module; there is one device here, the CPU",
-                            hint='build({"llvm": module})')
+        raise ArgumentError(f"build: {len(inputs)} targets in one module; a module runs on one kind of device",
+                            hint='build({"llvm": module}), and a module for each of them')
     target, module = next(iter(inputs.items()))
     return as_target(target), module
 

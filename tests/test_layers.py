@@ -84,6 +84,7 @@ BY_NAME = {
     "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/runtime/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/codegen/backend.py": "the table of backends",
+    "tedsl/codegen/device.py": "the table of backends for devices",
     "tedsl/runtime/devices/table.py": "the table of drivers",
     "tedsl/errors.py": "names of modules of names that are loaded when first asked for",
     "tedsl/codegen/llvm/export/wheel/calls.py": "the extension module of a wheel for the processor that is there",

@@ -3,5 +3,5 @@
     loops/    unrolled, vectorized, partitioned          facts/    what passes ask about a program
     storage/  flattened, shared, double-buffered         races/    whether accesses of threads or lanes may meet
     threads/  barriers, virtual threads, kernels         checked/  every access verified while it runs
-    machine/  loops fitted to a target
+    machine/  loops fitted to a target                   device/   kernels that leave the function of the host
 """

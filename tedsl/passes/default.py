@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
+from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.checked.check_data_indices import check_data_indices
 from tedsl.passes.config import PassConfig
@@ -117,6 +118,36 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         promote_accumulators,
         *((choose_fma,) if target.has_fma else ()),
     )))
+
+
+def device_pipeline(config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+    """Returns the pipeline that `build` runs after lowering for a device, before the kernels leave the function of the host
+    (`passes/device/split_kernels.py`).
+    """
+    return config.selection.of(Pipeline((
+        compact_arrays,
+        use_intrinsics,
+        gather_threads,
+        refuse_races,
+        insert_barriers,
+    )))
+
+
+def kernel_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+    """Returns the pipeline that runs on each kernel, a function of its own, and fits it to the device of `target`."""
+    return config.selection.of(Pipeline((
+        straighten_indices,
+        widen_loops,
+        with_options(split_vectors, target),
+        lower_intrinsics,
+        *((choose_fma,) if target.has_fma else ()),
+    )))
+
+
+def compact_arrays(func: PrimFunc) -> PrimFunc:
+    """Drops symbolic strides: arrays on devices are compact."""
+    compact = assume_compact(func)
+    return func if compact is func else simplify(compact)
 
 
 def threads_to_loops(func: PrimFunc) -> PrimFunc:

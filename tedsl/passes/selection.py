@@ -31,6 +31,7 @@ NAMES = {
     "inject_double_buffer": "tir.InjectDoubleBuffer", "rewrite_storage": "tir.StorageRewrite",
     "unroll_loops": "tir.UnrollLoop", "remove_no_ops": "tir.RemoveNoOp",
     "rewrite_unsafe_selects": "tir.RewriteUnsafeSelect", "hoist_conditions": "tir.HoistIfThenElse",
+    "compact_arrays": "tir.CompactArrays",
     "refuse_races": "tir.RefuseRaces", "use_intrinsics": "tir.UseIntrinsics", "stride_parallel": "tir.StrideParallel",
     "gather_threads": "tir.GatherThreads", "insert_barriers": "tir.ThreadSync", "threads_to_loops": "tir.LowerThreads",
     "normalize_parallel": "tir.NormalizeParallel", "straighten_indices": "tir.StraightenIndices",
@@ -56,6 +57,7 @@ NEEDED = {
     "tir.RewriteUnsafeSelect": "a select computes both of its sides: one that may not be computed would read outside of its "
                                "memory",
     "tir.RefuseRaces": "threads that race would give other results in each call",
+    "tir.CompactArrays": "kernels would take strides that no call gives them",
     "tir.UseIntrinsics": "tensorized loops would have no code",
     "tir.GatherThreads": "the threads of a kernel would not run together",
     "tir.ThreadSync": "threads would read shared memory before others have written it",

@@ -6,6 +6,8 @@ executed by the host.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import BufferLoad, Load, Var
 from tedsl.ir.func import PrimFunc
@@ -19,12 +21,17 @@ def verify_memory(func: PrimFunc) -> PrimFunc:
     """Returns `func` itself; LoweringError if its attribute "target" is a GPU and the host would access its arguments."""
     names = [var.name for var in accessed_by_host(func)]
     if names:
-        listed = ", ".join(names)
-        raise LoweringError(f"{func.name} is for {func.attrs['target']}, and {listed} {'is' if len(names) == 1 else 'are'} "
-                            "accessed outside of its threads, by the host, which cannot see the memory of the device",
-                            hint="bind the loops to threads: s[C].bind(loop, te.thread_axis(\"blockIdx.x\")), and "
-                                 "\"threadIdx.x\" for an inner loop; did you forget to bind a stage?")
+        raise host_access(func.name, func.attrs["target"], names)
     return func
+
+
+def host_access(function: str, target: object, names: Sequence[str]) -> LoweringError:
+    """Returns the error for memory of the device, called `names`, that the host would access in `function`."""
+    listed = ", ".join(names)
+    return LoweringError(f"{function} is for {target}, and {listed} {'is' if len(names) == 1 else 'are'} "
+                         "accessed outside of its threads, by the host, which cannot see the memory of the device",
+                         hint="bind the loops to threads: s[C].bind(loop, te.thread_axis(\"blockIdx.x\")), and "
+                              "\"threadIdx.x\" for an inner loop; did you forget to bind a stage?")
 
 
 def accessed_by_host(func: PrimFunc) -> list[Var]:

@@ -2,6 +2,7 @@
 
     symbols (what machine code may call) <- parallel, workspace, timing (LLVM IR texts that the JIT links once per process)
     device, array -> arguments/ (what a call accepts) -> module; modules/: files of modules
+    devices/: those beside the processor: drivers, arrays there, calls that launch kernels
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
 The names that programs use are imported on first use.

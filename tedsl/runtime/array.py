@@ -1,4 +1,4 @@
-"""NDArray: an array with a device. On the CPU it wraps a numpy array whose memory it shares."""
+"""NDArray: an array with a device. On the CPU it wraps a numpy array whose memory it shares, elsewhere a DeviceArray."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ import numpy
 
 from tedsl.display.facts import facts_page
 from tedsl.display.markup import element
-from tedsl.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, entry, missing_attribute, type_in_words
+from tedsl.errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    entry,
+    missing_attribute,
+    type_in_words,
+)
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
+from tedsl.runtime.devices.memory import DeviceArray, new_array
 
+Array = numpy.ndarray[Any, Any]
 _ALIGNMENT = 64  # a cache line, and the widest vector
 _LARGEST = 2**62  # bytes
 
@@ -28,12 +38,13 @@ def _without_arithmetic(array: NDArray, other: Any = None) -> Any:
 class NDArray:
     """An array for kernels. `numpy()` copies it out; `b[:] = x` and `copyfrom` copy in."""
 
-    # One slot and nothing else: compiled entry points read the numpy array at a fixed offset (see array_type_address).
+    # One slot and nothing else: compiled entry points read the numpy array at a fixed offset (see array_type_address), and go
+    # the slow way for anything else in the slot.
     __slots__ = ("_array",)
-    _array: numpy.ndarray[Any, Any]
+    _array: numpy.ndarray[Any, Any] | DeviceArray
 
-    def __new__(cls, array: numpy.ndarray[Any, Any]) -> NDArray:
-        if type(array) is not numpy.ndarray:
+    def __new__(cls, array: numpy.ndarray[Any, Any] | DeviceArray) -> NDArray:
+        if type(array) is not numpy.ndarray and type(array) is not DeviceArray:
             raise ArgumentTypeError(f"an NDArray wraps a numpy array, not {type(array).__name__}",
                                     hint="make one with nd.array(x) or nd.empty(shape, dtype)")
         self = object.__new__(cls)
@@ -54,25 +65,49 @@ class NDArray:
 
     @property
     def device(self) -> Device:
-        return cpu()
+        return self._array.device if isinstance(self._array, DeviceArray) else cpu()
 
     ctx = device  # the old name
 
     def numpy(self) -> numpy.ndarray[Any, Any]:
         """Returns a copy as a numpy array."""
-        return self._array.copy()
+        return self._array.copy_out() if isinstance(self._array, DeviceArray) else self._array.copy()
 
     asnumpy = numpy
+
+    def host_array(self, where: str) -> Array:
+        """Returns the numpy array that this one wraps; for one on a device raises ArgumentTypeError, beginning with `where`."""
+        if isinstance(self._array, DeviceArray):
+            raise ArgumentTypeError(f"{where} is an array on {self.device}, and the function runs on the CPU",
+                                    hint="copy it: x.copyto(tedsl.cpu()), and a result back with y.copyto(x); or build the "
+                                         f'function for the device: target="{self.device.kind}"')
+        return self._array
+
+    def device_array(self) -> DeviceArray | None:
+        """Returns the array on a device that this one wraps; None for an array on the CPU."""
+        return self._array if isinstance(self._array, DeviceArray) else None
+
+    def _read(self) -> Array:
+        """Returns the values: of an array on the CPU the numpy array itself."""
+        return self._array.copy_out() if isinstance(self._array, DeviceArray) else self._array
 
     def copyfrom(self, source: Any) -> NDArray:
         """Copies `source`, of the same shape, into this array and returns it; numbers are converted to its dtype.
 
         Raises ArgumentError if the shapes differ.
         """
-        values = source._array if isinstance(source, NDArray) else numpy.asarray(source)
-        if values.shape != self.shape:
-            raise ArgumentError(f"copyfrom: the source has shape {values.shape}, the array {self.shape}")
-        self._array[...] = values
+        given = source._array if isinstance(source, NDArray) else numpy.asarray(source)
+        if given.shape != self.shape:
+            raise ArgumentError(f"copyfrom: the source has shape {given.shape}, the array {self.shape}")
+        mine = self._array
+        if isinstance(mine, DeviceArray) and isinstance(given, DeviceArray) and _share_a_driver(mine, given):
+            mine.copy_from(given)
+            return self
+        values = given.copy_out() if isinstance(given, DeviceArray) else given
+        if isinstance(mine, DeviceArray):
+            mine.copy_in(values)
+        else:
+            mine[...] = values
         return self
 
     def copyto(self, target: Device | NDArray, mem_scope: str | None = None) -> NDArray:
@@ -82,23 +117,33 @@ class NDArray:
         Raises ArgumentTypeError for any other target.
         """
         if isinstance(target, Device):
-            return array(self._array, target)
+            return _like(self, _one_device("copyto", target, None))
         if not isinstance(target, NDArray):
             raise ArgumentTypeError(f"copyto takes a device or an NDArray, not {type(target).__name__}")
         return target.copyfrom(self)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._array[index]
+        return self._read()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        values = value._array if isinstance(value, NDArray) else value
-        if isinstance(index, slice) and index == slice(None):
+        whole = isinstance(index, slice) and index == slice(None)
+        if whole and isinstance(value, NDArray) and value.shape == self.shape:
+            self.copyfrom(value)
+            return
+        values = value._read() if isinstance(value, NDArray) else value
+        if whole:
             self.copyfrom(numpy.broadcast_to(numpy.asarray(values), self.shape))
+        elif isinstance(self._array, DeviceArray):
+            changed = self._array.copy_out()
+            changed[index] = values
+            self._array.copy_in(changed)
         else:
             self._array[index] = values
 
     def __len__(self) -> int:
-        return len(self._array)
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
 
     if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
         def __getattr__(self, name: str) -> Any:
@@ -115,15 +160,19 @@ class NDArray:
         del _operator
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if copy is False and dtype is not None and self._array.dtype != dtype:
-            raise ValueError(f"an NDArray of {self._array.dtype} cannot become {dtype} without a copy")
-        return numpy.array(self._array, dtype=dtype, copy=True) if copy else numpy.asarray(self._array, dtype=dtype)
+        if copy is False and ((dtype is not None and self._array.dtype != dtype) or isinstance(self._array, DeviceArray)):
+            raise ValueError(f"an NDArray of {self._array.dtype} on {self.device} cannot become {dtype or 'a numpy array'} "
+                             "without a copy")
+        values = self._read()
+        return numpy.array(values, dtype=dtype, copy=True) if copy else numpy.asarray(values, dtype=dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
+        if isinstance(self._array, DeviceArray):
+            raise ArgumentTypeError(f"an array on {self.device} is not shared by DLPack", hint="copy it: x.copyto(tedsl.cpu())")
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU, 0
+        return (self.device.device_type, self.device.device_id) if isinstance(self._array, DeviceArray) else (CPU, 0)
 
     def to_dlpack(self) -> Any:
         """Returns a DLPack capsule that shares the memory."""
@@ -133,14 +182,14 @@ class NDArray:
         return self is other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NDArray, (self._array,)
+        return NDArray, (self._read(),)  # another process has devices of its own
 
     def _repr_html_(self) -> str:
         return facts_page("NDArray", {"shape": self.shape, "dtype": self.dtype, "device": self.device},
-                          element("pre", numpy.array2string(self._array, threshold=200)))
+                          element("pre", numpy.array2string(self._read(), threshold=200)))
 
     def __repr__(self) -> str:
-        return f"<tedsl.nd.NDArray shape={self.shape}, {self.device}>\n{self._array!r}"
+        return f"<tedsl.nd.NDArray shape={self.shape}, {self.device}>\n{self._read()!r}"
 
 
 def array_type_address() -> int:
@@ -155,14 +204,14 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 
     Raises ArgumentError for a negative dimension or a device that is not here, DTypeError for vectors and handles.
     """
-    _require_cpu(_one_device("nd.empty", device, ctx))
+    place = _one_device("nd.empty", device, ctx)
     try:
         dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
     except TypeError:
         raise ArgumentTypeError(f"nd.empty: a shape is made of ints, not {shape!r}") from None
     if any(n < 0 for n in dims):
         raise ArgumentError(f"nd.empty: the shape {dims} has a dimension below 0")
-    return NDArray(_aligned(dims, numpy_dtype(dtype)))
+    return NDArray(_made(place, dims, numpy_dtype(dtype)))
 
 
 @entry
@@ -171,9 +220,11 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, 
 
     Raises ArgumentTypeError for objects that numpy cannot convert, masked arrays, and dtypes that tedsl does not have.
     """
-    _require_cpu(_one_device("nd.array", device, ctx))
+    place = _one_device("nd.array", device, ctx)
+    if isinstance(arr, NDArray):
+        return _like(arr, place)
     try:
-        values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
+        values = numpy.asarray(arr)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"nd.array: numpy cannot convert it to an array: {str(error).splitlines()[0]}",
                                 hint="give numbers in nested lists, those of each level of equal length") from error
@@ -184,9 +235,30 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, 
         dtype(native)
     except DTypeError as error:
         raise ArgumentTypeError(f"nd.array: there is no tedsl dtype for {values.dtype}") from error
-    aligned = _aligned(values.shape, native)
-    aligned[...] = values
-    return NDArray(aligned)
+    made = _made(place, values.shape, native)
+    if isinstance(made, DeviceArray):
+        made.copy_in(values)
+    else:
+        made[...] = values
+    return NDArray(made)
+
+
+def _made(place: Device | None, shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any] | DeviceArray:
+    """Returns a new array on the device `place`, None for the CPU, with undefined content."""
+    if place is None or place.device_type == CPU:
+        return _aligned(shape, of)
+    return new_array(place, shape, of)
+
+
+def _like(source: NDArray, place: Device | None) -> NDArray:
+    """Returns a copy of an array on the device `place`."""
+    made = NDArray(_made(place, source.shape, source._array.dtype.newbyteorder("=")))
+    made.copyfrom(source)
+    return made
+
+
+def _share_a_driver(a: DeviceArray, b: DeviceArray) -> bool:
+    return a.device.driver is b.device.driver and a.dtype == b.dtype and a.is_compact and b.is_compact
 
 
 def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
@@ -224,14 +296,13 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
 
 
 def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device | None:
-    """Returns the device that was given by either of its two names; None if neither was."""
+    """Returns the device that was given by either of its two names, None if neither was; it is there."""
     if device is not None and ctx is not None and device != ctx:
         raise ArgumentError(f"{where}: device is {device} and ctx is {ctx}", hint="they say the same: pass device")
-    return ctx if device is None else device
-
-
-def _require_cpu(device: Device | None) -> None:
-    if device is not None and not isinstance(device, Device):
-        raise ArgumentTypeError(f"the device is {device!r}, {type_in_words(device)}", hint="use cpu(), or device(\"cpu\")")
-    if device is not None and not device.exist:
-        raise ArgumentError(f"there is no device {device} here", hint="use cpu()")
+    given = ctx if device is None else device
+    if given is not None and not isinstance(given, Device):
+        raise ArgumentTypeError(f"the device is {given!r}, {type_in_words(given)}", hint="use cpu(), or device(\"cpu\")")
+    missing = "" if given is None else given.missing
+    if missing:
+        raise ArgumentError(f"there is no device {given} here: {missing}", hint="use cpu()")
+    return given

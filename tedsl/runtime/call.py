@@ -56,11 +56,40 @@ class CheckedCall:
         if named:
             self.refuse_names(*named)
         prepared = self.prepare(args)
-        status = _CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots))
+        status = self.run(prepared)
         if status:
             self.fail(status)
         of = self.signature.result
         return None if of is None else number_in(prepared.slots[-1], of)
+
+    @property
+    def library(self) -> object:
+        """What keeps the machine code alive."""
+        return self._library
+
+    @property
+    def address(self) -> int:
+        """The address of `i32 (ptr slots)` for any strides that the signature allows."""
+        return self._addresses[False]
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return self._messages
+
+    @property
+    def timer(self) -> Callable[[], int]:
+        """Returns the address of the timing loop."""
+        return self._timer
+
+    def run(self, prepared: Prepared) -> int:
+        """Runs the machine code, and returns its status."""
+        return int(_CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots)))
+
+    def run_many(self, prepared: Prepared, count: int, status: ctypes.c_int32) -> float:
+        """Runs the machine code `count` times, or until one fails, whose status is in `status` then; returns the seconds."""
+        timer = _TIME(self._timer())
+        return float(timer(self._addresses[prepared.compact], ctypes.addressof(prepared.slots), count,
+                           ctypes.addressof(status))) * 1e-9
 
     def refuse_names(self, *names: str) -> None:
         """Raises ArgumentTypeError: arguments cannot be given by name."""
@@ -90,14 +119,12 @@ class CheckedCall:
         check_counts(number, repeat, min_repeat_ms)
         prepared = self.prepare(args)
         status = ctypes.c_int32(0)
-        timer = _TIME(self._timer())
 
         def run(count: int) -> float:
-            elapsed = timer(self._addresses[prepared.compact], ctypes.addressof(prepared.slots), count,
-                                         ctypes.addressof(status))
+            elapsed = self.run_many(prepared, count, status)
             if status.value:
                 self.fail(status.value)
-            return float(elapsed) * 1e-9
+            return elapsed
 
         return measure(run, number, repeat, min_repeat_ms)
 

@@ -20,7 +20,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -33,6 +34,7 @@ from tedsl.runtime.parallel import torn_from_region
 
 _END = "\x1f"  # between the parts of a description
 _pending = threading.local()
+_calls = threading.local()
 _WORD: dict[str, Any] = {"i": ctypes.c_int64, "u": ctypes.c_uint64, "f": ctypes.c_double, "b": ctypes.c_int64,
                          "p": ctypes.c_uint64}
 
@@ -49,7 +51,7 @@ def describe(name: str, result: str, arguments: Sequence[str]) -> str:
 def call_from_kernel(text: int, words: int) -> None:
     """Runs the function that the description at address `text` names on the arguments at address `words`."""
     result, *kinds, name = ctypes.string_at(text).decode().split(_END)
-    function = registered(name).function
+    function = _own(name) or registered(name).function
     reader = _Reader(words)
     process = os.getpid()
     try:
@@ -70,6 +72,22 @@ def call_from_kernel(text: int, words: int) -> None:
     reader.close(name)
     if of is not VOID:
         _result_word(of).from_address(words).value = value
+
+
+@contextmanager
+def own_functions(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Context manager in which kernels that this thread runs mean `functions` by their names, before registered ones."""
+    before = getattr(_calls, "own", None)
+    _calls.own = functions
+    try:
+        yield
+    finally:
+        _calls.own = before
+
+
+def _own(name: str) -> Callable[..., Any] | None:
+    functions: Mapping[str, Callable[..., Any]] | None = getattr(_calls, "own", None)
+    return None if functions is None else functions.get(name)
 
 
 def _end_of_child(name: str, error: BaseException | None) -> None:
@@ -154,7 +172,7 @@ class _Reader:
         while self.arrays:
             array = self.arrays.pop()
             if sys.getrefcount(array) > 2:
-                array._array = array._array.copy()
+                array._array = array.numpy()
             del array
         if any(memory() is not None for memory in self.memory):
             gc.collect()  # it may hang in a cycle of the function's own objects

@@ -42,7 +42,7 @@ def as_array(value: Any, where: str, hint: str) -> Array:
     if type(value) is numpy.ndarray:
         return value
     if isinstance(value, NDArray):
-        return value._array
+        return value.host_array(where)
     if isinstance(value, numpy.ma.MaskedArray):
         raise ArgumentTypeError(f"{where} is a masked array",
                                 hint="pass its values: x.filled(0) for an input, x.data for an output")

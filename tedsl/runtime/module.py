@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError, with_entries
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
+from tedsl.runtime.devices.call import DeviceCall
+from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule
+from tedsl.target.target import Target
 
 if TYPE_CHECKING:
     from tedsl.runtime.timing import TimingResult
@@ -205,6 +209,14 @@ class Module:
         takes = ", ".join(f"{name}({self._calls[name].signature.names})" if name in self._calls else name
                           for name in self._functions)
         return f"<tedsl.Module {takes}; target {self._target}{'; does not run here' if self._refusal else ''}>"
+
+
+def on_device(host: Module, code: DeviceModule, target: Target) -> Module:
+    """Returns the module of the functions of `host`, which launch the kernels of `code` on the devices of `target`."""
+    calls = {name: DeviceCall(call, code) for name, call in host._calls.items()}
+    module = Module(calls, calls, host._sources, target, image=lambda: replace(host.image(), device=str(target)))
+    module.import_module(code)
+    return module
 
 
 def refused(name: str, reason: str) -> Callable[..., Any]:

@@ -18,6 +18,9 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.record import record
 from tedsl.runtime.shapes import coefficient
 
+# Attribute of a function whose kernels run elsewhere: the positions of the parameters that they write.
+WRITTEN = "tedsl.written"
+
 
 @record
 class TensorParam:
@@ -125,6 +128,8 @@ def _written(func: PrimFunc) -> set[Var]:
     """Returns the data pointers that the body may write through. A pointer passed to an external call counts unless it is
     marked read-only.
     """
+    if WRITTEN in func.attrs:
+        return {func.buffer_map[func.params[k]].data for k in func.attrs[WRITTEN]}
     written: set[Var] = set()
     for node in post_order(func.body):
         match node:

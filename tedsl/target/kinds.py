@@ -16,6 +16,8 @@ class TargetKind:
 
     keys: the names by which schedules are chosen ("cpu", "gpu"); options: those it takes besides the common ones.
     backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported on first use; "" for a kind without a backend.
+    device_backend: of a device beside the processor the same of a `tedsl.codegen.device.DeviceBackend`. device: the kind of the
+    devices that run the code; "" if they are called as the kind of target.
     portable: a target that names no processor means any, not this machine. triple, processor: what LLVM calls the machine,
     if nothing else is said.
     """
@@ -29,6 +31,13 @@ class TargetKind:
     portable: bool = False
     triple: str = ""
     processor: str = ""
+    device_backend: str = ""
+    device: str = ""
+
+    @property
+    def device_kind(self) -> str:
+        """The kind of the devices that run the code."""
+        return self.device or self.name
 
     def __str__(self) -> str:
         return self.name
@@ -41,14 +50,18 @@ _CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-mat
 _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
         "registers_per_block", "max_shared_memory_per_block", "libs")
 _NVPTX = "nvptx64-nvidia-cuda"
+_PTX = "tedsl.codegen.nvptx.backend:PTXBackend"
 KINDS = {k.name: k for k in (
     TargetKind("llvm", ("cpu",), (*_CPU, "vector-width"), backend="tedsl.codegen.llvm.backend:LLVMBackend"),
     TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:], "cc", "math", "parallel", "vectors"),
                backend="tedsl.codegen.c.backend:CBackend", portable=True),
-    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32, triple=_NVPTX, processor="sm_70"),
-    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32, triple=_NVPTX, processor="sm_70"),
+    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32, triple=_NVPTX, processor="sm_70",
+               device_backend=_PTX),
+    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32, triple=_NVPTX, processor="sm_70",
+               device_backend=_PTX, device="cuda"),
     TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),
-    TargetKind("opencl", ("opencl", "gpu"), (*_GPU, "fma", "math", "vectors"), 256, 1),
+    TargetKind("opencl", ("opencl", "gpu"), (*_GPU, "fma", "math", "vectors"), 256, 1,
+               device_backend="tedsl.codegen.c.opencl:OpenCLBackend"),
     TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),
     TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
@@ -85,7 +98,7 @@ def kind_names() -> list[str]:
 
 def names_that_build() -> list[str]:
     """Returns the names of the kinds that have a backend; for the others schedules are lowered but no code is generated."""
-    return [name for name in kind_names() if (kind := find_kind(name)) is not None and kind.backend]
+    return [name for name in kind_names() if (kind := find_kind(name)) is not None and (kind.backend or kind.device_backend)]
 
 
 def _check_kind(kind: object) -> None:
@@ -98,6 +111,7 @@ def _check_kind(kind: object) -> None:
     if not isinstance(kind.keys, tuple) or not kind.keys or not isinstance(kind.options, tuple):
         raise ArgumentTypeError(f"target kind {kind.name!r}: keys are a tuple with at least one name, options a tuple; "
                                 f"got {kind.keys!r} and {kind.options!r}", hint=form)
-    module, colon, name = str(kind.backend).partition(":")
-    if kind.backend and not (module and colon and name):
-        raise ArgumentError(f"target kind {kind.name!r}: the backend is {kind.backend!r}, not \"module:class\"", hint=form)
+    for backend in (str(kind.backend), str(kind.device_backend)):
+        module, colon, name = backend.partition(":")
+        if backend and not (module and colon and name):
+            raise ArgumentError(f"target kind {kind.name!r}: the backend is {backend!r}, not \"module:class\"", hint=form)

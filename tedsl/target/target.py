@@ -133,7 +133,14 @@ class Target:
         return int(self.attrs.get("vector-width", self._widest))
 
     @property
+    def is_device(self) -> bool:
+        """Tells whether it is a device beside the processor, whose threads run kernels."""
+        return "gpu" in self.kind.keys
+
+    @property
     def _widest(self) -> int:
+        if self.is_device:
+            return 128
         if self.arch == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
         if self.arch == "riscv64" and "v" in self.features:
@@ -171,7 +178,7 @@ class Target:
     @functools.cached_property
     def has_gather(self) -> bool:
         """Tells whether one gather instruction is faster than one load per lane."""
-        return "avx512f" in self.features
+        return not self.is_device and "avx512f" in self.features
 
     @property
     def has_sve_width(self) -> bool:
@@ -181,6 +188,8 @@ class Target:
     def can_mask(self, dtype: DType) -> bool:
         """Tells whether loads and stores of vectors of `dtype` can be masked, which decides how masked tails are compiled."""
         bits = max(8, dtype.bits)
+        if self.is_device:
+            return False
         if self.arch == "riscv64":
             return "v" in self.features
         if self.has_sve_width:

@@ -1,10 +1,12 @@
 """The drivers by the name of their kind of device. They are imported when a program first asks for such a device.
 
-Those of others come from `register_device`, or from packages that declare an entry point in the group `tedsl.devices`.
+Those of others come from `register_device`, or from packages that declare an entry point in the group `tedsl.devices`. Where
+the environment says TEDSL_CUDA=sim, the simulator's devices stand for those of CUDA.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -13,12 +15,20 @@ from tedsl.runtime.devices.api import DeviceAPI
 
 # kind -> "module:class", which takes no arguments
 OURS: dict[str, str] = {"opencl": "tedsl.runtime.devices.opencl.driver:OpenCLDriver"}
+STAND_INS = {"cuda": "TEDSL_CUDA"}  # kind -> the variable of the environment that names another kind, which stands for it
+_FIRST_NUMBER = 2000  # of the kinds that are added: DLPack and TVM have none so high
 _ADDED: dict[str, DeviceAPI] = {}  # by register_device and by packages
 _LOADED: dict[str, DeviceAPI] = {}
 
 
 def driver_of(kind: str) -> DeviceAPI | None:
-    """Returns the driver of devices of `kind`, one for the process; None if tedsl knows of none."""
+    """Returns the driver of devices of `kind`, one for the process; None if tedsl knows of none.
+
+    Raises ArgumentError for a stand-in that is not known.
+    """
+    stand_in = stand_in_of(kind)
+    if stand_in:
+        return driver_of(stand_in)
     found = _LOADED.get(kind) or _ADDED.get(kind)
     if found is None and kind in OURS:
         module, _, name = OURS[kind].partition(":")
@@ -28,6 +38,15 @@ def driver_of(kind: str) -> DeviceAPI | None:
         if found is not None:
             register_device(kind, found)
     return found
+
+
+def stand_in_of(kind: str) -> str:
+    """Returns the kind whose devices stand for those of `kind`, by the environment; "" if none do."""
+    variable = STAND_INS.get(kind, "")
+    said = os.environ.get(variable, "") if variable else ""
+    if said not in ("", "sim"):
+        raise ArgumentError(f"the environment variable {variable} is {said!r}", hint=f"set {variable}=sim, or unset it")
+    return said
 
 
 def register_device(kind: str, driver: DeviceAPI) -> None:
@@ -43,3 +62,16 @@ def register_device(kind: str, driver: DeviceAPI) -> None:
     if kind in OURS or _ADDED.get(kind, driver) is not driver:
         raise ArgumentError(f"register_device: devices of kind {kind!r} have a driver already", hint="choose another name")
     _ADDED[kind] = driver
+
+
+def number_of(kind: str) -> int:
+    """Returns the number that stands for the kind of an added driver, as DLPack's do for others; 0 if there is none."""
+    if kind not in _ADDED:
+        driver_of(kind)
+    return _FIRST_NUMBER + list(_ADDED).index(kind) if kind in _ADDED else 0
+
+
+def kind_numbered(number: int) -> str:
+    """Returns the kind for which `number_of` gives `number`; "" if there is none."""
+    kinds = list(_ADDED)
+    return kinds[number - _FIRST_NUMBER] if 0 <= number - _FIRST_NUMBER < len(kinds) else ""

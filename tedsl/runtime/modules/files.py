@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, entry
 from tedsl.ir.functions import FUNCTIONS
 from tedsl.plugins import MODULES, load_plugin, plugin_names
+from tedsl.runtime.devices.module import DeviceModule, device_module_of
 from tedsl.runtime.modules.container import pack, unpack
 from tedsl.runtime.modules.image import image_of
 from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.symbols import provider
+from tedsl.target.kinds import find_kind, kind_names
+from tedsl.target.target import Target
 
 if TYPE_CHECKING:
     from tedsl.runtime.module import Module
@@ -48,6 +51,7 @@ BINARY: dict[str, str] = {
     "llvm": "tedsl.runtime.modules.files:from_bytes",
 }
 _LINKED = "tedsl.codegen.llvm.linking.files:loaded_module"
+_ON_DEVICE = "tedsl.runtime.module:on_device"
 _LINKED_IN = "tedsl.codegen.llvm.export.load:linked_in"
 _IMPORTS = "imports/"
 _ELF = b"\x7fELF"
@@ -129,6 +133,22 @@ def from_bytes(data: bytes, where: str) -> Module:
     module: Module = provider(_LINKED)(image, where)
     for name in sorted((name for name in pieces if name.startswith(_IMPORTS)), key=_number):
         module.import_module(_imported(name, pieces[name], where))
+    return _launching(module, image.device, where) if image.device else module
+
+
+def _launching(host: Module, notation: str, where: str) -> Module:
+    """Returns the module whose functions launch the kernels of the first imported module, on the devices of a target."""
+    imported = host.imported_modules
+    code = imported[0] if imported else None
+    if not isinstance(code, DeviceModule):
+        raise ModuleError(f"{where} lacks the kernels that its functions launch", hint="export the module again")
+    try:
+        module: Module = provider(_ON_DEVICE)(host, code, Target(notation))
+    except ArgumentError as error:
+        raise ModuleError(f"{where} was built for a target that is not known here: {error.problem}",
+                          hint="import the package that registers it, or export the module again") from error
+    for other in imported[1:]:
+        module.import_module(other)
     return module
 
 
@@ -140,6 +160,8 @@ def _number(name: str) -> int:
 def _imported(name: str, data: bytes, where: str) -> RuntimeModule:
     """Returns the module that was saved as the piece `name` of the file `where`."""
     kind = name.partition(".")[2]
+    if kind in _kinds_of_devices():
+        return device_module_of(data, f"{name} of {where}")
     if kind in BINARY:
         module: RuntimeModule = provider(BINARY[kind])(data, f"{name} of {where}")
         return module
@@ -153,6 +175,12 @@ def _imported(name: str, data: bytes, where: str) -> RuntimeModule:
         raise ModuleError(f"runtime.module.loadbinary_{kind} returned {module!r}, which is not a module",
                           hint="see tedsl.runtime.RuntimeModule: type_key, get_function, get_source, save_to_bytes")
     return module
+
+
+def _kinds_of_devices() -> set[str]:
+    """Returns the kinds of devices for which targets make kernels."""
+    kinds = [find_kind(name) for name in kind_names()]
+    return {kind.device_kind for kind in kinds if kind is not None and kind.device_backend}
 
 
 def _registered(name: str) -> Any:

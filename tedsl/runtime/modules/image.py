@@ -48,7 +48,8 @@ class Image:
     target: its notation; triple, cpu, features: what that meant on the machine that compiled. code: the object, with the entry
     points for numpy arrays of `layout` (offsets of fields; None: there are none). beside: objects of imported code.
     process: C functions that the code takes from libraries of the process. source: LLVM IR before optimisation, with the
-    imported texts; vectorize, unroll: with which passes it was optimised. loops: in TVM's notation.
+    imported texts; vectorize, unroll: with which passes it was optimised. loops: in TVM's notation. device: the notation of the
+    device that runs the kernels which the functions launch, of the first imported module; "" if they launch none.
     """
 
     target: str
@@ -64,6 +65,7 @@ class Image:
     loops: str = ""
     vectorize: bool = True
     unroll: bool = False
+    device: str = ""
 
     def parts(self) -> dict[str, bytes]:
         """Returns the image as named pieces of bytes, from which `image_of` makes it again."""
@@ -72,6 +74,8 @@ class Image:
             "features": list(self.features), "layout": self.layout, "process": list(self.process),
             "beside": len(self.beside), "vectorize": self.vectorize, "unroll": self.unroll,
             "kernels": to_data(tuple(map(_kernel_to_value, self.kernels)))}
+        if self.device:
+            manifest["device"] = self.device
         return {_MANIFEST: json.dumps(manifest, separators=(",", ":")).encode(), _CODE: self.code,
                 **{_BESIDE.format(k): image for k, image in enumerate(self.beside)},
                 _SOURCE: self.source.encode(), _LOOPS: self.loops.encode()}
@@ -102,7 +106,8 @@ def image_of(parts: Mapping[str, bytes], where: str) -> Image:
             beside=tuple(parts[_BESIDE.format(k)] for k in range(_as(int, manifest["beside"]))),
             process=tuple(_as(str, name) for name in manifest["process"]),
             source=parts[_SOURCE].decode(), loops=parts[_LOOPS].decode(),
-            vectorize=_as(bool, manifest["vectorize"]), unroll=_as(bool, manifest["unroll"]))
+            vectorize=_as(bool, manifest["vectorize"]), unroll=_as(bool, manifest["unroll"]),
+            device=_as(str, manifest.get("device", "")))
     except ModuleError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, TedslError) as error:

@@ -1,0 +1,117 @@
+"""The call of a function whose kernels run on a device: the host function runs here, with arrays that lie there."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, entry
+from tedsl.runtime.arguments import words
+from tedsl.runtime.arguments.check import Prepared, prepare
+from tedsl.runtime.array import NDArray
+from tedsl.runtime.call import CheckedCall, number_in
+from tedsl.runtime.callbacks import own_functions
+from tedsl.runtime.device import Device, device
+from tedsl.runtime.devices.launch import Launches
+from tedsl.runtime.devices.memory import DeviceArray, driver_for
+from tedsl.runtime.devices.module import DeviceModule
+from tedsl.runtime.devices.streams import current_stream
+from tedsl.runtime.timing import TimingResult, check_counts, measure
+
+
+class DeviceCall(CheckedCall):
+    """A host function with the kernels of `code`: checks a call's arguments, which lie on one device, runs the function and
+    raises its errors.
+    """
+
+    def __init__(self, host: CheckedCall, code: DeviceModule) -> None:
+        super().__init__(host.signature, host.library, host.address, 0, (), host.messages, host.timer)
+        self.code = code
+
+    @entry
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            self.refuse_names(*named)
+        prepared, place = self.prepare_on_device(args)
+        with self.running_on(place):
+            status = self.run(prepared)
+        if status:
+            self.fail(status)
+        of = self.signature.result
+        return None if of is None else number_in(prepared.slots[-1], of)
+
+    def prepare(self, args: Sequence[Any]) -> Prepared:
+        """Returns the checked arguments."""
+        return self.prepare_on_device(args)[0]
+
+    def prepare_on_device(self, args: Sequence[Any]) -> tuple[Prepared, Device]:
+        """Returns the checked arguments, and the device on which all arrays lie."""
+        sig, kind = self.signature, self.code.kind
+        if len(args) != len(sig.params):
+            raise ArgumentTypeError(words.wrong_count(sig, str(len(args))))
+        arrays = {k: self._array(k, args[k]) for k, _ in sig.tensors()}
+        place = device(kind, 0)
+        for number, (k, array) in enumerate(arrays.items()):
+            if not number:
+                place, first = array.device, k
+            elif array.device != place:
+                raise ArgumentError(f"{words.argument(sig, k)} is an array on {array.device}, and {words.position(sig, first)} "
+                                    f"lies on {place}: a function runs on one device",
+                                    hint=f"copy it: x.copyto(tedsl.device({kind!r}, {place.device_id}))")
+        shadows = [arrays[k].shadow() if k in arrays else arg for k, arg in enumerate(args)]
+        prepared = prepare(sig, shadows)
+        for slot, array in enumerate(arrays.values()):  # that of an empty array is an address of this process
+            prepared.slots[slot] = array.address
+        return prepared, place
+
+    def _array(self, k: int, value: Any) -> DeviceArray:
+        """Returns argument k as an array on a device of the function's kind."""
+        sig, kind = self.signature, self.code.kind
+        array = value.device_array() if isinstance(value, NDArray) else None
+        if array is not None and array.device.kind == kind:
+            return array
+        where = words.argument(sig, k)
+        name = sig.params[k].name
+        name = name if name.isidentifier() else "x"
+        if array is not None:
+            raise ArgumentTypeError(f"{where} is an array on {array.device}, and the function runs on devices of {kind}",
+                                    hint=f"copy it: {name} = {name}.copyto(tedsl.device({kind!r}, 0))")
+        lies = "lies in the memory of the CPU" if isinstance(value, NDArray) or hasattr(value, "__array__") else \
+            f"is {type(value).__name__}"
+        raise ArgumentTypeError(f"{where} {lies}, and the function runs on a device of the kind {kind}",
+                                hint=f"copy it there: {name} = tedsl.nd.array({name}, tedsl.device({kind!r}, 0)), and a result "
+                                     f"back with {name}.numpy()")
+
+    @contextmanager
+    def running_on(self, place: Device) -> Iterator[None]:
+        """Context manager in which the host function finds its kernels, on the device `place`."""
+        driver, loaded = driver_for(place), self.code.loaded_on(place)
+        launches = Launches(driver, place.device_id, self.code.code, loaded, current_stream(place.kind, place.device_id))
+        try:
+            with own_functions(launches.functions):
+                yield
+        finally:
+            launches.close()
+
+    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+        """Measures, by events of the device, seconds per call without the checks of arguments."""
+        check_counts(number, repeat, min_repeat_ms)
+        prepared, place = self.prepare_on_device(args)
+        driver, stream = driver_for(place), current_stream(place.kind, place.device_id)
+        status = ctypes.c_int32(0)
+
+        def run(count: int) -> float:
+            start = driver.record_event(place.device_id, stream)
+            self.run_many(prepared, count, status)
+            end = driver.record_event(place.device_id, stream)
+            seconds = driver.elapsed(place.device_id, start, end)
+            if status.value:
+                self.fail(status.value)
+            return seconds
+
+        with self.running_on(place):
+            result = measure(run, number, repeat, min_repeat_ms)
+            driver.synchronise(place.device_id, stream)
+        return result

@@ -1,0 +1,150 @@
+"""DeviceModule: the kernels of a program, in the language of a device, as the module that the host module imports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.display.text import Text
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
+from tedsl.ir.dtype import dtype
+from tedsl.runtime.array import NDArray
+from tedsl.runtime.device import Device, device
+from tedsl.runtime.devices.api import LoadedCode
+from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParameter
+from tedsl.runtime.devices.launch import launch_kernel
+from tedsl.runtime.devices.memory import driver_for
+from tedsl.runtime.devices.streams import current_stream
+from tedsl.runtime.modules.container import pack, unpack
+
+FORMAT = 1  # the version of what `save_to_bytes` writes; a reader refuses a larger one
+_MANIFEST, _TEXT, _LOOPS = "manifest.json", "code.txt", "loops.tir"
+_TITLES = {"ptx": "PTX", "cl": "OpenCL C"}
+
+
+class DeviceModule:
+    """Kernels for devices of `kind`. Each device that runs them loads the code once."""
+
+    def __init__(self, code: DeviceCode, kind: str) -> None:
+        self.code, self.kind = code, kind
+        self._loaded: dict[tuple[object, int], LoadedCode] = {}
+
+    @property
+    def type_key(self) -> str:
+        return self.kind
+
+    @property
+    def imported_modules(self) -> list[Any]:
+        return []
+
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        return tuple(function.name for function in self.code.functions)
+
+    def loaded_on(self, place: Device) -> LoadedCode:
+        """Returns the code on a device; DeviceError if the device is not there or refuses the code."""
+        driver = driver_for(place)
+        key = (driver, place.device_id)
+        if key not in self._loaded:
+            self._loaded[key] = driver.load(place.device_id, self.code)
+        return self._loaded[key]
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """Returns the kernel called `name`, to be called with its arguments and then the sizes of its axes, as its host
+        function does; OptionError if there is none.
+        """
+        if name not in self.function_names:
+            raise OptionError(f"the module has no kernel {name!r}; it has: {', '.join(self.function_names)}")
+        return DeviceKernel(self, self.code.function(name))
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.get_function(name)
+
+    def get_source(self, fmt: str = "") -> Text:
+        """Returns the kernels as text: in the language of the device ("ptx", "cl"; the default), or as loops ("tir")."""
+        form = self.code.form
+        if fmt in ("", form, "asm" if form == "ptx" else form):
+            return Text(self.code.text, _TITLES.get(form, form))
+        if fmt == "tir":
+            return Text(self.code.loops, "Loops")
+        raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose "{form}" or "tir"')
+
+    def save_to_bytes(self) -> bytes:
+        """Returns the kernels as bytes, of which `device_module_of` makes an equal module."""
+        manifest = {"format": FORMAT, "kind": self.kind, "form": self.code.form, "target": self.code.target,
+                    "functions": [_function_to_value(function) for function in self.code.functions]}
+        return pack({_MANIFEST: json.dumps(manifest).encode(), _TEXT: self.code.text.encode(),
+                     _LOOPS: self.code.loops.encode()})
+
+    def __repr__(self) -> str:
+        return f"<tedsl.DeviceModule {', '.join(self.function_names)}; {self.kind}>"
+
+
+class DeviceKernel:
+    """A kernel of a module, to be launched by itself: `kernel(arguments..., sizes of the axes...)`. Arrays are NDArrays on the
+    device.
+    """
+
+    def __init__(self, module: DeviceModule, function: DeviceFunction) -> None:
+        self.module, self.function = module, function
+
+    def __call__(self, *args: Any) -> None:
+        function = self.function
+        names = [*(param.name for param in function.parameters), *function.axes,
+                 *(["bytes of shared memory"] if function.dynamic_shared else [])]
+        if len(args) != len(names):
+            raise ArgumentTypeError(f"{function.name} takes {len(names)} arguments ({', '.join(names)}), {len(args)} given")
+        place = device(self.module.kind, 0)
+        given: list[int | float] = []
+        for name, arg in zip(names, args):
+            inner = arg.device_array() if isinstance(arg, NDArray) else None
+            if inner is not None and inner.device.kind == self.module.kind:
+                place = inner.device
+                given.append(inner.address)
+            elif isinstance(arg, (int, float)):
+                given.append(arg)
+            else:
+                raise ArgumentTypeError(f"{function.name}: {name} is a number or an NDArray on a device of the kind "
+                                        f"{self.module.kind}, not {type(arg).__name__}")
+        launch_kernel(self.module.loaded_on(place), function, tuple(given), current_stream(place.kind, place.device_id))
+
+    def __repr__(self) -> str:
+        return f"<tedsl.DeviceKernel {self.function.name}>"
+
+
+def device_module_of(data: bytes, where: str) -> DeviceModule:
+    """Returns the module of the bytes of `save_to_bytes`; ModuleError, which names the file `where`, says what is wrong."""
+    pieces = unpack(data, where)
+    try:
+        manifest = json.loads(pieces[_MANIFEST])
+        if manifest["format"] > FORMAT:
+            raise ModuleError(f"{where} was written by a newer tedsl: its format is {manifest['format']}",
+                              hint="load it with a tedsl as new as that")
+        functions = tuple(_function_of(value) for value in manifest["functions"])
+        code = DeviceCode(_text(manifest["form"]), pieces[_TEXT].decode(), functions, _text(manifest["target"]),
+                          pieces[_LOOPS].decode())
+        return DeviceModule(code, _text(manifest["kind"]))
+    except ModuleError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, TedslError) as error:
+        raise ModuleError(f"{where} does not hold kernels that tedsl wrote: {error}", hint="export the module again") from error
+
+
+def _function_to_value(function: DeviceFunction) -> list[Any]:
+    parameters = [[p.name, str(p.dtype), p.array, p.written] for p in function.parameters]
+    return [function.name, parameters, list(function.axes), function.dynamic_shared, function.shared,
+            list(function.fixed_block)]
+
+
+def _function_of(value: Any) -> DeviceFunction:
+    name, parameters, axes, dynamic, shared, block = value
+    made = tuple(DeviceParameter(_text(n), dtype(of), bool(array), bool(written)) for n, of, array, written in parameters)
+    x, y, z = block
+    return DeviceFunction(_text(name), made, tuple(map(_text, axes)), bool(dynamic), int(shared), (int(x), int(y), int(z)))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
