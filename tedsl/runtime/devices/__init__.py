@@ -1,3 +1,3 @@
 """Devices beside the processor: the protocol of their drivers (`api.py`), the code that they load (`code.py`), and the table in
-which they are found by the name of their kind (`table.py`).
+which they are found by the name of their kind (`table.py`). `opencl/` is the driver of OpenCL.
 """
