@@ -11,6 +11,7 @@
                          `compute`, or of an intrinsic (intrinsics/). `site` is what these statements use
     place_stages         the loops of all stages, inside one another, in the memory they need (storage_attributes)
     written/             handwritten functions, bounds-checked like generated ones
+    reductions/          what the order of the loops decides about a reduction
     explained/           the same facts in words: `s.explain()`
 
 The rule that keeps every access inside its buffer: an attached stage allocates the region that the *unguarded* loops of
