@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.codegen.c.device.language import Language
-from tedsl.codegen.c.device.memory import SharedArray, device_tables, shared_arrays
+from tedsl.codegen.c.device.memory import device_tables, dynamic_arrays, emit_dynamic_arrays, shared_arrays
 from tedsl.codegen.c.emitter import Emitter, FunctionFacts
 from tedsl.codegen.c.kernel import WIDTH, bind_parameters
 from tedsl.codegen.c.text.function import WORD, without_unused
@@ -15,7 +15,7 @@ from tedsl.codegen.c.text.piece import INT64_MAX, Piece
 from tedsl.codegen.c.text.types import memory_type
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.build import as_int
-from tedsl.ir.dtype import FLOAT32, INT64, UINT64, DType
+from tedsl.ir.dtype import FLOAT32, INT64, UINT64
 from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt, Store
@@ -38,17 +38,24 @@ def emit_device_kernel(func: PrimFunc, module: ModuleText, language: Language) -
     out = Emitter(module, device_tables(language), FunctionFacts(func.name, frozenset(), noalias, _no_status, func.name), names)
     bind_parameters(out, parameters, set())
     body = launch.running.body
-    shared = shared_arrays(out, body, language)
-    places = _bind_threads(out, launch, language)
+    shared, dynamic = shared_arrays(out, body, language), dynamic_arrays(body)
+    threads = _bind_threads(out, launch, language)
+    declared = [_declared(p, language, module.dialect.restrict if noalias else "") for p in parameters]
+    first: list[str] = []
+    if dynamic:
+        memory = out.names.fresh("dynamic.shared")
+        (declared if language.dynamic_is_parameter else first).append(language.dynamic.format(name=memory))
+        emit_dynamic_arrays(out, dynamic, memory, language)
     out.statement(body)
     lines = without_unused(out.blocks[0].lines)
     used = {word for line in lines for word in WORD.findall(line)}
     shared = [array for array in shared if array.name in used]
-    first = [*(array.declaration for array in shared), *(line for name, line in places.items() if name in used)]
+    first += [array.declaration for array in shared] + [line for name, line in threads.items() if name in used]
     block = fixed_block(launch)
-    header = _header(func.name, parameters, language, block, module.dialect.restrict if noalias else "")
-    module.functions[func.name] = "\n".join([header, "{", *(f"    {line}" if line else "" for line in [*first, *lines]), "}\n"])
-    return _described(func, launch, parameters, shared, block)
+    lines = [f"    {line}" if line else "" for line in [*first, *lines]]
+    module.functions[func.name] = "\n".join([_header(func.name, declared, language, block), "{", *lines, "}\n"])
+    return DeviceFunction(func.name, tuple(_given(p) for p in parameters), tuple(axis.axis.thread_tag for axis in launch.axes),
+                          bool(dynamic), sum(array.size for array in shared), block)
 
 
 def _no_status(message: str) -> int:
@@ -98,11 +105,9 @@ def fixed_block(launch: Kernel) -> tuple[int, int, int]:
     return (0, 0, 0) if x is None or y is None or z is None else (x, y, z)
 
 
-def _header(name: str, parameters: Sequence[RawParameter], language: Language, block: tuple[int, int, int],
-            restrict: str) -> str:
+def _header(name: str, declared: Sequence[str], language: Language, block: tuple[int, int, int]) -> str:
     before = language.kernel.format(**dict(zip("xyz", block))) if block[0] else language.any_block
     start = f"{before}{name}("
-    declared = [_declared(p, language, restrict) for p in parameters]
     indent = " " * len(start.rsplit("\n", 1)[-1])
     one_line = f"{indent}{', '.join(declared)})"
     return start + (one_line.lstrip() if len(one_line) <= WIDTH else (",\n" + indent).join(declared) + ")")
@@ -115,16 +120,11 @@ def _declared(p: RawParameter, language: Language, restrict: str) -> str:
     return f"const {travelling_type(p.dtype)} {p.name}"
 
 
-def _travelling(d: DType) -> DType:
-    """Returns the dtype of a number as it is given to a kernel."""
-    if d.is_float:
-        return d if d.bits == 64 else FLOAT32
-    return UINT64 if d.is_uint and d.bits == 64 else INT64
-
-
-def _described(func: PrimFunc, launch: Kernel, parameters: Sequence[RawParameter], shared: Sequence[SharedArray],
-               block: tuple[int, int, int]) -> DeviceFunction:
-    given = tuple(DeviceParameter(p.name, p.dtype if p.kind == ARRAY else _travelling(p.dtype), p.kind == ARRAY, p.written)
-                  for p in parameters)
-    axes = tuple(axis.axis.thread_tag for axis in launch.axes)
-    return DeviceFunction(func.name, given, axes, shared=sum(array.size for array in shared), fixed_block=block)
+def _given(p: RawParameter) -> DeviceParameter:
+    """Returns a parameter as the host gives it: numbers travel wide."""
+    if p.kind == ARRAY:
+        return DeviceParameter(p.name, p.dtype, True, p.written)
+    wide = UINT64 if p.dtype.is_uint and p.dtype.bits == 64 else INT64
+    if p.dtype.is_float:
+        wide = p.dtype if p.dtype.bits == 64 else FLOAT32
+    return DeviceParameter(p.name, wide, False)

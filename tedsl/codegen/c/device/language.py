@@ -18,17 +18,22 @@ class Language:
     """A language for kernels.
 
     kernel: before the header of a kernel, with the sizes x, y, z of its blocks, where they are constants (`any_block`: where
-    they are not). array, shared: before the types of pointers to memory of the device, and of memory that a block shares.
-    places: the number of the thread in each axis. barrier: all threads of the block wait for each other. opening: what the file
-    begins with, by a word in it. reserved: names that mean something in it.
+    they are not). array, shared_pointer: before the type of a pointer to memory of the device, and to memory that a block
+    shares; shared: before an array of the latter. dynamic: the declaration of shared memory whose size the launch says, which
+    is the last parameter, or (dynamic_is_parameter is false) the first line. places: the number of the thread in each axis.
+    barrier: all threads of the block wait for each other. opening: what the file begins with, by a word in it. reserved: names
+    that mean something in it.
     """
 
     kernel: str
     any_block: str
     array: str
     shared: str
+    shared_pointer: str
+    dynamic: str
     places: Mapping[str, str]
     barrier: str
+    dynamic_is_parameter: bool = True
     opening: tuple[tuple[str, str], ...] = ()
     reserved: frozenset[str] = field(default_factory=frozenset)
 
@@ -44,14 +49,16 @@ get_num_groups get_group_id get_global_offset MAXFLOAT HUGE_VALF CHAR_BIT as_int
 _TAGS = (*BLOCK_TAGS, *THREAD_TAGS)
 OPENCL = Language(
     kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid ", any_block="__kernel void ",
-    array="__global ", shared="__local ", barrier="barrier(CLK_LOCAL_MEM_FENCE)",
+    array="__global ", shared="__local ", shared_pointer="__local ", dynamic="__local uint8_t *{name}",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE)",
     places={tag: f"get_{'group' if tag in BLOCK_TAGS else 'local'}_id({'xyz'.index(tag[-1])})" for tag in _TAGS},
     opening=(("double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"),
              ("float|double", "#pragma OPENCL FP_CONTRACT OFF\n")),
     reserved=frozenset((*_OPENCL_WORDS.split(), *(f"{name}{n}" for name in _OPENCL_TYPES for n in ("", 2, 3, 4, 8, 16)))))
 CUDA = Language(
     kernel='extern "C" __global__ __launch_bounds__({x} * {y} * {z})\nvoid ', any_block='extern "C" __global__ void ',
-    array="", shared="__shared__ ", barrier="__syncthreads()", places={tag: tag for tag in _TAGS},
+    array="", shared="__shared__ ", shared_pointer="", dynamic="extern __shared__ __align__(16) uint8_t {name}[];",
+    barrier="__syncthreads()", places={tag: tag for tag in _TAGS}, dynamic_is_parameter=False,
     reserved=frozenset(["blockIdx", "threadIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "clamp", "rsqrt"]))
 
 _SIZES = (8, 16, 32, 64)
@@ -65,8 +72,8 @@ _OPENCL_SPELLING = Spelling({
     **{f"{name}f": name for name in C_LIBRARY if name != "nearbyint"},
     **{helper: f"as_{name}" for helper, name in _BITS.items()}, "memcpy": "tedsl_copy_bytes"})
 _CUDA_SPELLING = Spelling({
-    **{f"{letter}int{bits}_t": f"{'unsigned' if letter else 'signed'} {name}" for letter in ("", "u")
-       for bits, name in zip(_SIZES, ("char", "short", "int", "long long"))},
+    **{f"{letter}int{bits}_t": f"{'unsigned ' if letter else ''}{name}" for letter in ("", "u")
+       for bits, name in zip(_SIZES, ("char", "short", "int", "long long"))}, "int8_t": "signed char",
     "INT32_MIN": "(-2147483647 - 1)", "INT64_MIN": "(-9223372036854775807LL - 1)", "NAN": "__int_as_float(0x7fffffff)",
     "INFINITY": "__int_as_float(0x7f800000)", "NULL": "0"}, "LL", "ULL", "static const")
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tedsl.codegen.c.device.language import Language
 from tedsl.codegen.c.emit import TABLES as C_TABLES
 from tedsl.codegen.c.emitter import BufferInfo, Emission, Emitter, Tables
 from tedsl.codegen.c.statements.frame import SMALL, array_uses
-from tedsl.codegen.c.text.piece import Piece
+from tedsl.codegen.c.text.piece import SUM, Piece
 from tedsl.codegen.c.text.types import memory_type
 from tedsl.codegen.c.values.calls import emit_call
 from tedsl.errors import LoweringError
-from tedsl.ir.build import as_int
-from tedsl.ir.expr import Call, Load, StringImm
+from tedsl.ir import build
+from tedsl.ir.dtype import INT64
+from tedsl.ir.expr import Call, Expr, Load, StringImm
 from tedsl.ir.ops import SYNC
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, AssertStmt, Stmt
+from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import scope_of
 from tedsl.record import record
 
+DYNAMIC, ALIGNMENT = "shared.dyn", 16  # shared memory whose size the launch says: each array in it begins at 16 bytes
 BLOCK_SCOPES = ("shared", "global")  # of what a kernel allocates for all threads of a block
 
 
@@ -37,7 +41,7 @@ def shared_arrays(out: Emitter, body: Stmt, language: Language) -> list[SharedAr
     """Tells `out` the arrays that the threads of a block share in `body`, and returns them; a kernel begins with them."""
     found = []
     for node in post_order(body):
-        if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) in BLOCK_SCOPES:
+        if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) in BLOCK_SCOPES and not _is_dynamic(node):
             count, element = _count(node), memory_type(node.dtype)
             name = out.names.fresh(node.buffer_var.name)
             out.buffers[node.buffer_var] = BufferInfo(name, node.dtype.element, own=True)
@@ -45,9 +49,35 @@ def shared_arrays(out: Emitter, body: Stmt, language: Language) -> list[SharedAr
     return found
 
 
+def dynamic_arrays(body: Stmt) -> list[Allocate]:
+    """Returns the allocations of shared memory whose size the launch says, in the order in which they have their places."""
+    return [s for s in post_order(body) if isinstance(s, Allocate) and _is_dynamic(s)]
+
+
+def _is_dynamic(s: Allocate) -> bool:
+    annotation = s.buffer_var.type_annotation
+    return isinstance(annotation, PointerType) and annotation.storage_scope == DYNAMIC
+
+
+def emit_dynamic_arrays(out: Emitter, arrays: Sequence[Allocate], memory: str, language: Language) -> None:
+    """Emits the pointers to dynamic arrays, which follow one another in `memory`, each aligned to 16 bytes."""
+    before: Expr = build.const(0, INT64)
+    for s in arrays:
+        out.begin(before)
+        at, element, name = out.value(before, True), memory_type(s.dtype), out.names.fresh(s.buffer_var.name)
+        place = memory if at.constant == 0 else f"({memory} + {at.at(SUM + 1)})"
+        out.line(f"{language.shared_pointer}{element} *const {name} = ({language.shared_pointer}{element} *){place};")
+        out.buffers[s.buffer_var] = BufferInfo(name, s.dtype.element, own=True)
+        size: Expr = build.const(s.dtype.bytes * s.dtype.lanes, INT64)
+        for extent in s.extents:
+            size = build.mul(size, build.cast(INT64, extent))
+        rounded = build.floordiv(build.add(size, build.const(ALIGNMENT - 1, INT64)), build.const(ALIGNMENT, INT64))
+        before = build.add(before, build.mul(rounded, build.const(ALIGNMENT, INT64)))
+
+
 def _count(s: Allocate) -> int:
     """Returns the number of elements of an array of a block or of a thread."""
-    extents = [as_int(e) for e in s.extents]
+    extents = [build.as_int(e) for e in s.extents]
     if any(extent is None for extent in extents):
         sizes = " * ".join(shown(e) for e in s.extents)
         raise LoweringError(f"the size of {s.buffer_var.name} is {sizes}: memory of a block or a thread of a device has a size "

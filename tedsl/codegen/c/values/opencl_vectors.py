@@ -12,6 +12,7 @@ class OpenCLVectors:
     """The vector types of OpenCL."""
 
     most_lanes = 16
+    has_fma = True
 
     def name(self, out: Emitter, d: DType) -> str:
         return f"{out.module.dialect.spelling(value_type(d.element))}{d.lanes}"

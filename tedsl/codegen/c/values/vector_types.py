@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from tedsl.codegen.c.emitter import Emitter
-from tedsl.codegen.c.text.piece import PRODUCT, SUM, UNARY, Piece, infix
+from tedsl.codegen.c.text.piece import PRODUCT, SUM, UNARY, Piece, call, infix
 from tedsl.codegen.c.text.types import suffix, value_type
 from tedsl.codegen.c.values.memory import buffer_info, condition_of
 from tedsl.codegen.c.values.opencl_vectors import OpenCLVectors
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Add, BinaryOp, Broadcast, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
+from tedsl.ir.expr import Add, BinaryOp, Broadcast, Call, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
+from tedsl.ir.ops import FMA
 from tedsl.ir.stmt import Store
 
 _OPERATORS: dict[type, tuple[str, int]] = {Add: ("+", SUM), Sub: ("-", SUM), Mul: ("*", PRODUCT), Div: ("/", PRODUCT)}
@@ -27,6 +28,7 @@ class VectorTypes(Protocol):
     """How a dialect spells vector types and what is done with them. place: the address of the first element, as text."""
 
     most_lanes: int
+    has_fma: bool  # fma(a, b, c) takes vectors
 
     def name(self, out: Emitter, d: DType) -> str:
         """Returns the name of the type for `d`, which the module defines if the language does not."""
@@ -53,6 +55,7 @@ class GccVectors:
     """The vector types of gcc and clang."""
 
     most_lanes = 64
+    has_fma = False
 
     def name(self, out: Emitter, d: DType) -> str:
         name, size = f"tedsl_{suffix(d.element)}x{d.lanes}", d.bytes * d.lanes
@@ -87,7 +90,9 @@ def store_as_vector(out: Emitter, s: Store) -> bool:
     if form is None:
         return False
     d = s.value.dtype
-    if not (_has_type(form, d) and condition_of(s.predicate) is None and _is_consecutive(s.index) and _fits(out, s.value, 0)):
+    if not (_has_type(form, d) and condition_of(s.predicate) is None and _is_consecutive(s.index)):
+        return False
+    if not _fits(out, form, s.value, 0):
         return False
     place = _place(out, s.buffer_var, s.index)
     out.line(form.stored(out, place, _value(out, form, s.value), d))
@@ -103,7 +108,7 @@ def _is_consecutive(index: Expr) -> bool:
     return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
 
 
-def _fits(out: Emitter, e: Expr, depth: int) -> bool:
+def _fits(out: Emitter, form: VectorTypes, e: Expr, depth: int) -> bool:
     """Tells whether the vector `e` can be written with vector types alone."""
     match e:
         case Load():
@@ -113,9 +118,11 @@ def _fits(out: Emitter, e: Expr, depth: int) -> bool:
         case Var():
             return e in out.vectors
         case Add(a=a, b=b) | Sub(a=a, b=b) | Mul(a=a, b=b):
-            return depth < DEEPEST and not out.is_index(e) and _fits(out, a, depth + 1) and _fits(out, b, depth + 1)
+            return depth < DEEPEST and not out.is_index(e) and all(_fits(out, form, x, depth + 1) for x in (a, b))
         case Div(a=a, b=b):
-            return depth < DEEPEST and e.dtype.is_float and _fits(out, a, depth + 1) and _fits(out, b, depth + 1)
+            return depth < DEEPEST and e.dtype.is_float and all(_fits(out, form, x, depth + 1) for x in (a, b))
+        case Call(op=op, args=args) if op is FMA and form.has_fma and e.dtype.is_float:
+            return depth < DEEPEST and all(_fits(out, form, x, depth + 1) for x in args)
     return False
 
 
@@ -131,6 +138,8 @@ def _value(out: Emitter, form: VectorTypes, e: Expr) -> Piece:
         if scalar.depth or scalar.reads:
             scalar = out.temporary(scalar, value_type(e.value.dtype))
         return form.repeated(out, scalar, d)
+    if isinstance(e, Call):
+        return call("fma", *(_value(out, form, x) for x in e.args))
     assert isinstance(e, BinaryOp)
     a, b = _value(out, form, e.a), _value(out, form, e.b)
     operator, rank = _OPERATORS[type(e)]
