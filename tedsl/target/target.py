@@ -260,9 +260,10 @@ class Target:
 
 def _arch_of(triple: str) -> str:
     first = triple.split("-")[0]
-    if re.fullmatch("(arm|thumb)(v[0-9].*)?", first):
+    known = {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first)
+    if known is None and re.fullmatch("(arm|thumb)(v[0-9].*)?", first):
         return "arm"
-    return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first, first)
+    return known or first
 
 
 def _platform(triple: str) -> str:
