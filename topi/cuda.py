@@ -5,26 +5,46 @@ Each takes the results (a tensor or a list) and returns a Schedule. Built for "l
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import entries
+from tedsl.errors import ArgumentTypeError, entries
 from tedsl.target import Target
+from topi.kinds import ConvOp
 from topi.nn import conv
+from topi.schedules import gpu
+from topi.schedules.gpu.conv import ConvTiles
 from topi.schedules.schedule import as_target, schedule_with
-from topi.schedules.table import GPU
+from topi.schedules.table import GPU, Rule
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
     """The schedule of `outs` in blocks of threads."""
+    return _scheduled(outs, GPU)
+
+
+def schedule_conv2d_nchw(outs: Any, tiles: ConvTiles | None = None) -> te.Schedule:
+    """The schedule of convolutions, and of what is around them, in blocks of threads.
+
+    tiles: the parts of their loops; None for those that a model of the device of the current target gives, for each its own.
+    """
+    if tiles is not None and not isinstance(tiles, ConvTiles):
+        raise ArgumentTypeError(f"schedule_conv2d_nchw: tiles is a topi.cuda.ConvTiles, not {tiles!r}",
+                                hint="ConvTiles(f=(5, 2, 1, 1), y=(224, 1, 1, 1), x=(2, 7, 16, 1), rc=(3, 1), ry=(5, 1), "
+                                     "rx=(5, 1))")
+    return _scheduled(outs, GPU if tiles is None else {**GPU, ConvOp: functools.partial(gpu.conv.schedule_conv, tiles=tiles)})
+
+
+def _scheduled(outs: Any, rules: dict[type, Rule]) -> te.Schedule:
     target = as_target(None)
-    return schedule_with(outs, GPU, target if "gpu" in target.keys else Target("cuda"))
+    return schedule_with(outs, rules, target if "gpu" in target.keys else Target("cuda"))
 
 
 schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_extern = schedule_reduce = schedule_injective
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_dense = schedule_batch_matmul = schedule_injective
 schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_injective
-schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_transpose_nchw = schedule_injective
+schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_transpose_nchw = schedule_injective
 schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_injective
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_group_conv2d_nchw = schedule_injective
 schedule_adaptive_pool = schedule_pool_grad = schedule_lrn = schedule_batch_norm = schedule_injective

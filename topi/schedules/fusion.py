@@ -34,15 +34,18 @@ class Graph:
         return type(op) is te.ComputeOp and not op.reduce_axis and op.num_outputs == 1 and op not in self.members
 
 
-def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> list[Kernel]:
+def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target,
+            in_copies: Callable[[Any], tuple[Any, ...]] = lambda op: ()) -> list[Kernel]:
     """The kernels of a fresh schedule, producers first; operations that belong to no kernel are inlined.
 
-    anchors: whether the table has a schedule for the record of an operation.
+    anchors: whether the table has a schedule for the record of an operation. in_copies: the operations that the schedule of
+    one computes while it copies what it reads: they are inlined, where nothing else reads them.
     """
     graph = graph_of(s)
     tails = _tails(graph, anchors)
     ends = set(tails.values())
     costs: dict[Any, int] = {}
+    copied = {op for reader in graph.ops for op in in_copies(reader) if graph.is_plain(op) and graph.readers[op] == [reader]}
     anchored = []
     for op in graph.ops:
         if isinstance(op, te.PlaceholderOp) or op in graph.members:
@@ -50,7 +53,7 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
         if graph.is_plain(op) and not anchors(op):
             if op in ends:
                 continue
-            if _inlines(op, graph, costs):
+            if op in copied - graph.outputs or _inlines(op, graph, costs):
                 s[op].compute_inline()
                 continue
         anchored.append((op, tails.get(op, op)))

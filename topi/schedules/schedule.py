@@ -12,7 +12,7 @@ from topi.kinds import InjectiveOp, RowsOp
 from topi.schedules.chains import join_products
 from topi.schedules.fusion import kernels
 from topi.schedules.row_groups import join_rows
-from topi.schedules.table import Rule, rule_of, rules_for
+from topi.schedules.table import COPYING, Rule, rule_of, rules_for
 
 _INJECTIVE = (te.ElementwiseOp, InjectiveOp)
 
@@ -49,7 +49,11 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
         return type(op) is te.ComputeOp and (bool(op.reduce_axis) or
                                              (type(op.info) in rules and not isinstance(op.info, _INJECTIVE)))
 
-    groups = kernels(s, is_anchor, target)
+    def in_copies(op: Any) -> tuple[Any, ...]:
+        rule = rules.get(type(op.info)) if type(op) is te.ComputeOp else None
+        return (op.info.padded.op,) if getattr(rule, "func", rule) in COPYING else ()
+
+    groups = kernels(s, is_anchor, target, in_copies)
     if RowsOp in rules:
         groups = join_products(join_rows(groups, set(s.outputs)), set(s.outputs))
     for kernel in groups:

@@ -47,8 +47,10 @@ GPU: dict[type, Rule] = {
     ReduceOp: gpu.reduce.schedule_reduce,
     SoftmaxOp: gpu.rows.schedule_rows,
     NormalizeOp: gpu.rows.schedule_rows,
+    MatmulOp: gpu.matmul.schedule_matmul,
     ConvOp: gpu.conv.schedule_conv,
 }
+COPYING = frozenset((gpu.conv.schedule_conv,))  # rules that read operands through copies: what pads them is computed there
 BY_KEY: dict[str, dict[type, Rule]] = {"cpu": CPU, "gpu": GPU}
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tedsl import te
 from topi.schedules.formulas import extent_of, product
-from topi.schedules.gpu.injective import THREADS, bind_elements, fused_axes
+from topi.schedules.gpu.injective import bind_elements, fused_axes
+from topi.schedules.gpu.limits import limits_of
 from topi.schedules.kernel import Kernel
-
-_WARP = 32
-_ROWS = 8  # results of a block, where there are several
 
 
 def schedule_reduce(kernel: Kernel) -> None:
     """Reduce across the threads of a block where the reduction is long, else by one thread per result."""
     extent = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
-    if extent is not None and extent < _WARP:
+    if extent is not None and extent < max(2, min(32, limits_of(kernel.target).threads)):
         _one_thread(kernel)
     else:
         _across_threads(kernel)
@@ -24,17 +23,20 @@ def schedule_reduce(kernel: Kernel) -> None:
 
 def _one_thread(kernel: Kernel) -> None:
     s = kernel.schedule
-    thread = bind_elements(s[kernel.tail])
+    loop = bind_elements(s[kernel.tail], limits_of(kernel.target))
     if kernel.fused:
-        s[kernel.anchor].compute_at(s[kernel.tail], thread)
+        s[kernel.anchor].compute_at(s[kernel.tail], loop)
         s[kernel.anchor].set_scope("local")
 
 
 def _across_threads(kernel: Kernel) -> None:
-    """Bind the reduction to threadIdx.x and, where there are several results, some of them to threadIdx.y."""
-    s, op = kernel.schedule, kernel.anchor
+    """Bind the reduction to threadIdx.x and, where there are several results, some of them to threadIdx.y: a square of
+    threads.
+    """
+    s, op, limits = kernel.schedule, kernel.anchor, limits_of(kernel.target)
     alone = product([extent_of(axis) for axis in kernel.tail.axis]) == 1
-    thread = te.thread_axis((0, THREADS if alone else _WARP), "threadIdx.x")
+    side = 1 << int(math.log2(math.isqrt(limits.threads)))
+    thread = te.thread_axis((0, limits.threads if alone else side), "threadIdx.x")
     reduce_across(s, op, thread)
     tail = s[kernel.tail]
     place = fused_axes(tail) if kernel.fused or not alone or tail.op.axis else None
@@ -44,7 +46,7 @@ def _across_threads(kernel: Kernel) -> None:
     if alone:
         tail.bind(place, te.thread_axis("blockIdx.x"))
     else:
-        block, place = tail.split(place, factor=_ROWS)
+        block, place = tail.split(place, factor=side)
         tail.bind(block, te.thread_axis("blockIdx.x"))
         tail.bind(place, te.thread_axis("threadIdx.y"))
     if kernel.fused:
