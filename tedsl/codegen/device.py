@@ -50,7 +50,7 @@ def compiled_for_device(funcs: Sequence[PrimFunc], target: Target, host: Target,
     Raises LoweringError for a function that accesses memory of the device outside of its kernels.
     """
     backend = device_backend_for(target)
-    pipeline = device_pipeline(config)
+    pipeline = device_pipeline(target, config)
     split = [split_kernels(pipeline(func), target) for func in funcs]
     fitted = kernel_pipeline(target, config)
     kernels = [fitted(kernel) for function in split for kernel in function.kernels]

@@ -9,6 +9,8 @@ from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.checked.check_data_indices import check_data_indices
 from tedsl.passes.config import PassConfig
+from tedsl.passes.device.lower_allreduce import lower_allreduce
+from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.partition_loops import partition_loops
@@ -120,7 +122,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     )))
 
 
-def device_pipeline(config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+def device_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """Returns the pipeline that `build` runs after lowering for a device, before the kernels leave the function of the host
     (`passes/device/split_kernels.py`).
     """
@@ -129,6 +131,7 @@ def device_pipeline(config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B00
         use_intrinsics,
         gather_threads,
         refuse_races,
+        with_options(lower_warp_memory, target),  # what its threads do not exchange by shuffles needs barriers
         insert_barriers,
     )))
 
@@ -136,6 +139,7 @@ def device_pipeline(config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B00
 def kernel_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """Returns the pipeline that runs on each kernel, a function of its own, and fits it to the device of `target`."""
     return config.selection.of(Pipeline((
+        with_options(lower_allreduce, target),
         straighten_indices,
         widen_loops,
         with_options(split_vectors, target),

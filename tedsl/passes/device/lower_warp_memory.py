@@ -251,8 +251,11 @@ class _Dealt(Rewriter):
     def rewrite(self, node: Node) -> Node:
         if not isinstance(node, (Load, Store)) or node.buffer_var is not self.old:
             return node
-        own = node.replace(buffer_var=self.new, index=self.deal.place(node.index))
-        if isinstance(node, Store) or self.deal.is_own(node.index):
+        index = self.deal.place(node.index)
+        if isinstance(node, Store):
+            return node.replace(buffer_var=self.new, index=index)
+        own = node.replace(buffer_var=self.new, index=index)
+        if self.deal.is_own(node.index):
             return own
         width, size = build.const(self.deal.count, INT32), build.const(self.warp, INT32)
         lane = build.cast(INT32, self.deal.owner(node.index))

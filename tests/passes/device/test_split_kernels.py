@@ -25,7 +25,7 @@ def bound(s, tensor, threads=32):
 def split(s, args, **config):
     with tedsl.transform.PassContext(config=config):
         func = tedsl.lower(s, args)["main"]
-        return split_kernels(device_pipeline()(func), TARGET)
+        return split_kernels(device_pipeline(TARGET)(func), TARGET)
 
 
 def words(stmt):
@@ -129,4 +129,4 @@ def test_an_assertion_in_a_kernel_is_refused():
     data[tx] = 1.0
     func = tir.PrimFunc([A], ib.get())
     with pytest.raises(LoweringError, match=r"inside of a kernel, which cannot raise(.|\n)*disable_assert"):
-        split_kernels(device_pipeline()(tedsl.lower(func)["main"]), TARGET)
+        split_kernels(device_pipeline(TARGET)(tedsl.lower(func)["main"]), TARGET)
