@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm.effort import MOST_PATHS, VECTORIZED, effort_of, index_paths
+from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, index_paths
 from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
@@ -70,7 +70,7 @@ def test_paths_of_an_index_to_the_counters_of_loops():
 def plain_loop(name, instructions):
     """A function in which a plain loop doubles 64 numbers, after as many further instructions."""
     idle = (f"  %x{k} = add i64 {f'%x{k - 1}' if k else '%n'}, 1" for k in range(instructions))
-    return "\n".join([f"define i32 @{name}(ptr %a, i64 %n) nounwind {{", "entry:", *idle, "  br label %loop", "loop:",
+    return "\n".join([f"define i32 @{name}(ptr %a, i64 %n) {PLAIN} nounwind {{", "entry:", *idle, "  br label %loop", "loop:",
                       "  %i = phi i64 [ 0, %entry ], [ %j, %loop ]", "  %p = getelementptr float, ptr %a, i64 %i",
                       "  %v = load float, ptr %p", "  %w = fadd float %v, %v", "  store float %w, ptr %p",
                       "  %j = add nsw i64 %i, 1", "  %again = icmp slt i64 %j, 64",
@@ -85,6 +85,17 @@ def test_a_large_function_does_not_keep_others_from_the_vectorizer():
     vectors = {f.name: "x float>" in str(f) for f in module.functions}
     assert vectors == {"large.kernel": False, "small.kernel": True, "large.kernel.part0": True}
     assert "optnone" not in str(module) and "%x5 " not in str(module.get_function("large.kernel"))
+
+
+def test_only_functions_with_plain_loops_get_the_pipeline_of_llvm():
+    text = plain_loop("plain.kernel", 40) + plain_loop("shaped.kernel", 40).replace(f" {PLAIN}", "")
+    text += plain_loop("none.entry", 40).replace(PLAIN, "noinline optnone")
+    assert effort_of(text).lean == {"@shaped.kernel"}
+    module = optimize(text, AVX2, vectorize=True)
+    assert {f.name: "x float>" in str(f) for f in module.functions} == {
+        "plain.kernel": True, "shaped.kernel": False, "none.entry": False}
+    assert "%x5 " not in str(module.get_function("shaped.kernel"))  # but the lean list has been over it
+    assert "%x5 " in str(module.get_function("none.entry")) and str(module).count("optnone }") == 1
 
 
 def test_without_llvmlite_lower_works_and_build_says_what_is_missing():

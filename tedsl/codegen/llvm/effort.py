@@ -20,6 +20,8 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.record import record
 
 VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
+PLAIN = '"tedsl-loops"="plain"'  # the attribute of functions with loops for LLVM's vectorizer: others get the lean list
+LEAN = '"tedsl-passes"="lean"'  # of functions while LLVM's pipeline leaves them out
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
 MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how much they have to do with each other
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
@@ -36,16 +38,16 @@ _NAME = re.compile(r"%[^\s,)]+")
 def needs_vectorizer(func: PrimFunc) -> bool:
     """Tells whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
     for s in statements(func.body):
-        if isinstance(s, For) and s.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _is_plain(s):
+        if isinstance(s, For) and is_plain(s):
             return True
     return False
 
 
-def _is_plain(loop: For) -> bool:
-    """Tells whether `loop` runs 4 iterations or more and contains stores but neither loops nor vectors.
+def is_plain(loop: For) -> bool:
+    """Tells whether `loop` is serial or parallel, runs 4 iterations or more, and contains stores but neither loops nor vectors.
     Ends at the first one found.
     """
-    if isinstance(loop.extent, IntImm) and loop.extent.value < 4:
+    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or (isinstance(loop.extent, IntImm) and loop.extent.value < 4):
         return False
     stores = []
     for s in statements(loop.body):
@@ -87,7 +89,8 @@ class Effort:
 def effort_of(text: str) -> Effort:
     """Decides what LLVM does about the functions of the module `text`: so much that it takes seconds.
 
-    LLVM's pipeline, and its selection of instructions for a large block, take more than linear time in a function. Of a kernel
+    LLVM's pipeline is for functions with plain loops; it takes three times as long as the lean list, which the others get.
+    It, and LLVM's selection of instructions for a large block, take more than linear time in a function. Of a kernel
     whose functions have more than VECTORIZED instructions or MOST_LOOPS loops together, the largest get the lean list. With an
     index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out. Where
     that index has more than MOST_STEPS, no instructions are combined, which takes the square of their number.
@@ -100,15 +103,20 @@ def effort_of(text: str) -> Effort:
     steps = [index_steps(functions[name]) for name in sizes if index_paths(functions[name]) > MOST_PATHS]
     if steps:
         return Effort(calling=calling, pipeline=False, combine=max(steps) <= MOST_STEPS)
-    lean: set[str] = set()
+    lean = {name for name in sizes if _is_shaped(functions[name][0])}
     room: dict[str, tuple[int, int]] = {}
-    for name in sorted(sizes, key=sizes.__getitem__):
+    for name in sorted(sizes.keys() - lean, key=sizes.__getitem__):
         kernel = _OUTLINED.sub("", name)
         count, loops = room.get(kernel, (VECTORIZED, MOST_LOOPS))
         room[kernel] = count, loops = count - sizes[name], loops - sum(line.startswith("loop") for line in functions[name])
         if count < 0 or loops < 0:
             lean.add(name)
     return Effort(frozenset(lean), calling)
+
+
+def _is_shaped(header: str) -> bool:
+    """Tells whether a function has no plain loops, and is not left unoptimised."""
+    return PLAIN not in header and " optnone " not in header
 
 
 def functions_of(text: str) -> dict[str, list[str]]:
@@ -184,7 +192,7 @@ def directed(text: str, effort: Effort) -> str:
         if line.startswith("define "):
             name = _symbol(line)
             if name in effort.lean:
-                line = " noinline optnone nounwind".join(line.rsplit(" nounwind", 1))
+                line = f" noinline optnone {LEAN} nounwind".join(line.rsplit(" nounwind", 1))
         elif name in effort.calling and " call " in line:
             line = _CALL_END.sub(r") noinline\1", line)
         lines.append(line)

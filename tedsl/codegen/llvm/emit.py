@@ -92,4 +92,4 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)
     frame.emit_return(out, None)
-    return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {module.attributes}")
+    return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {out.attributes}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tedsl.codegen.llvm.debug.table import LineTable
+from tedsl.codegen.llvm.effort import PLAIN
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
@@ -174,6 +175,7 @@ class Emitter(Sink):
         self.spare = ""  # a place on the stack for accesses of lanes that are off
         self.streams: Mapping[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
         self.nontemporal: dict[Var, PastCache] = {}  # those stored so now
+        self.has_plain_loops = False  # which LLVM's vectorizer may help
         self.stores_nontemporal = False  # whether an sfence must precede the return
         self.depth = 0
         self.descent = Descent()
@@ -335,6 +337,11 @@ class Emitter(Sink):
         """Sets the place in the line table of the instructions that follow to that of the statement `s`."""
         if self.module.line_table is not None:
             self.location = self.module.line_table.location(self.subprogram, s, self.location)
+
+    @property
+    def attributes(self) -> str:
+        """The attributes of the function, once its loops are written."""
+        return f"{PLAIN} {self.module.attributes}" if self.has_plain_loops else self.module.attributes
 
     def text(self, header: str) -> str:
         return super().text(f"{header} !dbg {self.subprogram}" if self.subprogram else header)

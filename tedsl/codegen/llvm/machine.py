@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tedsl.codegen.llvm.effort import directed, effort_of
+from tedsl.codegen.llvm.effort import LEAN, directed, effort_of
 from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.runtime.fork import guarded_lock
@@ -18,7 +18,7 @@ from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 llvm_lock = _lock
-_LEFT_OUT = re.compile("^(attributes #.*) optnone", re.MULTILINE)
+_LEFT_OUT = re.compile(f"^(attributes #.*) optnone(.*) {LEAN}", re.MULTILINE)
 _HELPER = re.compile("__aeabi_u?(l|i)div(mod)?|__aeabi_(u?l2[fd]|[fd]2u?lz|l(cmp|mul|lsl|lsr|asr))|__u?(div|mod)(mod)?di[34]|"
                      "__(float(un)?di[sd]f|fix(uns)?[sd]fdi)")
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
@@ -82,8 +82,9 @@ def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
 
     Their attribute for that is removed, for under it the selection of instructions would do little, too.
     """
-    names = [function.name for function in module.functions if b"optnone" in b" ".join(function.attributes)]
-    module = _parsed(llvm, _LEFT_OUT.sub(r"\1", str(module)))
+    mark = LEAN.encode()
+    names = [function.name for function in module.functions if mark in b" ".join(function.attributes)]
+    module = _parsed(llvm, _LEFT_OUT.sub(r"\1\2", str(module)))
     passes = _lean_passes(llvm.create_new_function_pass_manager(), unroll)
     for name in names:
         passes.run(module.get_function(name), builder)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 
+from tedsl.codegen.llvm.effort import is_plain
 from tedsl.codegen.llvm.emitter import Emitter, PastCache
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
@@ -119,6 +120,7 @@ def find_stream(out: Emitter, loop: For) -> Stream | None:
 
 def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
     """Emits the iterations of `s` in [first, end), serially."""
+    out.has_plain_loops = out.has_plain_loops or is_plain(s)
     stream = find_stream(out, s)
     if stream is not None:
         emit_stream(out, s, stream, first, end)

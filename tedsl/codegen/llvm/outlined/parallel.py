@@ -48,4 +48,4 @@ def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Inde
     emit_range(inner, s, ix.add(start, begin), ix.add(start, end))
     leave(inner, "0")
     out.module.functions.append(inner.text(f"define internal i32 {global_name(name)}(ptr noalias %env, i64 %begin, i64 %end) "
-                                           f"{out.module.attributes}"))
+                                           f"{inner.attributes}"))

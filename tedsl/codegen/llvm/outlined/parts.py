@@ -80,7 +80,7 @@ def _emit_part(out: Emitter, body: SeqStmt) -> None:
     leave(inner, str(abi.OK))
     parameters = ", ".join(f"{field.type}{_promise(out, field.var)} {registers[field.var]}" for field in fields)
     out.module.functions.append(
-        inner.text(f"define internal i32 {global_name(name)}({parameters}) noinline {out.module.attributes}"))
+        inner.text(f"define internal i32 {global_name(name)}({parameters}) noinline {inner.attributes}"))
 
 
 def _promise(out: Emitter, var: Var) -> str:
