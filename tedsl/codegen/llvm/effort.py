@@ -95,15 +95,15 @@ def effort_of(text: str) -> Effort:
     index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out. Where
     that index has more than MOST_STEPS, no instructions are combined, which takes the square of their number.
     """
-    if text.count("\n") < FEW_LINES:
-        return Effort()
     functions = functions_of(text)
+    lean = {name for name, lines in functions.items() if _is_shaped(lines[0])}
+    if text.count("\n") < FEW_LINES:
+        return Effort(frozenset(lean))
     sizes = instructions(functions)
     calling = frozenset(name for name, size in sizes.items() if size > INLINED)
     steps = [index_steps(functions[name]) for name in sizes if index_paths(functions[name]) > MOST_PATHS]
     if steps:
         return Effort(calling=calling, pipeline=False, combine=max(steps) <= MOST_STEPS)
-    lean = {name for name in sizes if _is_shaped(functions[name][0])}
     room: dict[str, tuple[int, int]] = {}
     for name in sorted(sizes.keys() - lean, key=sizes.__getitem__):
         kernel = _OUTLINED.sub("", name)
@@ -115,8 +115,8 @@ def effort_of(text: str) -> Effort:
 
 
 def _is_shaped(header: str) -> bool:
-    """Tells whether a function has no plain loops, and is not left unoptimised."""
-    return PLAIN not in header and " optnone " not in header
+    """Tells whether a function has no plain loops, is not left unoptimised, and not part of those that call it."""
+    return PLAIN not in header and " optnone " not in header and " alwaysinline " not in header
 
 
 def functions_of(text: str) -> dict[str, list[str]]:

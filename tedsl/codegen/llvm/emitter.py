@@ -80,6 +80,7 @@ class ModuleText:
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     cache: dict[Any, str] = field(default_factory=dict)
+    bodies: dict[Any, list[Any]] = field(default_factory=dict)  # of parallel loops, by what is told to them
     attributes: str = "nounwind"
     count: int = 0
     imports: Mapping[str, Any] = field(default_factory=dict)  # functions of other languages, with their types if known

@@ -30,7 +30,7 @@ from tedsl.runtime.workspace import workspace_source
 from tedsl.target import Target
 from tedsl.version import VERSION
 
-_NUMBERED_TYPE = re.compile(r"%(State|Pool|tedsl\.tensor)\.\d+\b")
+_NUMBERED_TYPE = re.compile(r"%(State|Pool|tedsl\.tensor)(\.\d+)+\b")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARED = re.compile(r"^declare [^\n]*?@(\"[^\"]*\"|[\w.$]+)\(", re.MULTILINE)
 _SUFFIXES = ("_raw", "_raw_compact")  # of the other entry points of a function

@@ -11,6 +11,7 @@ from tedsl.codegen.llvm.frame import fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fill, separate, unpack
+from tedsl.codegen.llvm.outlined.shared import Body, bodies_like, equal_body
 from tedsl.codegen.llvm.streaming import emit_range
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.stmt import For
@@ -26,14 +27,15 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     if extent.bounds()[0] < 0:
         symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
         count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
-    name = ".".join(filter(None, (out.function.name, stage_of(s.body), f"parallel{out.module.next_number()}")))
     launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
+    name = _function(out, s, fields, first, extent)
     status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
-    _emit_body(out, s, name, fields, first, extent)
 
 
-def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Index, extent: Index) -> None:
+def _function(out: Emitter, s: For, fields: list[Field], first: Index, extent: Index) -> str:
+    """Returns the name of the function for the body of `s`: one that was written before, or a new one."""
+    name = ".".join(filter(None, (out.function.name, stage_of(s.body), f"parallel{out.module.next_number()}")))
     on_stack = arrays_on_stack(s.body, in_parallel=True)
     inner = Emitter(out.module, replace(out.function, name=name, on_stack=on_stack, in_parallel=True))
     inner.begin_at(s)
@@ -41,11 +43,17 @@ def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Inde
         inner.fresh(parameter)  # variables of these names get others
     registers = unpack(inner, fields)
     declare(inner, out, registers)
-    separate(inner)
     start = ix.atom_index(inner.atom(registers[s.loop_var], 0, *first.bounds())) if first.terms else first
     low, high = 0, min(extent.bounds()[1], INT64_MAX)
     begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
+    bodies = bodies_like(inner, s, fields, (start, end))
+    same = equal_body(s, bodies)
+    if same is not None:
+        return same.name
+    separate(inner)
     emit_range(inner, s, ix.add(start, begin), ix.add(start, end))
     leave(inner, "0")
     out.module.functions.append(inner.text(f"define internal i32 {global_name(name)}(ptr noalias %env, i64 %begin, i64 %end) "
                                            f"{inner.attributes}"))
+    bodies.append(Body(s, name))
+    return name
