@@ -37,10 +37,7 @@ _NAME = re.compile(r"%[^\s,)]+")
 
 def needs_vectorizer(func: PrimFunc) -> bool:
     """Tells whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
-    for s in statements(func.body):
-        if isinstance(s, For) and is_plain(s):
-            return True
-    return False
+    return any(isinstance(s, For) and is_plain(s) for s in statements(func.body))
 
 
 def is_plain(loop: For) -> bool:
