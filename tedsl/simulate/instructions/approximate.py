@@ -7,7 +7,6 @@ or so of a float; what a program makes of such results must not depend on them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 
@@ -30,6 +29,6 @@ def approximation(instruction: Instruction) -> Operation:
 
     def nearest(a: Array) -> Array:
         result = function((flushed(a) if ftz else a).astype(np.float64)).astype(a.dtype)
-        return cast(Array, flushed(result) if ftz else result)
+        return flushed(result) if ftz else result
 
     return Operation(form, (form,), nearest, SPECIAL)

@@ -54,7 +54,7 @@ def funnel(instruction: Instruction) -> Operation:
         by = (by & np.uint32(31) if "wrap" in found else np.minimum(by, np.uint32(32))).astype(np.uint64)
         both = (high.astype(np.uint64) << np.uint64(32)) | low
         moved = both >> by if "r" in found else (both << by) >> np.uint64(32)
-        return cast(Array, moved.astype(np.uint32))
+        return moved.astype(np.uint32)
 
     return Operation("b32", ("b32", "b32", "u32"), shifted, LOGIC)
 
@@ -63,7 +63,7 @@ def _masks(count: Array, kind: np.dtype[np.generic], width: int) -> Array:
     """Numbers whose last `count` bits are set."""
     whole = count >= width
     one = np.array([1], kind)
-    return cast(Array, np.where(whole, ~np.array([0], kind), (one << np.where(whole, 0, count).astype(kind)) - one))
+    return np.where(whole, ~np.array([0], kind), (one << np.where(whole, 0, count).astype(kind)) - one)
 
 
 def extract(instruction: Instruction) -> Operation:
@@ -109,7 +109,7 @@ def _bytes_of(value: Array) -> Array:
 
 def _leading(value: Array) -> Array:
     bits = _bytes_of(value)[:, ::-1]
-    return np.where(bits.any(axis=1), bits.argmax(axis=1), bits.shape[1]).astype(np.uint32)
+    return cast(Array, np.where(bits.any(axis=1), bits.argmax(axis=1), bits.shape[1]).astype(np.uint32))
 
 
 def _reversed(value: Array) -> Array:
@@ -158,7 +158,7 @@ def lookup(instruction: Instruction) -> Operation:
         raise unknown(instruction)
 
     def looked_up(a: Array, b: Array, c: Array, table: Array) -> Array:
-        result = np.zeros(1, np.uint32)
+        result: Array = np.zeros(1, np.uint32)
         for row in range(8):
             if int(table[0]) >> row & 1:
                 result = result | ((a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c))

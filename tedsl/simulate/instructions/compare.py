@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from tedsl.simulate.instructions.operation import LOGIC, Array, Operation, array_type, modifiers, unknown
+from tedsl.simulate.instructions.operation import LOGIC, Array, Operation, array_type, chosen, modifiers, unknown
 from tedsl.simulate.instructions.rounding import bfloat_values, flushed
 from tedsl.simulate.ptx.syntax import Group, Instruction
 
@@ -73,14 +73,14 @@ def selection(instruction: Instruction) -> Operation:
     """The operation of selp: the first operand where the predicate holds, elsewhere the second."""
     modifiers(instruction, ())
     form = instruction.type
-    return Operation(form, (form, form, "pred"), lambda a, b, p: np.where(p, a, b), LOGIC)
+    return Operation(form, (form, form, "pred"), lambda a, b, p: chosen(p, a, b), LOGIC)
 
 
 def selection_by_sign(instruction: Instruction) -> Operation:
     """The operation of slct: the first operand where the third is not negative."""
     form, sign = instruction.parts[-2:]
     modifiers(instruction, {"ftz"}, types=2)
-    return Operation(form, (form, form, sign), lambda a, b, c: np.where(c >= 0, a, b), LOGIC)
+    return Operation(form, (form, form, sign), lambda a, b, c: chosen(c >= 0, a, b), LOGIC)
 
 
 _TESTS: dict[str, Callable[[Array], Array]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,8 +57,8 @@ def rounded(exact: Array, to: str, mode: str = NEAREST) -> Array:
     if to != "bf16":
         return narrowed(exact, to, mode)
     if mode == "rz":
-        return cast(Array, np.where(np.isnan(exact), np.uint32(0x7FFF), odd_floats(exact).view(np.uint32) >> np.uint32(16))
-                    .astype(np.uint16))
+        cut = odd_floats(exact).view(np.uint32) >> np.uint32(16)
+        return np.where(np.isnan(exact), np.uint32(0x7FFF), cut).astype(np.uint16)
     return bfloat(odd_floats(exact))
 
 
@@ -74,7 +74,7 @@ def _from_float(to: str, of: str, mode: str) -> Callable[..., Array]:
     return lambda a: to_integers(step(doubles(a, of)), kind, nan_is_least=of == "f64" or BYTES[to] == 8)
 
 
-def to_integers(whole: Array, kind: np.dtype[np.generic], nan_is_least: bool = False) -> Array:
+def to_integers(whole: Array, kind: np.dtype[Any], nan_is_least: bool = False) -> Array:
     """Returns whole numbers as integers, those outside of the type as its nearest; NaN as 0, or as the bits of the least number
     with a sign.
     """
@@ -84,7 +84,7 @@ def to_integers(whole: Array, kind: np.dtype[np.generic], nan_is_least: bool = F
     inside = np.where(low | high | nan, 0.0, whole)
     made = np.where(low, kind.type(ends.min), np.where(high, kind.type(ends.max), inside.astype(kind)))
     of_nan = np.array([1 << (8 * kind.itemsize - 1)], f"u{kind.itemsize}").view(kind)[0] if nan_is_least else kind.type(0)
-    return cast(Array, np.where(nan, of_nan, made))
+    return np.where(nan, of_nan, made)
 
 
 def _from_integer(instruction: Instruction, to: str, of: str, mode: str) -> Callable[..., Array]:

@@ -40,8 +40,8 @@ def _chosen(result: Array, a: Array, b: Array, zeros: Callable[..., Array]) -> A
     a, b = np.broadcast_arrays(a, b)
     bits = _BITS[result.dtype]
     both = zero & (a == b)
-    return cast(Array, np.where(both, zeros(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
-                                .view(result.dtype), result))
+    return np.where(both, zeros(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
+                                .view(result.dtype), result)
 
 
 def with_nan(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -51,7 +51,7 @@ def with_nan(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _sum(a: Array, b: Array) -> Array:
-    return cast(Array, a + b)
+    return a + b
 
 
 def _directed(name: str, form: str, mode: str) -> Callable[..., Array]:
@@ -71,7 +71,7 @@ def _directed64(mode: str) -> Callable[..., Array]:
         toward_zero = np.where(total > 0, error < 0, error > 0)
         wrong = toward_zero if mode == "rz" else error < 0 if mode == "rm" else error > 0
         bound = 0.0 if mode == "rz" else -np.inf if mode == "rm" else np.inf
-        return cast(Array, np.where(wrong & np.isfinite(total), np.nextafter(total, bound), total))
+        return np.where(wrong & np.isfinite(total), np.nextafter(total, bound), total)
 
     return added
 

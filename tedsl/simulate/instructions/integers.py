@@ -60,7 +60,7 @@ def quotient(a: Array, b: Array) -> Array:
     zero = b == 0
     safe = np.where(zero, b.dtype.type(1), b)
     if a.dtype.kind == "u":
-        return cast(Array, np.where(zero, ~b.dtype.type(0), a // safe))
+        return np.where(zero, ~b.dtype.type(0), a // safe)
     least = np.iinfo(a.dtype).min
     overflow = (a == least) & (safe == -1)
     whole = np.where(overflow, a.dtype.type(1), a) // np.where(overflow, b.dtype.type(1), safe)  # rounds down
@@ -71,7 +71,7 @@ def quotient(a: Array, b: Array) -> Array:
 
 def remainder(a: Array, b: Array) -> Array:
     """Returns the remainder, of the sign of the dividend."""
-    return cast(Array, np.where(b == 0, a, a - quotient(a, b) * b))
+    return np.where(b == 0, a, a - quotient(a, b) * b)
 
 
 def _saturated(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -81,7 +81,7 @@ def _saturated(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _absolute_difference(a: Array, b: Array, c: Array) -> Array:
-    return cast(Array, np.where(a < b, b - a, a - b) + c)
+    return np.where(a < b, b - a, a - b) + c
 
 
 _SIMPLE: dict[str, tuple[int, Callable[..., Array]]] = {

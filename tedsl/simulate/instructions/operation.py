@@ -43,6 +43,11 @@ class Operation:
     kind: str
 
 
+def chosen(condition: Array, a: Array, b: Array) -> Array:
+    """Returns the elements of `a` where the condition holds, elsewhere those of `b`."""
+    return np.where(condition, a, b)
+
+
 def kind_of(form: str) -> str:
     """Returns the class of arithmetic on values of a PTX type."""
     return {"f32": FLOAT, "f64": DOUBLE}.get(form, HALF if "f" in form and form != "tf32" else INTEGER)

@@ -45,9 +45,9 @@ def narrowed(exact: Array, to: str, mode: str = NEAREST) -> Array:
     if mode == NEAREST or to == "f64":
         return near
     back = near.astype(np.float64)
-    bound = kind(0) if mode == ZERO else kind(-np.inf) if mode == DOWN else kind(np.inf)
+    bound = np.array([0.0 if mode == ZERO else -np.inf if mode == DOWN else np.inf], kind)
     wrong = np.abs(back) > np.abs(exact) if mode == ZERO else back > exact if mode == DOWN else back < exact
-    return cast(Array, np.where(wrong, np.nextafter(near, bound, dtype=kind), near))
+    return np.where(wrong, np.nextafter(near, bound), near)
 
 
 def fused32(a: Array, b: Array, c: Array) -> Array:
@@ -111,14 +111,14 @@ def _fused(a: float, b: float, c: float) -> float:
 
 def flushed(values: Array) -> Array:
     """Returns floats with zeros of their sign for those below the normal numbers."""
-    return cast(Array, np.where(np.abs(values) < np.float32(2.0 ** -126), np.copysign(np.float32(0), values), values))
+    return np.where(np.abs(values) < np.float32(2.0 ** -126), np.copysign(np.float32(0), values), values)
 
 
 def bfloat(values: Array) -> Array:
     """Returns floats (exact, or rounded to odd) as the bits of the nearest bfloat16; NaN is 0x7fff."""
     bits = values.view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    return cast(Array, np.where(np.isnan(values), np.uint32(0x7FFF), rounded).astype(np.uint16))
+    return np.where(np.isnan(values), np.uint32(0x7FFF), rounded).astype(np.uint16)
 
 
 def bfloat_values(bits: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from tedsl.simulate.instructions.floating import maximum, minimum
-from tedsl.simulate.instructions.operation import Array
+from tedsl.simulate.instructions.operation import Array, chosen
 
 
 def _smaller(old: Array, value: Array) -> Array:
@@ -21,9 +21,9 @@ def _larger(old: Array, value: Array) -> Array:
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": _smaller, "max": _larger,
-    "exch": lambda old, value: value, "cas": lambda old, compared, value: np.where(old == compared, value, old),
-    "inc": lambda old, value: np.where(old >= value, old.dtype.type(0), old + old.dtype.type(1)),
-    "dec": lambda old, value: np.where((old == 0) | (old > value), value, old - old.dtype.type(1))}
+    "exch": lambda old, value: value, "cas": lambda old, compared, value: chosen(old == compared, value, old),
+    "inc": lambda old, value: chosen(old >= value, np.zeros_like(old), old + old.dtype.type(1)),
+    "dec": lambda old, value: chosen((old == 0) | (old > value), value, old - old.dtype.type(1))}
 
 
 def atomically(memory: Array, places: Array, values: Sequence[Array], function: Callable[..., Array]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Frame:
 
     def of_these(self, values: Array) -> Array:
         """Returns those of `values`, one for each thread of the batch, that belong to these threads."""
-        return values if self.lanes is None or values.size == 1 else cast(Array, values[self.lanes])
+        return values if self.lanes is None or values.size == 1 else values[self.lanes]
 
     def number(self, at: int) -> int:
         """Returns the number in the batch of the thread at `at` of these."""

@@ -30,8 +30,8 @@ class Memories:
     def __init__(self, run: Run, program: Program, batch: Batch, dynamic_shared: int) -> None:
         self.run, self.batch, self.watched = run, batch, run.watched
         self.warps = program.warp_barriers
-        shared = [_region(number, v, v.size or dynamic_shared, batch.blocks) for number, v in enumerate(program.shared.values())]
-        local = [_region(number, v, v.size, batch.count) for number, v in enumerate(program.local.values())]
+        shared = [_region(n, v, v.size or dynamic_shared, batch.blocks) for n, v in enumerate(program.shared.values())]
+        local = [_region(n, v, v.size, batch.count) for n, v in enumerate(program.local.values())]
         self._spaces = {"global": run.global_memory, "const": run.global_memory, "shared": Space(shared), "local": Space(local)}
 
     def load(self, frame: Frame, site: Site, addresses: Array) -> list[Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
@@ -142,4 +142,4 @@ def merged(old: Array, new: Array, at: Array, count: int) -> Array:
     """Returns the values of `count` threads: `new` of those at `at`, `old` of the others."""
     whole = np.broadcast_to(old, count).copy()
     whole[at] = new
-    return cast(Array, whole)
+    return whole

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -123,15 +122,16 @@ class Run:
             return [(block.following, frame.lanes)] if block.end in (NEXT, BARRIER) else []
         register, negated = block.guard
         holds = frame.registers[register] != negated
-        target = [(block.target, frame.lanes)] if block.end == BRANCH else []
+        target: list[tuple[int, Array | None]] = [(block.target, frame.lanes)] if block.end == BRANCH else []
         if holds.all():
-            return cast("list[tuple[int, Array | None]]", target)
+            return target
         if not holds.any():
             return [(block.following, frame.lanes)]
         yes, no = np.flatnonzero(holds), np.flatnonzero(~holds)
         if frame.lanes is not None:
             yes, no = frame.lanes[yes], frame.lanes[no]
-        return [(block.target, yes)] * (block.end == BRANCH) + [(block.following, no)]
+        rest: tuple[int, Array | None] = (block.following, no)
+        return [(block.target, yes), rest] if block.end == BRANCH else [rest]
 
     def _count(self, count: BlockCount, block: CompiledBlock, frame: Frame, goes: Sequence[tuple[int, Array | None]]) -> None:
         warps = frame.warps()
@@ -164,14 +164,14 @@ class Run:
         batch, rows = self._batch, arrived.reshape(self._batch.blocks, -1)
         wrong = np.flatnonzero((rows >= 0).any(axis=1) & (rows != rows[:, :1]).any(axis=1))
         by_barrier: dict[int, list[int]] = defaultdict(list)
-        for row in wrong:
-            by_barrier[int(rows[row].max())].append(int(row))
-        for number, these in by_barrier.items():
+        for one in wrong.tolist():
+            by_barrier[int(rows[one].max())].append(one)
+        for barrier, these in by_barrier.items():
             row = these[0]
-            there = int(np.count_nonzero(rows[row] == number))
+            there = int(np.count_nonzero(rows[row] == barrier))
             ended, elsewhere = int(np.count_nonzero(rows[row] < 0)), batch.threads - there
             where = "have ended" if ended == elsewhere else "wait at another barrier"
-            last = self.program.blocks[number].last
+            last = self.program.blocks[barrier].last
             assert last is not None
             self.findings.add(DIVERGENT_BARRIER, last, len(these), f"{there} of {batch.threads} threads of block "
                               f"{coordinates(row + batch.first, batch.grid)} wait here, the others {where}")

@@ -66,7 +66,7 @@ class Sites:
         target, source, size = instruction.operands[:3]
         if not isinstance(size, Number) or size.value not in (4, 8, 16):
             raise unknown(instruction)
-        base = next(registers_in(source), "")
+        base = next(iter(registers_in(source)), "")
         reads = Site(len(self.all), instruction, "load", "global", 4, size.value // 4, near, sources.get(base, frozenset()))
         writes = Site(len(self.all) + 1, instruction, "store", "shared", 4, size.value // 4, near, frozenset())
         self.all += [reads, writes]
@@ -76,7 +76,7 @@ class Sites:
         memory = next((one for one in instruction.operands if isinstance(one, Memory)), None)
         if memory is None or instruction.type not in BYTES:
             raise unknown(instruction)
-        base = next(registers_in(memory), "")  # of an address in a register
+        base = next(iter(registers_in(memory)), "")  # of an address in a register
         site = Site(len(self.all), instruction, _KINDS[instruction.name], space_of(instruction), BYTES[instruction.type],
                     vector_of(instruction), near, sources.get(base, frozenset()))
         self.all.append(site)
@@ -141,6 +141,7 @@ def _sources(blocks: Sequence[Block], names: Names) -> dict[str, frozenset[str]]
 def _sources_of(instruction: Instruction, found: dict[str, frozenset[str]]) -> frozenset[str]:
     if instruction.name == "ld":
         memory = instruction.operands[1]
-        is_parameter = "param" in instruction.parts and isinstance(memory, Memory) and isinstance(memory.base, Symbol)
-        return frozenset((memory.base.name,)) if is_parameter else frozenset()
+        if "param" in instruction.parts and isinstance(memory, Memory) and isinstance(memory.base, Symbol):
+            return frozenset((memory.base.name,))
+        return frozenset()
     return frozenset().union(*[found.get(name, frozenset()) for name in read(instruction)])

@@ -94,7 +94,7 @@ def _existing(frame: Frame) -> Array:
         return np.array([0xFFFFFFFF], np.uint32)
     rest = batch.threads % WARP
     last = frame.of_these(batch.thread) // WARP == batch.warps_of_block - 1
-    return cast(Array, np.where(last, np.uint32((1 << rest) - 1), np.uint32(0xFFFFFFFF)))
+    return np.where(last, np.uint32((1 << rest) - 1), np.uint32(0xFFFFFFFF))
 
 
 def present(frame: Frame) -> Array:

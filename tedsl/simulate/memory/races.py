@@ -30,7 +30,7 @@ def code_of(blocks: Array, epochs: Array, warp_epochs: Array, threads: Array) ->
 
 def _warps(codes: Array) -> Array:
     threads = codes & THREAD
-    return cast(Array, np.where(threads >= IN_WARP, threads - IN_WARP, (threads - 1) >> 5))
+    return np.where(threads >= IN_WARP, threads - IN_WARP, (threads - 1) >> 5)
 
 
 def unordered(before: Array, now: Array, warps: bool) -> Array:

@@ -19,7 +19,7 @@ _ALIGNED = 32  # regions are as many bytes long as the widest access divides
 class Region:
     """`copies` times `size` bytes, the copies `stride` bytes apart: one for each block, or each thread, where memory is theirs.
 
-    name: in reports. space: "global", "shared" or "local". base: the address of the first byte of each copy, as programs see it.
+    name: in reports. space: "global", "shared" or "local". base: the address of each copy, as programs see it.
     """
 
     def __init__(self, name: str, base: int, size: int, copies: int = 1, space: str = "global") -> None:

@@ -5,8 +5,6 @@ Addresses come as rows of 32, one for each warp; threads that take no part repea
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from tedsl.simulate.instructions.operation import Array
@@ -78,4 +76,4 @@ def in_rows(values: Array, positions: Array, warps: int) -> Array:
     some = present.any(axis=1)
     rows, present = rows[some], present[some]
     stand_in = rows[np.arange(len(rows)), present.argmax(axis=1)]
-    return cast(Array, np.where(present, rows, stand_in[:, None]))
+    return np.where(present, rows, stand_in[:, None])

@@ -94,7 +94,7 @@ class Variable:
     space: str
     size: int
     align: int
-    initial: bytes | tuple[Symbol, ...] = b""
+    initial: bytes = b""
 
 
 @record

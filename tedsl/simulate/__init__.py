@@ -1,0 +1,16 @@
+"""A simulator of CUDA devices: it runs the PTX that `build` makes and reports what hardware hides.
+
+    a = tedsl.nd.array(values, tedsl.device("sim", 0))
+    f(a, b)
+    print(tedsl.simulate.last_report())          # instructions, traffic, conflicts, divergence, races
+    with tedsl.simulate.mode("checked"):         # what it finds is an error
+        f(a, b)
+"""
+
+from __future__ import annotations
+
+from tedsl.simulate.options import mode
+from tedsl.simulate.reports.log import Reports, last_report, report, reset
+from tedsl.simulate.reports.report import KernelReport
+
+__all__ = ["KernelReport", "Reports", "last_report", "mode", "report", "reset"]

@@ -1,0 +1,94 @@
+"""Reports as tables: in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tedsl.display.markup import element, joined
+from tedsl.display.page import fragment
+from tedsl.simulate.reports.report import Access, KernelReport
+
+MOST_ACCESSES = 12  # instructions that a table shows, those that move the most
+
+Row = Sequence[str]
+
+
+def text_of(report: KernelReport) -> str:
+    """Returns a report as lines of text."""
+    lines = [title(report)]
+    lines += [f"  {name:<22}{value}" for name, value in summary(report)]
+    rows = accesses(report)
+    if rows:
+        lines += ["", *_aligned([HEADINGS, *rows])]
+    lines += ["", *findings(report)]
+    return "\n".join(lines)
+
+
+def title(report: KernelReport) -> str:
+    """Returns the first line of a report."""
+    return f"kernel {report.kernel}, grid {report.grid} x block {report.block}, on sim({report.device})"
+
+
+def summary(report: KernelReport) -> list[tuple[str, str]]:
+    """Returns the names and values of the lines above the table."""
+    total = sum(report.instructions.values())
+    found = [("warp instructions", f"{total}: " + ", ".join(
+        f"{kind} {count}" for kind, count in sorted(report.instructions.items(), key=lambda pair: -pair[1])))] if total else []
+    if total:
+        found.append(("active threads", f"{100 * report.activity:.1f} % of those of warps"))
+        found.append(("branches", f"{report.branches} of warps, {report.divergent} divergent"))
+    for kind in ("load", "store", "atomic"):
+        traffic = report.traffic("global", kind)
+        if traffic.requests:
+            found.append((f"global {kind}s", f"{traffic.asked} bytes asked for, {traffic.moved} moved in {traffic.moved // 32} "
+                          f"sectors ({100 * traffic.efficiency:.0f} %)"))
+    traffic = report.traffic("shared")
+    if traffic.requests:
+        found.append(("shared memory", f"{traffic.requests} requests, {traffic.passes} passes where {traffic.ideal} would do; "
+                      f"worst conflict {traffic.conflict}-way" if traffic.conflict > 1 else
+                      f"{traffic.requests} requests, {traffic.passes} passes, no conflict"))
+    found.append(("time by the model", f"{1e6 * report.duration.seconds:.2f} us, bound by {report.duration.bound}"))
+    return found
+
+
+HEADINGS = ("line", "access", "requests", "asked", "moved", "of moved", "passes", "conflict")
+
+
+def accesses(report: KernelReport) -> list[Row]:
+    """Returns the rows of the table: the instructions that access memory, the costliest first."""
+    costliest = sorted(report.accesses, key=lambda a: (-(a.traffic.moved // 32 + a.traffic.passes), a.line))
+    rows = [_row(access) for access in costliest[:MOST_ACCESSES]]
+    more = len(costliest) - MOST_ACCESSES
+    return rows + [("", f"... and {more} more", "", "", "", "", "", "")] * (more > 0)
+
+
+def _row(access: Access) -> Row:
+    traffic = access.traffic
+    shared = access.space == "shared"
+    return (str(access.line), access.instruction, str(traffic.requests), str(traffic.asked),
+            "" if shared else str(traffic.moved), "" if shared else f"{100 * traffic.efficiency:.0f} %",
+            str(traffic.passes) if shared else "", f"{traffic.conflict}" if shared else "")
+
+
+def _aligned(rows: Sequence[Row]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  " + "  ".join(cell.ljust(width) if column == 1 else cell.rjust(width)
+                             for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+
+
+def findings(report: KernelReport) -> list[str]:
+    """Returns the lines about what was found."""
+    if report.mode == "fast":
+        return ["  nothing was counted or checked: the mode was fast"]
+    if not report.findings:
+        return ["  no findings"]
+    return [f"  {line}" for finding in report.findings for line in str(finding).splitlines()]
+
+
+def markup_of(report: KernelReport) -> str:
+    """Returns a report for a notebook."""
+    facts = element("table", *[element("tr", element("th", name), element("td", value)) for name, value in summary(report)])
+    rows = accesses(report)
+    table = element("table", element("tr", *[element("th", name) for name in HEADINGS]),
+                    *[element("tr", *[element("td", cell) for cell in row]) for row in rows]) if rows else None
+    return fragment(title(report), joined(facts, table), element("pre", "\n".join(findings(report))))
