@@ -11,6 +11,7 @@ from tedsl.simulate.machine.sites import Site
 from tedsl.simulate.memory.traffic import SECTOR, WARP
 from tedsl.simulate.models import Duration, Model, duration
 from tedsl.simulate.reports.findings import Finding
+from tedsl.simulate.reports.table import markup_of, text_of
 
 if TYPE_CHECKING:
     from tedsl.simulate.machine.run import Run
@@ -93,15 +94,11 @@ class KernelReport:
         return sum((a.traffic for a in self.accesses if a.space == space and kind in ("", a.kind)), Traffic())
 
     def __str__(self) -> str:
-        from tedsl.simulate.reports.table import text_of  # few programs print reports
-
         return text_of(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from tedsl.simulate.reports.table import markup_of
-
         return markup_of(self)
 
 

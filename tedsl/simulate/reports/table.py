@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tedsl.display.markup import element, joined
 from tedsl.display.page import fragment
-from tedsl.simulate.reports.report import Access, KernelReport
+
+if TYPE_CHECKING:
+    from tedsl.simulate.reports.report import Access, KernelReport
 
 MOST_ACCESSES = 12  # instructions that a table shows, those that move the most
 
