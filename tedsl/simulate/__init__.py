@@ -7,7 +7,8 @@
         f(a, b)
 
 ptx/: what a text says. instructions/: what they compute. machine/: threads, barriers, warps. memory/: what was written, by
-whom. reports/: what is told. models.py: the devices. options.py: how kernels run. device.py, loaded.py, driver.py: the driver "sim".
+whom. reports/: what is told. models.py: the devices. options.py: how kernels run. device.py, loaded.py,
+driver.py: the driver "sim".
 """
 
 from __future__ import annotations
