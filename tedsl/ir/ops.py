@@ -61,6 +61,7 @@ BITS_UNARY = ("bitwise_not", "popcount", "clz")  # popcount, clz: of integers; t
 IF_THEN_ELSE = Op("tir.if_then_else", 3)  # lazy: see expr.py
 LIKELY = Op("tir.likely", 1)  # the condition itself, expected to hold: a guard that lowering made
 FMA = Op("tir.fma", 3)  # a * b + c, rounded once
+DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group of neighbouring lanes of the others; wraps
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
 REINTERPRET = Op("tir.reinterpret", 1)  # the bits of the argument as another dtype of equal width
 CALL_PURE_EXTERN = Op("tir.call_pure_extern", None)  # args: StringImm(symbol), arguments...
@@ -92,7 +93,7 @@ TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
-    FMA, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
+    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
     CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
     PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK,
 )

@@ -27,6 +27,7 @@ from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
 from tedsl.passes.machine.transpose_tiles import transpose_tiles
+from tedsl.passes.machine.use_dot_products import use_dot_products
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.module_pass import ModulePass, on_function
@@ -114,6 +115,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         shorten_tails,
         widen_loops,  # after what is proved about int32 indices
         with_options(mark_streams, target),  # while the loops still show what each position is
+        with_options(use_dot_products, target),  # before the groups that they read look like turned tiles
         with_options(transpose_tiles, target),
         with_options(split_vectors, target),
         lower_intrinsics,

@@ -19,8 +19,8 @@ X86_CPUS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("x86-64-v2", "nehalem", "westmere", "corei7", "silvermont", "goldmont"), _V2),
     **dict.fromkeys(("sandybridge", "corei7-avx", "btver2"), _SANDY),
     **dict.fromkeys(("ivybridge", "core-avx-i"), (*_SANDY, "f16c")),
-    **dict.fromkeys(("x86-64-v3", "haswell", "core-avx2", "broadwell", "skylake", "alderlake", "raptorlake", "arrowlake",
-                     "meteorlake", "znver1", "znver2", "znver3"), _V3),
+    **dict.fromkeys(("x86-64-v3", "haswell", "core-avx2", "broadwell", "skylake", "znver1", "znver2", "znver3"), _V3),
+    **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "arrowlake"), (*_V3, "avxvnni")),
     **dict.fromkeys(("x86-64-v4", "skylake-avx512", "skx"), _V4),
     "knl": (*_V3, "avx512f", "avx512cd"),
     "cascadelake": (*_V4, "avx512vnni"),
@@ -35,9 +35,12 @@ _ARM8 = ("neon", "fp-armv8")
 _ARM82 = (*_ARM8, "fullfp16", "dotprod", "lse")
 AARCH64_CPUS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("generic", "cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), _ARM8),
-    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a78", "neoverse-n1", "apple-m1", "apple-m2", "apple-m3",
-                     "apple-a14", "carmel"), _ARM82),
-    **dict.fromkeys(("neoverse-v1", "neoverse-n2", "neoverse-v2", "a64fx", "grace"), (*_ARM82, "sve")),
+    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a78", "neoverse-n1", "apple-m1", "apple-a14"),
+                    _ARM82),
+    **dict.fromkeys(("apple-m2", "apple-m3"), (*_ARM82, "i8mm")),
+    **dict.fromkeys(("neoverse-v1", "neoverse-n2", "neoverse-v2", "grace"), (*_ARM82, "i8mm", "sve")),
+    "carmel": (*_ARM8, "fullfp16", "lse"),
+    "a64fx": (*_ARM8, "fullfp16", "lse", "sve"),
 }
 
 # RISC-V: what Linux distributions are built for (RV64GC), and processors with the vector extension. The width of vectors is

@@ -180,6 +180,18 @@ class Target:
         """Tells whether one gather instruction is faster than one load per lane."""
         return not self.is_device and "avx512f" in self.features
 
+    def dot_terms(self, left: DType | str, right: DType | str) -> int:
+        """Returns how many neighbouring products of these narrow integers one instruction adds to a 32-bit sum; 1 if there is
+        none.
+        """
+        if self.kind.name != "llvm":
+            return 1
+        bits = {as_dtype(d).bits for d in (left, right)} if as_dtype(left).is_integer and as_dtype(right).is_integer else set()
+        if self.arch == "x86-64" and "sse2" in self.features:
+            both_signed = as_dtype(left).is_int and as_dtype(right).is_int
+            return 4 if bits == {8} else 2 if bits == {16} and both_signed else 1
+        return 4 if bits == {8} and self.arch == "aarch64" and "dotprod" in self.features else 1
+
     @property
     def has_sve_width(self) -> bool:
         """Tells whether the code uses SVE, for processors whose registers have `vector_bits` bits."""

@@ -117,6 +117,12 @@ def shift_right(a: int, amount: int, bits: int) -> int:
     return a >> (amount if 0 <= amount < bits else bits)
 
 
+def add_products(total: Any, a: Any, b: Any, kind: Any) -> Any:
+    """`total` with the products of a group of lanes of `a` and `b` added to each lane: a vector of `kind`, which wraps."""
+    products = a.astype(np.int64) * b.astype(np.int64)
+    return (total.astype(np.int64) + products.reshape(len(total), -1).sum(axis=1)).astype(kind)
+
+
 def popcount(a: int, bits: int) -> int:
     return bin(a & ((1 << bits) - 1)).count("1")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes, reduce_columns
 from topi.schedules.cpu.rows import schedule_softmax
@@ -55,22 +56,44 @@ def _work(kernel: Kernel) -> int | None:
 
 def _tiles(kernel: Kernel, rows: int | None) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    tall, wide = _tile(kernel, rows)
-    panel, sums = _panel(kernel, wide), _sums(kernel)
+    group = _group(kernel)
+    tall, wide = _tile(kernel, rows, group)
+    panel = _panel(kernel, wide) if group == 1 else _grouped(kernel, group)
+    sums = _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
     place = share_out(tail, [*batch, jo], _work(kernel))
-    _multiply(kernel, sums, (io, ii, ji))
+    _multiply(kernel, sums, (io, ii, ji), group)
     if panel is not None:
         s[panel].compute_at(tail, place)
         s[panel].vectorize(s[panel].leaf_iter_vars[-1])
 
 
-def _tile(kernel: Kernel, rows: int | None) -> tuple[int, int]:
+def _tile(kernel: Kernel, rows: int | None, group: int = 1) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
-    return tile_of(rows, extent_of(kernel.tail.axis[-1]), terms, kernel.lanes(kernel.anchor), kernel.target)
+    steps = None if terms is None else -(-terms // group)
+    return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target)
+
+
+def _group(kernel: Kernel) -> int:
+    record = kernel.record
+    return group_of(kernel, record.a, record.b, kernel.anchor.reduce_axis[0].dom.extent)
+
+
+def _grouped(kernel: Kernel, group: int) -> Any:
+    """The copy of the columns that a tile uses, by groups of terms; a first matrix that is stored transposed is turned
+    before.
+    """
+    record = kernel.record
+    if record.transpose_a:
+        s = kernel.schedule
+        turned = s.cache_read(record.a, "global", [kernel.anchor])
+        s[turned].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
+        s[turned].vectorize(s[turned].split(s[turned].leaf_iter_vars[-1], factor=kernel.lanes(kernel.anchor))[1])
+    terms, columns = (-1, -2) if record.transpose_b else (-2, -1)
+    return copy_by_groups(kernel, record.b, terms, columns, group)
 
 
 def _sums(kernel: Kernel) -> Any:
@@ -78,16 +101,19 @@ def _sums(kernel: Kernel) -> Any:
     return kernel.anchor if kernel.fused else kernel.schedule.cache_write(kernel.tail.output(0), "local").op
 
 
-def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> None:
-    """Keep the sums of a tile in registers. loops: over the tiles below each other, over the rows and the columns of a tile."""
+def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int = 1) -> None:
+    """Keep the sums of a tile in registers. loops: over the tiles below each other, over the rows and the columns of a tile.
+    group: the terms of a step.
+    """
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     io, ii, ji = loops
     tail.unroll(ii)
     tail.vectorize(ji)
     s[sums].compute_at(tail, io)
     (k,) = s[sums].op.reduce_axis
+    steps, terms = split_groups(s[sums], k, group)
     *rest, i, j = s[sums].op.axis
-    s[sums].reorder(*rest, k, i, j)
+    s[sums].reorder(*rest, *steps, i, *terms, j)
     s[sums].unroll(i)
     s[sums].vectorize(j)
 

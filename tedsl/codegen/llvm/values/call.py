@@ -19,6 +19,7 @@ from tedsl.codegen.llvm.outside.imported_call import emit_imported
 from tedsl.codegen.llvm.outside.intrinsics import emit_llvm_intrinsic
 from tedsl.codegen.llvm.types import float_splat, int_splat, int_suffix, memory_type, register_type, vector_of
 from tedsl.codegen.llvm.values.convert import convert, emit_reinterpret, from_memory, to_memory
+from tedsl.codegen.llvm.values.dots import emit_dot
 from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic, rounded
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.errors import LoweringError
@@ -274,7 +275,7 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     **dict.fromkeys(("isnan", "isinf", "isfinite"), emit_classify),
     **_BITS, "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift,
     "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
-    "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
+    "dot": emit_dot, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
     "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "reinterpret": emit_reinterpret,
     "address_of": emit_address_of,
     "tvm_access_ptr": emit_access_ptr,

@@ -1,0 +1,239 @@
+"""Add up products of narrow integers by groups of neighbours, where the target has an instruction for that.
+
+before:  for (r: 0, 4) { C[ramp(0, 1, 16)] += broadcast(int32(A[k + r]), 16)*int32x16(B[ramp(n + r, 4, 16)]) }
+after:   C[ramp(0, 1, 16)] = dot(C[ramp(0, 1, 16)], A[k .. k + 3] sixteen times, B[n .. n + 63])
+
+Integer sums may be taken in any order, so that every schedule counts which adds such products to the same elements in a short
+loop, in its unrolled copies, or in one sum, whatever stands between them. The elements of a group are neighbours in both
+operands: an operand is a vector with a step of the group's size, or one number for all lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tedsl.ir import build
+from tedsl.ir.dtype import INT32, DType
+from tedsl.ir.expr import Add, Broadcast, Call, Cast, Expr, IntImm, Load, Mul, Ramp, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import DOT, REINTERPRET
+from tedsl.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, seq
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.structure import Numbering
+from tedsl.target.target import Target
+
+LONGEST = 16  # iterations of a loop that is taken for some groups
+LEAST = 4  # lanes
+
+
+class Operand(NamedTuple):
+    """Elements of a buffer: from `base` on, in each lane the next group (`moves`), or the same in all lanes."""
+
+    load: Load
+    base: Expr
+    moves: bool
+
+
+class Term(NamedTuple):
+    """A product that is added to the elements `place` of a buffer."""
+
+    value: Expr
+    left: Operand
+    right: Operand
+
+
+def use_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
+    """Returns `func` with groups of products of narrow integers added to 32-bit sums by `tir.dot`."""
+    nodes = list(post_order(func.body))
+    if not any(isinstance(n, Cast) and _is_narrow(n.value.dtype) and n.dtype.bits == 32 for n in nodes):
+        return func
+    allocated = {n.buffer_var for n in nodes if isinstance(n, Allocate)}
+    return func.with_body(_Dots(target, bool(func.attrs.get("tir.noalias")), allocated)(func.body))
+
+
+def _is_narrow(of: DType) -> bool:
+    return of.is_integer and of.bits < 32
+
+
+class _Dots(ScopedRewriter):
+    def __init__(self, target: Target, noalias: bool, allocated: set[Var]) -> None:
+        self.target, self.noalias, self.allocated = target, noalias, allocated
+        self.number = Numbering()
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store():
+                return self.run([stmt]) or stmt
+            case SeqStmt():
+                return self.sequence(stmt)
+            case For(kind=ForKind.SERIAL, extent=IntImm(value=n)) if 1 < n <= LONGEST:
+                return self.short(stmt, n) or self.descend(stmt)
+            case _:
+                return self.descend(stmt)
+
+    def short(self, loop: For, extent: int) -> Stmt | None:
+        """Returns a loop over sums as groups; None if it does something else, or if terms are left over."""
+        parts = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
+        body = [s for s in parts if isinstance(s, Store) and self.terms(s)]
+        if len(body) < len(parts):
+            return None
+        copies = [substitute(s, {loop.loop_var: build.add(loop.min, build.const(r, loop.loop_var.dtype))})
+                  for r in range(extent) for s in body]
+        return self.run(copies, whole=True)
+
+    def sequence(self, stmt: SeqStmt) -> Stmt:
+        """Returns the statements with each run of sums as groups."""
+        done: list[Stmt] = []
+        sums: list[Store] = []
+        for part in (*stmt.seq, None):
+            if isinstance(part, Store) and self.terms(part) and all(s.buffer_var is part.buffer_var for s in sums):
+                sums.append(part)
+                continue
+            if sums:
+                grouped = self.run(sums)
+                done += [grouped] if grouped is not None else sums
+                sums = []
+            if part is not None:
+                done.append(self.stmt(part))
+        same = len(done) == len(stmt.seq) and all(a is b for a, b in zip(done, stmt.seq))
+        return stmt if same else seq(*done)
+
+    def run(self, stores: list[Store], whole: bool = False) -> Stmt | None:
+        """Returns the stores, each of which adds terms to elements of one buffer, by groups; None if there is no group, or, if
+        `whole`, if a term is left over.
+        """
+        places: dict[tuple[int, int], list[Store]] = {}
+        for store in stores:
+            places.setdefault((self.number(store.index), store.value.dtype.lanes), []).append(store)
+        done: list[Stmt] = []
+        found = False
+        for same in places.values():
+            terms = [term for store in same for term in self.terms(store) or ()]
+            groups, rest = self.groups(terms)
+            if whole and (rest or not groups):
+                return None
+            found |= bool(groups)
+            done += self.added(same[0], groups, rest) if groups else same
+        return seq(*done) if found else None
+
+    # --- what is added ----------------------------------------------------------------------------------------------
+
+    def terms(self, store: Store) -> list[Term] | None:
+        """Returns the products of narrow integers that the store adds to what it overwrites; None if it does anything else."""
+        of = store.value.dtype
+        if store.predicate is not None or of.lanes < LEAST or of.lanes % LEAST or of.bits != 32 or not of.is_integer:
+            return None
+        if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm):
+            return None
+        if not (self.noalias or store.buffer_var in self.allocated):
+            return None
+        parts: list[Expr] = [store.value]
+        found: list[Term] = []
+        before = 0
+        while parts:
+            part = parts.pop()
+            if isinstance(part, Add):
+                parts += [part.b, part.a]
+            elif isinstance(part, Load) and part.buffer_var is store.buffer_var:
+                before += 1
+                if part.predicate is not None or self.number(part.index) != self.number(store.index):
+                    return None
+            else:
+                term = self.term(part)
+                if term is None or store.buffer_var in (term.left.load.buffer_var, term.right.load.buffer_var):
+                    return None
+                found.append(term)
+        return found if before == 1 and found else None
+
+    def term(self, value: Expr) -> Term | None:
+        if isinstance(value, Broadcast) or not isinstance(value, Mul):
+            return None
+        operands = [_operand(side) for side in (value.a, value.b)]
+        left, right = operands
+        if left is None or right is None or not (left.moves or right.moves):
+            return None
+        group = self.target.dot_terms(left.load.dtype.element, right.load.dtype.element)
+        fits = group > 1 and all(not x.moves or _step(x.load) == group for x in (left, right))
+        return Term(value, left, right) if fits else None
+
+    def groups(self, terms: list[Term]) -> tuple[list[Term], list[Term]]:
+        """Returns the first term of each group of neighbours, and the terms that are in none."""
+        kinds: dict[Any, dict[tuple[int, int], Term]] = {}
+        rest: list[Term] = []
+        for term in terms:
+            (left, first), (right, second) = self.number.terms(term.left.base), self.number.terms(term.right.base)
+            kind = (term.left.load.buffer_var, term.left.load.dtype, frozenset(left.items()),
+                    term.right.load.buffer_var, term.right.load.dtype, frozenset(right.items()))
+            if kinds.setdefault(kind, {}).setdefault((first, second), term) is not term:
+                rest.append(term)
+        groups: list[Term] = []
+        for known in kinds.values():
+            while known:
+                first, second = min(known)
+                term = known[first, second]
+                count = self.target.dot_terms(term.left.load.dtype.element, term.right.load.dtype.element)
+                near = [(first + r, second + r) for r in range(count)]
+                whole = all(at in known for at in near)
+                (groups if whole else rest).append(term)
+                for at in near if whole else near[:1]:
+                    del known[at]
+        return groups, rest
+
+    # --- what comes out -----------------------------------------------------------------------------------------------
+
+    def added(self, store: Store, groups: list[Term], rest: list[Term]) -> list[Stmt]:
+        """Returns the stores that add `groups` to the elements of `store`, one for each power of two lanes, and then `rest`."""
+        assert isinstance(store.index, Ramp)
+        done: list[Stmt] = []
+        at, lanes = 0, store.value.dtype.lanes
+        while at < lanes:
+            width = 1 << (lanes - at).bit_length() - 1
+            base = build.add(store.index.base, build.mul(store.index.stride, build.const(at, store.index.stride.dtype)))
+            index = Ramp(base, store.index.stride, width)
+            total: Expr = Load(store.value.dtype.with_lanes(width), store.buffer_var, index, None)
+            for term in groups:
+                total = Call(total.dtype, DOT, (total, _elements(term.left, at, width), _elements(term.right, at, width)))
+            done.append(Store(store.buffer_var, total, index))
+            at += width
+        for term in rest:
+            before = Load(store.value.dtype, store.buffer_var, store.index, None)
+            done.append(Store(store.buffer_var, build.add(before, term.value), store.index))
+        return done
+
+
+def _operand(e: Expr) -> Operand | None:
+    """Returns a factor that is a load of narrow integers, widened."""
+    lanes = e.dtype.lanes
+    if isinstance(e, Broadcast):
+        e = e.value
+    if isinstance(e, Cast):
+        e = e.value
+    if isinstance(e, Broadcast):
+        e = e.value
+    if not isinstance(e, Load) or e.predicate is not None or not _is_narrow(e.dtype):
+        return None
+    if e.dtype.lanes == 1:
+        return Operand(e, e.index, False)
+    return Operand(e, e.index.base, True) if isinstance(e.index, Ramp) and e.dtype.lanes == lanes else None
+
+
+def _step(load: Load) -> int | None:
+    return build.as_int(load.index.stride) if isinstance(load.index, Ramp) else None
+
+
+def _elements(operand: Operand, at: int, lanes: int) -> Expr:
+    """Returns the groups of an operand from lane `at` on."""
+    narrow = operand.load.dtype.element
+    group = 32 // narrow.bits
+    one = build.const(1, operand.base.dtype)
+    if operand.moves:
+        base = build.add(operand.base, build.const(at * group, operand.base.dtype))
+        return Load(narrow.with_lanes(group * lanes), operand.load.buffer_var, Ramp(base, one, group * lanes), None)
+    group_of = Load(narrow.with_lanes(group), operand.load.buffer_var, Ramp(operand.base, one, group), None)
+    words = Broadcast(Call(INT32, REINTERPRET, (group_of,)), lanes)
+    return Call(narrow.with_lanes(group * lanes), REINTERPRET, (words,))

@@ -1,0 +1,163 @@
+"""`tir.dot`, and the sums of products that become it: exact for every kind of processor."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te, tir
+from tedsl.ir.evaluate import run as interpret
+from tedsl.target import Target
+from tests.topi.run import run
+
+HOST = Target("llvm")
+X86 = ["llvm", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell", "llvm -mtriple=x86_64-linux-gnu"]
+HERE = [target for target in X86 if HOST.arch == "x86-64" and Target(target).runs_here] or ["llvm"]
+ARM = "llvm -mtriple=aarch64-linux-gnu"
+BYTES = list(itertools.product(["int8", "uint8"], repeat=2))
+NARROW = [*BYTES, ("int16", "int16"), ("uint16", "int16")]
+
+
+def numbers(dtype, *shape, seed=0):
+    """Half of them the least and the largest of the dtype."""
+    rng, ends = np.random.default_rng(seed), np.iinfo(dtype)
+    some = rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    return np.where(rng.random(shape) < 0.5, some, rng.choice([ends.min, ends.max], shape)).astype(dtype)
+
+
+def exact(a, b):
+    """The product of matrices modulo 2**32."""
+    return (a.astype("int64") @ b.astype("int64")).astype("int32")
+
+
+def packed(m, n, k, left, right, rows, wide, unroll=False, after=False, of="int32"):
+    """A product with a copy of its second matrix in groups of `step` terms, in tiles of rows and vectors."""
+    step = 4 if "8" in left else 2
+    a, b = te.placeholder((m, k), left, name="a"), te.placeholder((k, n), right, name="b")
+    p = te.reduce_axis((0, k), name="p")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, p].astype(of) * b[p, j].astype(of), axis=p), name="c")
+    s = te.create_schedule(c.op)
+    copy, sums = s.cache_read(b, "global", [c]), s.cache_write(c, "local")
+    s[copy].transform_layout(lambda p, j: [p // step, j, p % step])
+    io, jo, ii, ji = s[c].tile(*c.op.axis, rows, wide)
+    s[c].vectorize(ji)
+    s[sums].compute_at(s[c], jo)
+    po, pi = s[sums].split(sums.op.reduce_axis[0], step)
+    i, j = sums.op.axis
+    s[sums].reorder(po, *((pi, i) if after else (i, pi)), j)
+    if unroll:
+        s[sums].unroll(pi)
+        s[sums].unroll(i)
+    s[sums].vectorize(j)
+    return s, [a, b, c]
+
+
+@pytest.mark.parametrize("left, right", NARROW)
+@pytest.mark.parametrize("target", HERE)
+def test_products_are_exact(target, left, right):
+    for at, (m, n, k, rows, wide) in enumerate([(4, 16, 8, 4, 16), (5, 50, 13, 3, 48), (3, 12, 4, 3, 4), (2, 33, 30, 1, 32)]):
+        s, args = packed(m, n, k, left, right, rows, wide, unroll=at % 2 == 1, after=at % 3 == 0)
+        a, b, c = numbers(left, m, k, seed=at), numbers(right, k, n, seed=at + 9), np.empty((m, n), "int32")
+        tedsl.build(s, args, target)(a, b, c)
+        np.testing.assert_array_equal(c, exact(a, b))
+
+
+@pytest.mark.parametrize("left, right", BYTES)
+def test_sums_wrap(left, right):
+    """200000 terms of -128 * -128 or 255 * 255 leave 31 bits."""
+    s, args = packed(1, 16, 200000, left, right, 1, 16)
+    ends = [np.iinfo(d) for d in (left, right)]
+    a, b = (np.full(shape, e.max if e.min == 0 else e.min, d) for shape, e, d in
+            zip(((1, 200000), (200000, 16)), ends, (left, right)))
+    c = np.empty((1, 16), "int32")
+    tedsl.build(s, args)(a, b, c)
+    np.testing.assert_array_equal(c, exact(a, b))
+
+
+def test_unsigned_sums():
+    s, args = packed(3, 16, 8, "uint8", "uint8", 3, 16, of="uint32")
+    a, b, c = numbers("uint8", 3, 8), numbers("uint8", 8, 16), np.empty((3, 16), "uint32")
+    tedsl.build(s, args)(a, b, c)
+    np.testing.assert_array_equal(c.view("int32"), exact(a, b))
+
+
+@pytest.mark.parametrize("target, left, right, instruction", [
+    ("llvm -mcpu=icelake-server", "uint8", "int8", "vpdpbusd"), ("llvm -mcpu=icelake-server", "int8", "int8", "vpdpbusd"),
+    ("llvm -mcpu=alderlake", "uint8", "int8", "vpdpbusd"), ("llvm -mcpu=icelake-server", "int16", "int16", "vpdpwssd"),
+    ("llvm -mcpu=haswell", "uint8", "int8", "vpmaddwd"), ("llvm -mcpu=skylake-avx512", "int8", "int8", "vpmaddwd"),
+    (f"{ARM} -mcpu=neoverse-n1", "int8", "int8", "sdot"), (f"{ARM} -mcpu=neoverse-n1", "uint8", "uint8", "udot"),
+    (f"{ARM} -mcpu=neoverse-v1", "uint8", "int8", "usdot"), (f"{ARM} -mcpu=neoverse-n1", "uint8", "int8", "sdot")])
+def test_instructions(target, left, right, instruction):
+    if "mtriple" not in target:
+        target += " -mtriple=x86_64-linux-gnu"
+    s, args = packed(4, 32, 64, left, right, 4, 32, unroll=True)
+    text = tedsl.build(s, args, target).get_source("asm")
+    assert instruction in text
+    assert not any(slow in text for slow in ("vpmulld", "\tmla\t", "vpmaddubsw"))  # the last one saturates
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu", f"{ARM} -mcpu=neoverse-n1"])
+def test_a_word_of_the_first_matrix_serves_a_row_of_the_tile(target):
+    s, args = packed(4, 32, 64, "uint8", "int8", 4, 32, unroll=True)
+    text = tedsl.build(s, args, target).get_source("asm")
+    lanes = 16 if "icelake" in target else 4
+    vectors = 4 * 32 // lanes
+    dots = text.count("vpdpbusd") if lanes == 16 else text.count("sdot\t")
+    assert dots >= vectors and not dots % vectors
+
+
+@pytest.mark.parametrize("left, right", NARROW)
+def test_the_operator_itself(left, right):
+    """Of every target that this machine runs, and of the interpreter."""
+    lanes, group = 32, 4 if "8" in left else 2
+    a, b = numbers(left, lanes * group), numbers(right, lanes * group, seed=3)
+    start = numbers("int32", lanes)
+    made = [te.placeholder(x.shape, str(x.dtype), name=name) for x, name in ((start, "s"), (a, "a"), (b, "b"))]
+
+    def body(ins, outs):
+        values = [x.vload([0], f"{x.dtype}x{x.shape[0]}") for x in ins]
+        return outs[0].vstore([0], tir.call_intrin(f"int32x{lanes}", "tir.dot", *values))
+
+    out = te.extern([(lanes,)], made, body, dtype="int32", name="out")
+    s = te.create_schedule(out.op)
+    products = (a.astype("int64") * b.astype("int64")).reshape(lanes, group).sum(axis=1)
+    expected = (start + products).astype("int32")
+    for target in HERE:
+        result = np.empty(lanes, "int32")
+        tedsl.build(s, [*made, out], target)(start, a, b, result)
+        np.testing.assert_array_equal(result, expected)
+    interpret(tedsl.lower(s, [*made, out])["main"], [start, a, b, result := np.empty(lanes, "int32")])
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("of, left, right", [
+    ("int32x16", "uint8x32", "int8x64"), ("int32x3", "uint8x12", "int8x12"), ("int64x4", "int8x32", "int8x32"),
+    ("int32x16", "float16x32", "float16x32"), ("int32x4", "int8x16", "int16x8"), ("int32", "int8x4", "int8x4")])
+def test_other_operands_are_refused(of, left, right):
+    with pytest.raises(tedsl.errors.DTypeError, match="dot of"):
+        tir.call_intrin(of, "tir.dot", te.var("t", of), te.var("a", left), te.var("b", right))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_products_of_topi(seed):
+    """Any shape, layout and pair of dtypes, with what follows."""
+    rng = np.random.default_rng(seed)
+    m, n, k = (int(rng.choice([1, 3, rng.integers(1, 70), 64])) for _ in range(3))
+    left, right = NARROW[seed % len(NARROW)]
+    turned_a, turned_b = bool(seed & 8), bool(seed & 4)
+    x, w = numbers(left, m, k, seed=seed), numbers(right, k, n, seed=seed + 1)
+    a = te.placeholder((k, m) if turned_a else (m, k), left, name="a")
+    b = te.placeholder((n, k) if turned_b else (k, n), right, name="b")
+    out = topi.nn.matmul(a, b, None, "int32", turned_a, turned_b)
+    arrays = {a: np.ascontiguousarray(x.T) if turned_a else x, b: np.ascontiguousarray(w.T) if turned_b else w}
+    np.testing.assert_array_equal(run(out, arrays), exact(x, w))
+    np.testing.assert_array_equal(run(topi.nn.relu(out), arrays), np.maximum(exact(x, w), 0))
+
+
+def test_batches_of_topi():
+    x, w = numbers("uint8", 3, 20, 37), numbers("int8", 3, 41, 37, seed=1)
+    a, b = te.placeholder(x.shape, "uint8", name="a"), te.placeholder(w.shape, "int8", name="b")
+    out = topi.nn.batch_matmul(a, b, out_dtype="int32")
+    np.testing.assert_array_equal(run(out, {a: x, b: w}), exact(x, w.transpose(0, 2, 1)))

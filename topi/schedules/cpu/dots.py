@@ -1,0 +1,45 @@
+"""Products of narrow integers, whose sums take a group of neighbouring terms in one instruction.
+
+    out[i, j] += sum over r of  a[i, 4 k + r] * b[4 k + r, j]        one step of k
+
+The terms of a group lie side by side in both operands: in the first as it is, in a copy of the second as [k / 4, j, k % 4].
+Tiles are those of a product with as many steps, whose elements have 32 bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topi.schedules.formulas import constant
+from topi.schedules.kernel import Kernel
+
+
+def group_of(kernel: Kernel, a: Any, b: Any, terms: Any) -> int:
+    """The number of terms that one instruction adds to the sums of the anchor, products of `a` and `b`; 1 if there is none.
+
+    terms: the extent along which groups are taken.
+    """
+    group: int = kernel.target.dot_terms(a.dtype, b.dtype)
+    sums = kernel.anchor.output(0).dtype
+    loads = kernel.formula(kernel.anchor).loads
+    plain = len(loads) == 2 and {load.producer for load in loads} == {a, b}
+    count = constant(terms)
+    return group if sums.is_integer and sums.bits == 32 and plain and (count is None or count >= group) else 1
+
+
+def copy_by_groups(kernel: Kernel, tensor: Any, terms: int, columns: int, group: int) -> Any:
+    """A copy of `tensor` with the groups of the dimension `terms` innermost, and the dimension `columns` around them."""
+    rank = len(tensor.shape)
+    rest = [at for at in range(rank) if at not in (terms % rank, columns % rank)]
+    copy = kernel.schedule.cache_read(tensor, "global", [kernel.anchor])
+    kernel.schedule[copy].transform_layout(
+        lambda *at: [*(at[k] for k in rest), at[terms] // group, at[columns], at[terms] % group])
+    return copy
+
+
+def split_groups(stage: Any, loop: Any, group: int) -> tuple[list[Any], list[Any]]:
+    """The loops of a sum outside of the rows of its tile, and those inside: the terms of a group."""
+    if group == 1:
+        return [loop], []
+    steps, inside = stage.split(loop, factor=group)
+    return [steps], [inside]
