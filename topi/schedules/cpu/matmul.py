@@ -74,7 +74,8 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
 def _tile(kernel: Kernel, rows: int | None, group: int = 1) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
     steps = None if terms is None else -(-terms // group)
-    return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target)
+    return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target,
+                   embeds=group == 1)
 
 
 def _group(kernel: Kernel) -> int:

@@ -47,15 +47,20 @@ def divisor_near(extent: int | None, most: int, least: int) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target) -> tuple[int, int]:
-    """The number of rows and columns of the register tile that takes the least time for a product of that size."""
+def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target,
+            embeds: bool = True) -> tuple[int, int]:
+    """The number of rows and columns of the register tile that takes the least time for a product of that size.
+
+    embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions.
+    """
     available = registers(target)
-    embeds = target.vector_bits == 512  # an element of a row is an operand in memory
+    embeds = embeds and target.vector_bits == 512
     most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
     tiles = [(tall, vectors) for vectors in range(1, min(16, most_vectors) + 1)
              for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
              if tall * vectors + vectors + (vectors > 1 or not embeds) <= available]
-    tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, rows, columns, terms or _TERMS, lanes, target), -tile[0]))
+    size = (rows, columns, terms or _TERMS)
+    tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
     return tall, vectors * lanes
 
 
@@ -68,12 +73,13 @@ def _evict_each_other(rows: int, apart: int, machine: Machine) -> bool:
     return -(-rows // sets) >= machine.l1.ways
 
 
-def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target) -> float:
+def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target,
+            embeds: bool) -> float:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
     tall, vectors = tile
 
     def one(height: int) -> float:
-        bounds = tile_bounds(height, vectors, terms, lanes, target, terms * target.vector_bits // lanes // 8)
+        bounds = tile_bounds(height, vectors, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
         return terms * max(*bounds, target.machine.fma_latency + _SLACK) + _STORES * height * vectors
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
@@ -83,17 +89,17 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
     return down * across * _ENDS**cut
 
 
-def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int) -> tuple[float, ...]:
+def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int,
+                embeds: bool = True) -> tuple[float, ...]:
     """The cycles that one term of a tile takes at least: its multiply-adds, loads and instructions, and its share of L2.
 
-    apart: the bytes between the elements of two rows.
+    apart: the bytes between the elements of two rows. embeds: as in `tile_of`; else each of them fills a vector.
     """
     machine, bits = target.machine, target.vector_bits
     stays = 2 * terms * vectors * bits <= 8 * machine.l1.size
-    embeds = vectors == 1 and bits == 512
-    sums = rows * vectors
-    loads = (rows + vectors * max(1.0, _PORTS * bits / machine.load_bits)) / _PORTS
-    instructions = (sums + vectors + (0 if embeds else rows) + _COUNTING) / _ISSUE
+    sums, wide = rows * vectors, max(1.0, _PORTS * bits / machine.load_bits)
+    loads = (rows * (1.0 if embeds else wide) + vectors * wide) / _PORTS
+    instructions = (sums + vectors + (0 if embeds and vectors == 1 and bits == 512 else rows) + _COUNTING) / _ISSUE
     evicted = _evict_each_other(rows, apart, machine)
     rows_bits = rows * (8 * machine.line if evicted else 0 if stays else bits // lanes)
     far = (rows_bits + (0 if stays else vectors * bits)) / machine.l2_bits

@@ -90,7 +90,8 @@ def _operand(out: Emitter, arg: Expr, lanes: int) -> Operand:
         word = arg.args[0].value
         if word.dtype.bits == 32 and word.dtype.is_integer:
             return Operand(out.value(word), 1, lanes, signed)
-    words = out.assign(f"bitcast {vector_of(f'i{arg.dtype.bits}', arg.dtype.lanes)} {out.value(arg)} to {vector_of('i32', lanes)}")
+    narrow = vector_of(f"i{arg.dtype.bits}", arg.dtype.lanes)
+    words = out.assign(f"bitcast {narrow} {out.value(arg)} to {vector_of('i32', lanes)}")
     return Operand(words, lanes, lanes, signed)
 
 
