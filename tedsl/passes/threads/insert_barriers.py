@@ -11,9 +11,9 @@ differs among them is moved inwards, around the statements between the barriers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
@@ -65,18 +65,29 @@ class _Inserter(ScopedRewriter):
         return stmt if body is kernel.body else kernel.launched(body)
 
 
-@dataclass(eq=False)
 class _Pending:
-    """The accesses since the last barrier."""
+    """The accesses since the last barrier, by the memory that they are of: accesses of other memory never meet."""
 
-    accesses: list[Access] = field(default_factory=list)
+    def __init__(self, entries: Iterable[Access]) -> None:
+        self.loads: dict[Any, list[Access]] = {}
+        self.stores: dict[Any, list[Access]] = {}
+        self.take(entries)
 
-    def take(self, entries: Sequence[Entry]) -> None:
+    def take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if entry is None:
-                self.accesses.clear()
+                self.loads.clear()
+                self.stores.clear()
             else:
-                self.accesses.append(entry)
+                (self.stores if entry.writes else self.loads).setdefault(entry.memory, []).append(entry)
+
+    def against(self, entry: Access) -> list[Access]:
+        """Returns the accesses of the same memory of which one, or `entry`, is a store."""
+        stores = self.stores.get(entry.memory, [])
+        return stores + self.loads.get(entry.memory, []) if entry.writes else stores
+
+    def __bool__(self) -> bool:
+        return bool(self.loads or self.stores)
 
 
 class _KernelBarriers:
@@ -154,7 +165,7 @@ class _KernelBarriers:
             if self.decided_by_data and entry.memory in self.threads.callers:
                 continue
             if any(may_meet(access, entry, distinct=self.threads, same=fixed, carried=carried)
-                   and not self.keep_apart(access, entry, fixed) for access in pending.accesses):
+                   and not self.keep_apart(access, entry, fixed) for access in pending.against(entry)):
                 return True
         return False
 
@@ -192,7 +203,7 @@ class _KernelBarriers:
         repeats: they are the body of a loop, so that an iteration also waits for the one before; carried: the variable of that
         loop. Returns the statements, their accesses, and whether a barrier was inserted.
         """
-        pending, parts, all_entries = _Pending(list(filter(None, before))), list[Stmt](), list[list[Entry]]()
+        pending, parts, all_entries = _Pending(filter(None, before)), list[Stmt](), list[list[Entry]]()
         inner = around | {carried} if carried is not None else around
         waits: set[int] = set()
         for at, stmt in enumerate(stmts):
@@ -205,7 +216,7 @@ class _KernelBarriers:
             all_entries.append(entries)
         if repeats:
             for at, entries in enumerate(all_entries):
-                if at in waits or not pending.accesses:
+                if at in waits or not pending:
                     break
                 if self.meets(entries, pending, around, carried):
                     waits.add(at)
