@@ -10,7 +10,9 @@ import scipy.special
 from tedsl.codegen.formulas.table import BINARY
 from tedsl.codegen.llvm.math import math_function
 from tedsl.ir.dtype import dtype
+from tedsl.target.host import host
 
+HAS_AVX512 = "avx512f" in host().features
 LOOP = """
 define void @go(ptr %a, ptr %b, ptr %o, i64 %n) {{
   br label %loop
@@ -33,11 +35,15 @@ done:
 
 
 @functools.cache
-def compiled(name, bits, lanes, fma):
-    """The function as a call on numpy arrays (x, and y for binary ones) of `bits`; without fma for plain x86-64."""
+def compiled(name, bits, lanes, fma, avx512=None):
+    """The function as a call on numpy arrays (x, and y for binary ones) of `bits`; without fma for plain x86-64.
+
+    avx512: whether its instructions are used, by default where they are here.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    function = math_function(name, dtype(f"float{bits}").with_lanes(lanes), fma=fma)
+    function = math_function(name, dtype(f"float{bits}").with_lanes(lanes), fma=fma,
+                             avx512=fma and HAS_AVX512 if avx512 is None else avx512)
     t = "float" if bits == 32 else "double"
     v = t if lanes == 1 else f"<{lanes} x {t}>"
     arguments = f"{v} %x, {v} %y" if name in BINARY else f"{v} %x"

@@ -46,12 +46,15 @@ def test_erf_of_float64_against_mpmath():
             assert abs(mpmath.mpf(float(yi)) - exact) <= 2 * np.spacing(abs(float(exact))), xi
 
 
-@pytest.mark.parametrize("bits, lanes", [(32, 1), (32, 16), (64, 1), (64, 8)])
-@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("bits, lanes", [(32, 1), (32, 8), (32, 16), (32, 48), (64, 1), (64, 8), (64, 32)])
+@pytest.mark.parametrize("name", [*UNARY, "pow"])
 def test_lanes_agree_bit_for_bit(name, bits, lanes):
-    """A tail computed by scalars must not differ from the vector body."""
-    x = np.random.default_rng(0).uniform(-3, 3, 4096).astype(f"float{bits}")
-    np.testing.assert_array_equal(compiled(name, bits, lanes, True)(x), compiled(name, bits, 2, True)(x))
+    """A tail computed by scalars must not differ from the vector body, nor one with the instructions of AVX-512 from others."""
+    every = floats32(50_000) if bits == 32 else floats64(50_000)
+    x = np.concatenate([np.random.default_rng(0).uniform(-3, 3, 4096).astype(f"float{bits}"), every])
+    y = np.random.default_rng(1).permutation(x)
+    expected = compiled(name, bits, 2, True, False)(x, y)
+    np.testing.assert_array_equal(compiled(name, bits, lanes, True)(x, y), expected)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
@@ -85,6 +88,27 @@ def test_binary_functions(name, fma):
         # the power of long doubles near 1e300 is good to some 2**-54 only: compare where it is reliable
         error, at = worst_ulp(got, reference(name, x.astype(np.longdouble), y.astype(np.longdouble)))
         assert error <= 2.0, (name, x[at], y[at], got[at], error)
+
+
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
+def test_pow_of_float32(fma):
+    pow32 = compiled("pow", 32, 16 if fma else 4, fma)
+    special = np.array([0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2**24 + 2, 2**31, -2**31, 3e38,
+                        1e-45, np.inf, -np.inf, np.nan, 0.1], "float32")
+    x, y = (a.ravel() for a in np.meshgrid(special, special))
+    got = pow32(x, y)
+    with np.errstate(all="ignore"):
+        expected = np.power(x.astype("float64"), y.astype("float64")).astype("float32")
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    np.testing.assert_array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(expected)[~np.isnan(got)])
+    np.testing.assert_allclose(got, expected, rtol=2e-7, atol=2e-45)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.integers(1, 0x7F800000, 400_000).astype("uint32").view("float32"),
+                        (1 + rng.uniform(-0.1, 0.1, 400_000)).astype("float32")])
+    with np.errstate(all="ignore"):
+        y = (rng.uniform(-106, 90, len(x)) / np.log(x.astype("float64"))).astype("float32")
+        error, at = worst_ulp(pow32(x, y), np.power(x.astype("float64"), y.astype("float64")))
+    assert error <= MAX_ULP["pow"][0], (x[at], y[at], error)
 
 
 def test_the_published_table_is_the_one_of_the_code():

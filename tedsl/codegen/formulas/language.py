@@ -9,6 +9,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from tedsl.record import record
+
+INFINITY = float("inf")
+MANTISSA = {32: 23, 64: 52}  # bits of the fraction
+BIAS = {32: 127, 64: 1023}
+SMALLEST_NORMAL = {32: 2.0**-126, 64: 2.0**-1022}
+
+
+@record
+class Table:
+    """Constants that a formula chooses from by the low bits of an integer. values: floats of `bits`, a power of two of them."""
+
+    name: str
+    bits: int
+    values: tuple[float, ...]
+
 
 class FunctionBody(ABC):
     """Collects the lines of one function body. `fma`: whether the target has the instruction."""
@@ -23,9 +39,13 @@ class FunctionBody(ABC):
         """Writes an operation and returns its result, of that kind (see Value) and width. name: as LLVM calls it, one of
 
         fadd fsub fmul fdiv fneg, add sub shl ashr sdiv, and or xor (also of bools), not (of bools), select,
-        "fcmp olt" ole ogt oge oeq uno, "icmp slt" sle sgt sge eq, bitcast fpext fptrunc sext trunc,
+        "fcmp olt" ole ogt oge oeq uno, "icmp slt" sle sgt sge eq, bitcast fpext fptrunc sext trunc sitofp fptosi,
         llvm.fma llvm.fabs llvm.sqrt
         """
+
+    @abstractmethod
+    def lookup(self, table: Table, index: Value) -> Value:
+        """Returns the elements of `table` that the low bits of `index` count, which has as many bits as they."""
 
     @abstractmethod
     def real(self, value: float, bits: int) -> Value:
@@ -47,6 +67,27 @@ class FunctionBody(ABC):
         for c in coefficients[-2::-1]:
             result = self.fma(result, x, c)
         return result
+
+    def scaled(self, value: Value, whole: Value, integer: Value) -> Value:
+        """value * 2**n, rounded once, for n in twice the range of the exponent. whole, integer: n as a float, and as an
+        integer.
+        """
+        first = integer >> 1
+        return value * power_of_two(first) * power_of_two(integer - first)
+
+    def parts(self, x: Value) -> tuple[Value, Value]:
+        """(e, m): e = floor(log2 x) as a float, and m in [3/4, 3/2), which is x * 2**-e or half of that.
+
+        e is -inf for 0 and inf for inf, with m = 1; it is NaN for NaN and negative numbers, whose m means nothing.
+        """
+        shift, bias = MANTISSA[x.bits], BIAS[x.bits]
+        lifted = (x * 2.0 ** (shift + 2)).as_bits() - ((shift + 2) << shift)  # as if there were exponents below the least
+        bits = (x < SMALLEST_NORMAL[x.bits]).choose(lifted, x.as_bits())
+        e = ((bits >> shift) - bias).small_to_float()
+        m = (bits - ((bits - x.lift(0.75).as_bits()) & -(1 << shift))).as_float()
+        e = (x < INFINITY).choose(e, x)
+        e = (x > 0.0).choose(e, x.equals(0.0).choose(-INFINITY, self.real(float("nan"), x.bits)))
+        return e, m
 
     def product(self, a: Value, b: Value) -> tuple[Value, Value]:
         """a * b as an unevaluated sum of two floats: exact (Dekker 1971, or one fma)."""
@@ -184,6 +225,17 @@ class Value:
     def narrow(self) -> Value:
         return self.out.operation("fptrunc" if self.kind == "f" else "trunc", self.kind, 32, self)
 
+    def small_to_float(self) -> Value:
+        """This integer n as a float for |n| < 2**21 (i32) or 2**50: for i64 there is no instruction before AVX-512."""
+        if self.bits == 32:
+            return self.out.operation("sitofp", "f", 32, self)
+        magic = self.out.real(1.5 * 2.0**52, 64)
+        return (self + magic.as_bits()).as_float() - magic
+
+    def to_integer(self) -> Value:
+        """This float without its fraction, as an integer, which can hold it."""
+        return self.out.operation("fptosi", "i", self.bits, self)
+
     def abs(self) -> Value:
         return self.out.operation("llvm.fabs", self.kind, self.bits, self)
 
@@ -200,6 +252,15 @@ class Value:
 
         Adding 1.5 * 2**23 (2**52) leaves the integer in the low bits: no instruction beyond SSE2 is needed.
         """
-        magic = 1.5 * 2.0 ** (23 if self.bits == 32 else 52)
-        shifted = self + magic
+        return self.nearest_multiple(1.0)
+
+    def nearest_multiple(self, factor: float) -> tuple[Value, Value]:
+        """(n, its bits as an integer) for the integer n nearest to this float times `factor`; bounds as of `nearest`."""
+        magic = 1.5 * 2.0 ** MANTISSA[self.bits]
+        shifted = self + magic if factor == 1.0 else self.out.fma(self, factor, magic)
         return shifted - magic, shifted.as_bits() - self.out.real(magic, self.bits).as_bits()
+
+
+def power_of_two(n: Value) -> Value:
+    """2**n for an integer n within the range of normal exponents."""
+    return ((n + BIAS[n.bits]) << MANTISSA[n.bits]).as_float()

@@ -1,24 +1,22 @@
 """log, log2, log10, log1p and the inverse hyperbolic functions made of them.
 
 Method (as in Tang 1990 and the classic libm): x = 2**e * m, m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f);
-log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms are exact or nearly so.
+log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms are exact or nearly so. float32 has a formula of
+its own for log.
 """
 
 from __future__ import annotations
 
 from tedsl.codegen.formulas.exponential import LN2
-from tedsl.codegen.formulas.language import FunctionBody, Value
+from tedsl.codegen.formulas.language import INFINITY, MANTISSA, SMALLEST_NORMAL, FunctionBody, Value
 
-# (2 atanh(s) / s - 2) / s**2 as a polynomial in s**2 on s**2 < 0.0295: errors 1.9e-7 and 2.1e-18
-LOG = {
-    32: (0.6666668653488159, 0.3998878002166748, 0.29579949378967285),
-    64: (0.6666666666666666, 0.4000000000000088, 0.28571428570803614, 0.22222222391713917, 0.18181795640132906,
-         0.15386239702814658, 0.13268773138656886, 0.13086626147840102),
-}
+# (2 atanh(s) / s - 2) / s**2 as a polynomial in s**2 on s**2 < 0.0295: error 2.1e-18
+LOG = (0.6666666666666666, 0.4000000000000088, 0.28571428570803614, 0.22222222391713917, 0.18181795640132906,
+       0.15386239702814658, 0.13268773138656886, 0.13086626147840102)
+# (log(1 + f) - f) / f**2 on [-1/4, 1/2], float32: error 4.9e-9 of log(1 + f)
+LOG_SINGLE = (-0.5, 0.3333345055580139, -0.25000104308128357, 0.19990819692611694, -0.1664699912071228, 0.14478321373462677,
+              -0.13163873553276062, 0.10468878597021103, -0.04511205479502678)
 ROOT_HALF_BITS = {32: 0x3F3504F3, 64: 0x3FE6A09E667F3BCD}
-MANTISSA = {32: 23, 64: 52}
-SMALLEST_NORMAL = {32: 2.0**-126, 64: 2.0**-1022}
-INFINITY = float("inf")
 
 
 def split(x: Value) -> tuple[Value, Value]:
@@ -28,14 +26,8 @@ def split(x: Value) -> tuple[Value, Value]:
     bits = tiny.choose(x * 2.0 ** (shift + 2), x).as_bits()
     e = (bits - ROOT_HALF_BITS[x.bits]) >> shift
     m = (bits - (e << shift)).as_float()
-    exponent = small_integer_to_float(e)
+    exponent = e.small_to_float()
     return tiny.choose(exponent - (shift + 2.0), exponent), m
-
-
-def small_integer_to_float(n: Value) -> Value:
-    """n as a float for |n| < 2**21: 64-bit integers have no conversion instruction before AVX-512."""
-    magic = n.out.real(1.5 * 2.0 ** MANTISSA[n.bits], n.bits)
-    return (n + magic.as_bits()).as_float() - magic
 
 
 def tail(out: FunctionBody, f: Value) -> tuple[Value, Value]:
@@ -43,7 +35,7 @@ def tail(out: FunctionBody, f: Value) -> tuple[Value, Value]:
     s = f / (f + 2.0)
     square = s * s
     half = (f * 0.5) * f
-    return half, s * (half + out.horner(square, LOG[f.bits]) * square)
+    return half, s * (half + out.horner(square, LOG) * square)
 
 
 def with_special_cases(x: Value, result: Value) -> Value:
@@ -60,6 +52,16 @@ def log(out: FunctionBody, x: Value) -> Value:
     half, rest = tail(out, f)
     high, low = LN2[x.bits]
     return with_special_cases(x, out.fma(e, high, f - (half - out.fma(e, low, rest))))
+
+
+def log_single(out: FunctionBody, x: Value) -> Value:
+    """log of float32: e * ln2 + f + f**2 * P(f) for f = m - 1 within [-1/4, 1/2), without a division."""
+    e, m = out.parts(x)
+    e = (m < 1.0).choose(e + 1.0, e)
+    f = m - 1.0
+    high, low = LN2[32]
+    rest = out.fma(out.horner(f, LOG_SINGLE), f * f, e * low)
+    return out.fma(e, high, f + rest)
 
 
 def log_parts(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.formulas.exponential import exp
-from tedsl.codegen.formulas.language import FunctionBody, Value
+from tedsl.codegen.formulas.exponential import LN_2, LOG2_E, exp
+from tedsl.codegen.formulas.language import MANTISSA, FunctionBody, Value
 
-# erf(x) / x - 1 in x**2 on |x| < 1: errors 1.3e-9 and 2.2e-21
-ERF = {
-    32: (0.12837916612625122, -0.3761262595653534, 0.11283594369888306, -0.02685421146452427, 0.005189087241888046,
-         -0.000801686430349946, 7.875874871388078e-05),
-    64: (0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
-         -0.000854832702193483, 0.00012055332902888736, -1.4925647567519332e-05, 1.6462045441468418e-06,
-         -1.6364642158167616e-07, 1.4792401209404813e-08, -1.216456005728345e-09, 8.709045129053106e-11,
-         -4.230945824295338e-12),
-}
-# erfc(x) * exp(x**2) in (x - c) / (x + c): c = 2 on [1, 4], c = 2.5 on [1, 6]: errors 1.3e-10 and 8.3e-20
-ERFC_CENTRE = {32: 2.0, 64: 2.5}
-ERFC_END = {32: 4.0, 64: 6.0}
-ERFC = {
-    32: (0.25539568066596985, -0.4271858334541321, 0.24165821075439453, -0.0789785236120224, 0.003732141340151429,
-         0.006994855590164661, -0.0008365899557247758, -0.0009441596339456737),
-    64: (0.2108063640611436, -0.37173673394897333, 0.2517131932174493, -0.1250330523788293, 0.03992253907558476,
-         -0.003993701165858238, -0.002642365964297403, 0.0008759154501337608, 0.00022838037890860082,
-         -0.0001288771713312957, -3.418223813331523e-05, 1.8614457552080007e-05, 7.552594323139502e-06,
-         -2.2981102519735954e-06, -1.8020038653448608e-06, 7.773331597404786e-08, 3.441892461295565e-07,
-         6.961191560229168e-08),
-}
+# erf(x) / x - 1 in x**2 on |x| < 0.93, float32: error 1.8e-8
+ERF_SINGLE = (0.12837915122509003, -0.37612488865852356, 0.11281730979681015, -0.026762966066598892, 0.004987352527678013,
+              -0.0005959583795629442)
+# -log(erfc(x)) / x - 1 in x on [0.92, 3.93], float32: error 3.0e-9 of erf(x)
+ERFC_SINGLE = (0.128514364361763, 0.6357182860374451, 0.1052619144320488, -0.022890038788318634, 0.0032149909529834986,
+               -0.000213991166674532)
+# exp(r) on [-ln2/2, ln2/2], float32: error 1.0e-7
+SHORT_EXP = (1.0, 1.0, 0.499992311000824, 0.16667112708091736, 0.04189019277691841, 0.008312702178955078)
+# erf(x) / x - 1 in x**2 on |x| < 1: error 2.2e-21
+ERF = (0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
+       -0.000854832702193483, 0.00012055332902888736, -1.4925647567519332e-05, 1.6462045441468418e-06,
+       -1.6364642158167616e-07, 1.4792401209404813e-08, -1.216456005728345e-09, 8.709045129053106e-11,
+       -4.230945824295338e-12)
+# erfc(x) * exp(x**2) in (x - 2.5) / (x + 2.5) on [1, 6]: error 8.3e-20
+ERFC = (0.2108063640611436, -0.37173673394897333, 0.2517131932174493, -0.1250330523788293, 0.03992253907558476,
+        -0.003993701165858238, -0.002642365964297403, 0.0008759154501337608, 0.00022838037890860082,
+        -0.0001288771713312957, -3.418223813331523e-05, 1.8614457552080007e-05, 7.552594323139502e-06,
+        -2.2981102519735954e-06, -1.8020038653448608e-06, 7.773331597404786e-08, 3.441892461295565e-07,
+        6.961191560229168e-08)
 # (asin(x) / x - 1) / x**2 in x**2 on |x| <= 1/2: error 6.4e-20
 ASIN = (0.16666666666666666, 0.07499999999999991, 0.04464285714288356, 0.030381944441346388, 0.02237215928067093,
         0.017352757444179825, 0.013965010669331847, 0.011549075679439491, 0.009792863988301035, 0.008135014193193648,
@@ -36,18 +34,33 @@ ATAN = (-0.3333333333333333, 0.1999999999999999, -0.14285714285711226, 0.1111111
         -0.04098925212046918, 0.030508638210712917, -0.013790276896186757)
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)
+ERF_SPLIT, ERF_TOP = 0.925, 3.93  # erf of float32: where the formula changes; where it is 1 after rounding
 TAN_EIGHTH, TAN_THREE_EIGHTHS = 0.41421356237309503, 2.414213562373095
 
 
 def erf(out: FunctionBody, x: Value) -> Value:
-    """x + x * P(x**2) for |x| < 1, else 1 - erfc(|x|) with the sign of x."""
+    """x + x * P(x**2) for |x| < 1, else 1 - erfc(|x|) with the sign of x; float64."""
     magnitude = x.abs()
-    near = out.fma(out.horner(x * x, ERF[x.bits]), x, x)
-    end, centre = ERFC_END[x.bits], ERFC_CENTRE[x.bits]
-    a = (magnitude > end).choose(end, magnitude)
-    t = (a - centre) / (a + centre)
-    far = 1.0 - exp(out, -(a * a)) * out.horner(t, ERFC[x.bits])
+    near = out.fma(out.horner(x * x, ERF), x, x)
+    a = (magnitude > 6.0).choose(6.0, magnitude)
+    t = (a - 2.5) / (a + 2.5)
+    far = 1.0 - exp(out, -(a * a)) * out.horner(t, ERFC)
     return (magnitude < 1.0).choose(near, far.with_sign_of(x))
+
+
+def erf_single(out: FunctionBody, x: Value) -> Value:
+    """x + x * P(x**2) near 0, else 1 - exp(-|x| - |x| * Q(|x|)) with the sign of x; float32.
+
+    The exponential is at most 0.2: its argument is reduced by one product, and a short polynomial is enough.
+    """
+    magnitude = x.abs()
+    near = out.fma(out.horner(x * x, ERF_SINGLE), x, x)
+    a = (magnitude > ERF_TOP).choose(ERF_TOP, magnitude)
+    y = out.fma(out.horner(a, ERFC_SINGLE), -a, -a)
+    n, integer = y.nearest_multiple(LOG2_E)
+    e = out.horner(out.fma(n, -LN_2, y), SHORT_EXP)
+    e = (e.as_bits() + (integer << MANTISSA[32])).as_float()
+    return (magnitude > ERF_SPLIT).choose((1.0 - e).with_sign_of(x), near)
 
 
 def asin(out: FunctionBody, x: Value) -> Value:

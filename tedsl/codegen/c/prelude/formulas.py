@@ -9,7 +9,7 @@ from functools import cache
 
 from tedsl.codegen.c.text.function import without_unused
 from tedsl.codegen.c.text.types import float_text, integer_text
-from tedsl.codegen.formulas.language import FunctionBody, Value
+from tedsl.codegen.formulas.language import FunctionBody, Table, Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, TRIGONOMETRIC, formula
 from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce
 from tedsl.ir.dtype import dtype
@@ -44,11 +44,21 @@ class CBody(FunctionBody):
             return f"tedsl_{_WRAPPING[name]}_i{bits}({of[0]}, {of[1]})"
         if name == "bitcast":
             return f"tedsl_bits_{kind}{bits}_from_{first.kind}{first.bits}({of[0]})"
-        if name in ("fpext", "fptrunc", "sext", "trunc"):
+        if name in ("fpext", "fptrunc", "sext", "trunc", "sitofp", "fptosi"):
             return f"({self.type_of(kind, bits)}){of[0]}"
         if name.startswith("llvm."):
             return f"{name.removeprefix('llvm.')}{'' if bits == 64 else 'f'}({', '.join(of)})"
         return {"select": "{0} ? {1} : {2}", "not": "!{0}", "fneg": "-({0})"}[name].format(*of, "", "")
+
+    def lookup(self, table: Table, index: Value) -> Value:
+        of, name = self.type_of("f", table.bits), table.name.rpartition(".")[2] + "_table"
+        values = ", ".join(float_text(value, dtype(f"float{table.bits}")) for value in table.values)
+        line = f"static const {of} {name}[{len(table.values)}] = {{{values}}};"
+        if line not in self.lines:
+            self.lines.append(line)
+        held = f"v{len(self.lines)}"
+        self.lines.append(f"const {of} {held} = {name}[{index.name} & {len(table.values) - 1}];")
+        return Value(self, held, "f", table.bits)
 
     def real(self, value: float, bits: int) -> Value:
         text = float_text(value, dtype(f"float{bits}"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tedsl.codegen.formulas.language import Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
 from tedsl.codegen.llvm.math import trigonometric
+from tedsl.codegen.llvm.math.avx512 import AVX512Body
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 from tedsl.errors import InternalError
 from tedsl.ir.dtype import DType
@@ -25,8 +26,10 @@ class MathFunction:
     external: tuple[str, ...] = ()  # symbols of the C library
 
 
-def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
-    """Returns the function `name` on float32 or float64, scalar or vector. `fma`: whether the target has the instruction."""
+def math_function(name: str, dtype: DType, *, fma: bool, avx512: bool = False) -> MathFunction:
+    """Returns the function `name` on float32 or float64, scalar or vector. fma, avx512: whether the target has the
+    instructions.
+    """
     if dtype.code != "float" or dtype.bits not in (32, 64):
         raise InternalError(f"math functions work on float32 and float64, not {dtype}: convert before")
     bits, lanes = dtype.bits, dtype.lanes
@@ -36,14 +39,14 @@ def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
     if name in TRIGONOMETRIC:
         return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
                             ((trigonometric.LARGE, trigonometric.large_reduction()),))
-    out = LLVMBody(lanes, fma)
+    out = (AVX512Body if avx512 and lanes > 1 else LLVMBody)(lanes, fma)
     arguments = [Value(out, f"%{letter}", "f", bits) for letter in ("x", "y")[:2 if name in BINARY else 1]]
     result = formula(name, bits, out, arguments)
     t = out.type_of("f", bits)
     parameters = ", ".join(f"{t} {a.name}" for a in arguments)
     lines = "\n".join(out.lines)
     return MathFunction(symbol, f"define internal {t} @{symbol}({parameters}) alwaysinline nounwind {{\n{lines}\n"
-                                f"  ret {t} {result.name}\n}}\n")
+                                f"  ret {t} {result.name}\n}}\n", tuple(out.needs.items()))
 
 
 def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
@@ -78,7 +81,8 @@ def documentation() -> str:
     for name in sorted(MAX_ULP):
         single, double = MAX_ULP[name]
         ways = ["libm" if (name, bits) in LIBM else "in vectors" for bits in (32, 64)]
-        if ways == ["in vectors", "in vectors"] and name not in SINGLE and name not in TRIGONOMETRIC and name != "rsqrt":
+        own = name in SINGLE and name != "pow"
+        if ways == ["in vectors", "in vectors"] and not own and name not in TRIGONOMETRIC and name != "rsqrt":
             ways[0] = "in vectors of float64"
         how = ways[0] if ways[0] == ways[1] else f"float32 {ways[0]}, float64 {ways[1]}"
         lines.append(f"| {name} | {single} | {double} | {how} |")

@@ -67,7 +67,7 @@ def emit_math(out: Emitter, e: Call) -> str:
     if not has_function(name):
         raise LoweringError(f"{name} is not available in machine code yet")
     of = d if d.bits > 16 else _FLOAT32.with_lanes(d.lanes)
-    function = math_function(name, of, fma=out.target.has_fma)
+    function = math_function(name, of, fma=out.target.has_fma, avx512="avx512f" in out.target.features)
     if function.symbol not in out.module.definitions:
         out.module.definitions[function.symbol] = function.text
         for needed, text in function.needs:
