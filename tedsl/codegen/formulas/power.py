@@ -20,8 +20,8 @@ ATANH_TAIL = (0.4, 0.28571428571428564, 0.22222222222228424, 0.18181818179658246
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 LN_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first of 32 bits: its product with an exponent is exact
 STEPS = 16  # of the powers of 2 that are looked up, in an octave
-# log2(c) and 1 / c for a c in each 16th of [1, 3/2) and [3/4, 1), doubled there; 1 and 2 in those that touch 1. The
-# logarithms are rounded to multiples of 2**-12: their sum with an exponent is exact in float32; 1 / c is that of the rounded ones.
+# log2(c) and 1 / c for a c in each 16th of [1, 3/2) and [3/4, 1), doubled there; 1 and 2 in those that touch 1. The logarithms
+# are multiples of 2**-12, so that their sums with exponents are exact in float32; 1 / c is that of the rounded ones.
 CENTRES = (1.0, *(1.0 + (2 * k + 1) / 32 for k in range(1, 15)), 2.0)
 LOG2_C = Table("tedsl.log2", 32, tuple(round(math.log2(c) * 4096) / 4096 for c in CENTRES))
 ONE_BY_C = Table("tedsl.reciprocal", 64, tuple(2.0 ** ((k >= 8) - value) for k, value in enumerate(LOG2_C.values)))
