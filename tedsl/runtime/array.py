@@ -20,6 +20,7 @@ from tedsl.errors import (
 )
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
+from tedsl.runtime.devices.dlpack import capsule_of
 from tedsl.runtime.devices.memory import DeviceArray, new_array
 
 Array = numpy.ndarray[Any, Any]
@@ -168,7 +169,7 @@ class NDArray:
 
     def __dlpack__(self, **options: Any) -> Any:
         if isinstance(self._array, DeviceArray):
-            raise ArgumentTypeError(f"an array on {self.device} is not shared by DLPack", hint="copy it: x.copyto(tedsl.cpu())")
+            return capsule_of(self._array, options.get("stream"))
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -15,7 +15,8 @@ import numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, round_float
 from tedsl.runtime.array import NDArray, numpy_dtype
-from tedsl.runtime.device import CPU
+from tedsl.runtime.device import CPU, Device, device
+from tedsl.runtime.devices.dlpack import array_of
 
 Array = numpy.ndarray[Any, Any]
 _NUMPY = tuple(int(part) for part in numpy.__version__.split(".")[:2])
@@ -93,9 +94,28 @@ class _CapsuleOwner:
 def from_dlpack(source: Any) -> NDArray:
     """Returns an array that shares the memory of a DLPack capsule or of an object with `__dlpack__`.
 
-    Raises ArgumentTypeError for anything else, and for a capsule that was used before.
+    The memory may lie on a device that is here. Raises ArgumentTypeError for anything else, and for a capsule that was used
+    before.
     """
-    return NDArray(array_from_dlpack(source))
+    place = device_of_dlpack(source)
+    return NDArray(array_from_dlpack(source) if place is None else array_of(source, place, numpy_dtype))
+
+
+def device_of_dlpack(source: Any) -> Device | None:
+    """Returns the device on which the memory of an object with `__dlpack__` lies; None for the CPU, or if it does not say.
+
+    Raises ArgumentTypeError for a kind of device that tedsl does not know.
+    """
+    if isinstance(source, type) or not hasattr(source, "__dlpack_device__"):
+        return None
+    kind, number = map(int, source.__dlpack_device__())
+    if kind == CPU:
+        return None
+    try:
+        return device(kind, number)
+    except ArgumentError:
+        raise ArgumentTypeError(f"from_dlpack: the memory lies on a device of DLPack's kind {kind}, which tedsl does not know",
+                                hint="copy it to the CPU first") from None
 
 
 def array_from_dlpack(source: Any) -> Array:

@@ -10,15 +10,19 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.runtime.arguments import words
 from tedsl.runtime.arguments.check import Prepared, prepare
-from tedsl.runtime.array import NDArray
+from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.call import CheckedCall, number_in
 from tedsl.runtime.callbacks import own_functions
 from tedsl.runtime.device import Device, device
+from tedsl.runtime.devices.dlpack import array_of
 from tedsl.runtime.devices.launch import Launches
 from tedsl.runtime.devices.memory import DeviceArray, driver_for
 from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.devices.streams import current_stream
+from tedsl.runtime.foreign import device_of_dlpack
 from tedsl.runtime.timing import TimingResult, check_counts, measure
+
+ALIGNMENT = 16  # of the first element of an array, in bytes
 
 
 class DeviceCall(CheckedCall):
@@ -69,8 +73,11 @@ class DeviceCall(CheckedCall):
     def _array(self, k: int, value: Any) -> DeviceArray:
         """Returns argument k as an array on a device of the function's kind."""
         sig, kind = self.signature, self.code.kind
-        array = value.device_array() if isinstance(value, NDArray) else None
+        array = value.device_array() if isinstance(value, NDArray) else _of_other_library(value, kind)
         if array is not None and array.device.kind == kind:
+            if array.address % ALIGNMENT and array.size:
+                raise ArgumentError(f"{words.argument(sig, k)} begins at an address that is no multiple of {ALIGNMENT} bytes, "
+                                    "and kernels load whole vectors", hint="copy it: x.copyto(x.device)")
             return array
         where = words.argument(sig, k)
         name = sig.params[k].name
@@ -115,3 +122,11 @@ class DeviceCall(CheckedCall):
             result = measure(run, number, repeat, min_repeat_ms)
             driver.synchronise(place.device_id, stream)
         return result
+
+
+def _of_other_library(value: Any, kind: str) -> DeviceArray | None:
+    """Returns the array of another library on a device of `kind`; None for anything else."""
+    if isinstance(value, type) or not hasattr(value, "__dlpack__"):
+        return None
+    place = device_of_dlpack(value)
+    return array_of(value, place, numpy_dtype) if place is not None and place.kind == kind else None
