@@ -9,6 +9,7 @@ from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.checked.check_data_indices import check_data_indices
 from tedsl.passes.config import PassConfig
+from tedsl.passes.device.check_limits import check_limits
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.info import PassInfo
@@ -147,6 +148,7 @@ def kernel_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         with_options(split_vectors, target),
         lower_intrinsics,
         *((choose_fma,) if target.has_fma else ()),
+        with_options(check_limits, target),  # last: the memory that passes add counts
     )))
 
 

@@ -8,6 +8,7 @@ from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
+from tedsl.runtime.device import device
 from tedsl.runtime.functions import PackedFunc
 from tedsl.target.current import as_target
 
@@ -55,4 +56,6 @@ def enabled(target: Any) -> bool:
         wanted = as_target(target)
     except TedslError:
         return False
+    if wanted.kind.device_backend:
+        return device(wanted.kind.device_kind).exist
     return wanted.kind.name == "llvm" and wanted.runs_here

@@ -1,7 +1,8 @@
 """Marks of tests by what they require: `requires_cuda`, `requires_x86_avx512`, ... by TVM's names.
 
 Each marks a test for pytest, with parentheses or without; the test is skipped, with the reason, where the requirement is not
-met. There is one device, the CPU: marks of other devices and of libraries that tedsl does not call always skip.
+met. Devices are looked for by their drivers; marks of devices without a driver and of libraries that tedsl does not call always
+skip.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from tedsl.runtime.device import device
 from tedsl.target.current import as_target
 
 _GPUS = ("gpu", "multi_gpu", "cuda", "cudnn", "cublas", "cudagraph", "nccl", "tensorcore", "nvcc_version", "nvptx", "rocm",
-         "matrixcore", "opencl", "vulkan", "metal", "mps")
-_DEVICES = {**dict.fromkeys(_GPUS, "a GPU"), "adreno_opencl": "a phone", "hexagon": "a Hexagon DSP",
+         "matrixcore", "vulkan", "metal", "mps")
+_DEVICES = {**dict.fromkeys(_GPUS, "a GPU"), "opencl": "a device of OpenCL", "adreno_opencl": "a phone",
+            "hexagon": "a Hexagon DSP",
             "micro": "a microcontroller", "ethosn": "an Arm NPU", "ethosu": "an Arm NPU",
             "cmsisnn": "a microcontroller", "corstone300": "a microcontroller",
             "rpc": "a remote device", "wasm": "a WebAssembly machine", "vitis_ai": "an FPGA", "libtorch": "libtorch",
             "openclml": "a phone"}
+_DRIVEN = {"cuda": "cuda", "nvptx": "cuda", "opencl": "opencl"}  # the kind of device whose driver says what is here
 # What the processor must be: its architecture, and a feature of it ("": any).
 _PROCESSORS = {
     "x86": ("x86-64", ""), "x86_avx512": ("x86-64", "avx512f"), "x86_vnni": ("x86-64", "avx512vnni"),
@@ -53,6 +57,9 @@ def _mark(what: str) -> Callable[..., Any]:
 
 def _missing(what: str) -> str:
     """Returns the reason why tests that need `what` cannot run here; "" if they can."""
+    if what in _DRIVEN:
+        place = device(_DRIVEN[what])
+        return "" if place.exist else f"{what} needs {_DEVICES[what]}: {place.missing}"
     if what in _DEVICES:
         return f"{what.replace('_', ' ')} needs {_DEVICES[what]}: no target here is one"
     arch, feature = _PROCESSORS[what]

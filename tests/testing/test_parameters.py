@@ -122,7 +122,7 @@ def test_gpus_and_main(tmp_path):
     file = tmp_path / "test_devices.py"
     file.write_text("import tedsl.testing\n"
                     "@tedsl.testing.requires_cuda\ndef test_cuda(): assert False\n"
-                    "@tedsl.testing.requires_opencl()\ndef test_opencl(): assert False\n"
+                    "@tedsl.testing.requires_vulkan()\ndef test_vulkan(): assert False\n"
                     "@tedsl.testing.uses_gpu\ndef test_any(): pass\n"
                     "def test_wrong(): assert False\n"
                     "if __name__ == '__main__': tedsl.testing.main()\n")

@@ -91,7 +91,7 @@ def capsule_of(array: DeviceArray, stream: int | None) -> Any:
 def array_of(source: Any, place: Device, numpy_dtype: NumpyDType) -> DeviceArray:
     """Returns an array on the memory of `source`, an object with `__dlpack__` whose memory lies on the device `place`."""
     if stand_in_of(place.kind):
-        raise ArgumentTypeError(f"the array lies on {place}, for which there is a stand-in here", hint="copy it to the CPU first")
+        raise ArgumentTypeError(f"the array lies on {place}, and a stand-in is used here", hint="copy it to the CPU first")
     driver_for(place)
     stream = current_stream(place.kind, place.device_id)
     capsule = source.__dlpack__(stream=(stream or _LEGACY_STREAM) if place.device_type == CUDA else None)

@@ -14,8 +14,11 @@ from tedsl.plugins import DEVICES, load_plugin
 from tedsl.runtime.devices.api import DeviceAPI
 
 # kind -> "module:class", which takes no arguments
-OURS: dict[str, str] = {"opencl": "tedsl.runtime.devices.opencl.driver:OpenCLDriver",
-                        "sim": "tedsl.simulate.driver:SimDriver"}
+OURS: dict[str, str] = {
+    "cuda": "tedsl.runtime.devices.cuda.driver:CudaDriver",
+    "opencl": "tedsl.runtime.devices.opencl.driver:OpenCLDriver",
+    "sim": "tedsl.simulate.driver:SimDriver",
+}
 STAND_INS = {"cuda": "TEDSL_CUDA"}  # kind -> the variable of the environment that names another kind, which stands for it
 _FIRST_NUMBER = 2000  # of the kinds that are added: DLPack and TVM have none so high
 _ADDED: dict[str, DeviceAPI] = {}  # by register_device and by packages

@@ -1,0 +1,75 @@
+"""The limits of a device, checked where a kernel's numbers are constants: threads of a block, and bytes of shared memory.
+
+Numbers that only a call knows are checked by the driver when it launches.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import Allocate
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.threads.gather_threads import Kernel, kernel_of
+from tedsl.target.target import Target
+
+# By the kind of target, where the notation does not say: most threads along x, y, z of a block, and bytes of shared memory.
+_ALONG = {"cuda": (1024, 1024, 64), "nvptx": (1024, 1024, 64)}
+_SHARED = {"cuda": 48 * 1024, "nvptx": 48 * 1024}
+_SHARED_OPTIONS = ("max_shared_memory_per_block", "shared_memory_per_block")
+
+
+def check_limits(kernel: PrimFunc, target: Target) -> PrimFunc:
+    """Returns `kernel` unchanged; raises LoweringError if it has more threads or more shared memory than a block of `target`
+    can have.
+    """
+    launch = kernel_of(kernel.body)
+    _check_threads(kernel.name, launch, target)
+    _check_shared(kernel, target)
+    return kernel
+
+
+def _check_threads(name: str, launch: Kernel, target: Target) -> None:
+    counts = {thread.axis.thread_tag: build.as_int(thread.count) for thread in launch.axes if not thread.is_block}
+    known = {tag: count for tag, count in counts.items() if count is not None}
+    along = dict(zip(("threadIdx.x", "threadIdx.y", "threadIdx.z"), _ALONG.get(target.kind.name, ())))
+    for tag, count in known.items():
+        most = along.get(tag, count)
+        if count > most:
+            raise LoweringError(f"{name} has {count} threads of {tag} in a block, and {target.kind.name} at most {most}",
+                                hint=f"split the loop that is bound to {tag} by {most} or less, and bind the inner loop",
+                                about=tag)
+    total = math.prod(known.values())
+    if total > target.max_num_threads:
+        written = " x ".join(f"{count} of {tag}" for tag, count in known.items())
+        raise LoweringError(f"{name} has {total} threads in a block ({written}), and {target.kind.name} at most "
+                            f"{target.max_num_threads}",
+                            hint="split the bound loops by smaller factors, or bind one of them to blockIdx; -max_num_threads "
+                                 "of the target says what the device can do", about=max(known, key=lambda tag: known[tag]))
+
+
+def _check_shared(kernel: PrimFunc, target: Target) -> None:
+    said = next((target.attrs[option] for option in _SHARED_OPTIONS if option in target.attrs), None)
+    most = int(said) if said is not None else _SHARED.get(target.kind.name)
+    sizes = {node.buffer_var.name: _bytes(node) for node in post_order(kernel.body)
+             if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) == "shared"}
+    total = sum(sizes.values())
+    if most is None or total <= most:
+        return
+    largest = max(sizes, key=lambda name: sizes[name])
+    listed = ", ".join(f"{name} {size}" for name, size in sorted(sizes.items(), key=lambda item: -item[1]))
+    raise LoweringError(f"{kernel.name} needs {total} bytes of shared memory in a block ({listed}), and {target.kind.name} "
+                        f"has {most}",
+                        hint=f"compute {largest} at an inner loop, s[{largest}].compute_at(...), or split by smaller factors, "
+                             f'so that a block holds less of it; -{_SHARED_OPTIONS[0]}=BYTES says that the device has more',
+                        about=largest)
+
+
+def _bytes(stmt: Allocate) -> int:
+    """Returns the size of an allocation; 0 if only a call knows it."""
+    extents = [build.as_int(extent) for extent in stmt.extents]
+    known = [extent for extent in extents if extent is not None]
+    return stmt.dtype.bytes * stmt.dtype.lanes * math.prod(known) if len(known) == len(extents) else 0

@@ -1,0 +1,3 @@
+"""CUDA through the library of its driver: `library` the functions, `driver` behind the protocol of devices, `program` what it
+runs.
+"""
