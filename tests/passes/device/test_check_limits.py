@@ -32,7 +32,7 @@ def tiled(x, y, shared):
 
 def checked(x, y, target, shared=False):
     target = tedsl.Target(target)
-    kernel = split_kernels(device_pipeline()(tedsl.lower(*tiled(x, y, shared))["main"]), target).kernels[0]
+    kernel = split_kernels(device_pipeline(target)(tedsl.lower(*tiled(x, y, shared))["main"]), target).kernels[0]
     assert check_limits(kernel, target) is kernel
 
 

@@ -136,6 +136,12 @@ def test_a_module_leaves_the_process_and_comes_back(tmp_path):
     assert (tmp_path / "g.tedsl").read_bytes() == (tmp_path / "f.tedsl").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["f.so", "f.o", "f.h", "f.ll", "f.s", "f.tar", "f-1.0.whl", "f.c"])
+def test_other_files_do_not_hold_kernels(name, tmp_path):
+    with pytest.raises(ModuleError, match=r"kernels of pretend are launched by tedsl(.|\n)*export a .tedsl file"):
+        two_stages().export_library(tmp_path / name)
+
+
 def test_damage_is_refused():
     data = bytearray(two_stages().imported_modules[0].save_to_bytes())
     from tedsl.runtime.devices.module import device_module_of
