@@ -69,8 +69,9 @@ def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str,
                           hint=f"choose one of {', '.join('.' + known for known in WRITERS)}")
     kernels = [other for other in module.imported_modules if isinstance(other, DeviceModule)]
     if kernels and form != "tedsl":
-        raise ModuleError(f"{path.name}: kernels of {kernels[0].kind} are launched by tedsl, and files of the format .{form} run "
-                          "without it", hint="export a .tedsl file; imported_modules[0].get_source() is the text of the kernels")
+        raise ModuleError(f"{path.name}: kernels of {kernels[0].kind} are launched by tedsl, and files of the format .{form} "
+                          "run without it",
+                          hint="export a .tedsl file; imported_modules[0].get_source() is the text of the kernels")
     try:
         provider(WRITERS[form])(module, path, options)
     except OSError as error:
