@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -65,10 +65,11 @@ class Memories:
             these = [value if piece.threads is None or value.size == 1 else value[piece.threads] for value in values]
             elements = region.elements(site.width)
             first = places >> (site.width.bit_length() - 1)
-            if self.watched:
-                self._note_store(frame, site, region, places, piece.threads, first, these)
+            together = self._note_store(frame, site, region, places, piece.threads, these) if self.watched else None
             for number, value in enumerate(these):
                 elements[first + number if number else first] = value
+            if together is not None:
+                self._note_together(frame, site, region, places, piece.threads, these, together)
             self._make_ready(region, places, site)
 
     def atomics(self, frame: Frame, site: Site, addresses: Array) -> list[tuple[Region, Array, Array | None]]:
@@ -91,10 +92,10 @@ class Memories:
             region.refine(min(site.width, 4))
             grains, codes = region.grains(places, site.size), self._codes(frame, piece.threads, places, region, site)
             region.ready[grains] = False
-            written, read = races.note_writes(region, grains, codes, self.warps)
-            for wrong, what in ((written, "wrote"), (read, "read")):
+            written, read, together = races.note_writes(region, grains, codes, self.warps)
+            for wrong, what in ((written, "wrote"), (read, "read"), (together, "copies to")):
                 if wrong.any():
-                    self._report_race(frame, site, region, grains, codes, piece.threads, wrong, "copies to", what)
+                    self._report_race(frame, site, region, grains, piece.threads, wrong, "copies to", what)
 
     # --- where accesses go --------------------------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ class Memories:
         if region.writers is not None:
             wrong = races.reads_after_writes(region, grains, codes, self.warps)
             if wrong.any():
-                self._report_race(frame, site, region, grains, codes, threads, wrong, "reads", "wrote")
+                self._report_race(frame, site, region, grains, threads, wrong, "reads", "wrote")
         races.note_reads(region, grains, codes, self.warps)
 
     def _may_race(self, site: Site, region: Region) -> bool:
@@ -206,35 +207,34 @@ class Memories:
             return site.stores_near
         return self.run.contested is None or region in self.run.contested
 
-    def _note_store(self, frame: Frame, site: Site, region: Region, places: Array, threads: Array | None, first: Array,
-                    values: Sequence[Array]) -> None:
+    def _note_store(self, frame: Frame, site: Site, region: Region, places: Array, threads: Array | None,
+                    values: Sequence[Array]) -> Array | None:
+        """Notes a store that is about to happen, and returns which grains several threads write at once; None if none."""
         region.refine(min(site.width, 4))
         if region.space == "local":
-            return
+            return None
         grains, codes = region.grains(places, site.size), self._codes(frame, threads, places, region, site)
-        written, read = races.note_writes(region, grains, codes, self.warps)
+        written, read, together = races.note_writes(region, grains, codes, self.warps)
         if written.any():
-            written &= self._changed(site, region, first, values)
+            written &= self._differs(site, region, places, values)  # who writes what is there changes nothing
             if written.any():
-                self._report_race(frame, site, region, grains, codes, threads, written, "writes", "wrote")
+                self._report_race(frame, site, region, grains, threads, written, "writes", "wrote")
         if read.any():
-            self._report_race(frame, site, region, grains, codes, threads, read, "writes", "read")
+            self._report_race(frame, site, region, grains, threads, read, "writes", "read")
+        return together if together.any() else None
 
-    def _changed(self, site: Site, region: Region, first: Array, values: Sequence[Array]) -> Array:
-        """Which grains a store gives another value than is there, or than another thread gives them in the same store."""
-        elements = region.elements(site.width)
-        per_element = max(1, site.width // region.grain)
-        found = []
-        for number, value in enumerate(values):
-            at = first + number
-            value = np.broadcast_to(value, at.size)
-            stored = elements[at]
-            last = dict(zip(at.tolist(), value.tolist())) if len(np.unique(at)) < at.size else None
-            changed = stored != value
-            if last is not None:
-                changed |= np.array([last[place] for place in at.tolist()], value.dtype) != value
-            found.append(np.repeat(changed[:, None], per_element, axis=1))
-        return cast(Array, np.concatenate(found, axis=1).reshape(-1))
+    def _note_together(self, frame: Frame, site: Site, region: Region, places: Array, threads: Array | None,
+                       values: Sequence[Array], together: Array) -> None:
+        """Reports which of the threads that have written one place at once wanted another value there."""
+        wrong = together & self._differs(site, region, places, values)
+        if wrong.any():
+            self._report_race(frame, site, region, region.grains(places, site.size), threads, wrong, "writes", "writes at once")
+
+    def _differs(self, site: Site, region: Region, places: Array, values: Sequence[Array]) -> Array:
+        """Which grains of a store have another value in memory."""
+        first, elements = places >> (site.width.bit_length() - 1), region.elements(site.width)
+        differ = np.stack([elements[first + number] != value for number, value in enumerate(values)], axis=1)
+        return np.repeat(differ, max(1, site.width // region.grain), axis=1).reshape(-1)
 
     def _note_atomic(self, frame: Frame, site: Site, region: Region, places: Array, threads: Array | None) -> None:
         region.refine(min(site.width, 4))
@@ -243,10 +243,10 @@ class Memories:
             ready = region.ready[grains]
             if not ready.all():
                 self._report_unready(frame, site, region, places, threads, ready)
-        written, read = races.note_writes(region, grains, codes, self.warps)
+        written, read, _ = races.note_writes(region, grains, codes, self.warps)
         for wrong, what in ((written, "wrote"), (read, "read")):
             if wrong.any():
-                self._report_race(frame, site, region, grains, codes, threads, wrong, "changes", what)
+                self._report_race(frame, site, region, grains, threads, wrong, "changes", what)
 
     # --- what is reported ---------------------------------------------------------------------------------------------
 
@@ -273,8 +273,8 @@ class Memories:
         self.run.findings.add(findings.UNINITIALISED, site.instruction, wrong.size,
                               f"{who} reads {region.name} + {int(places[at]) % region.stride}, which nothing has written")
 
-    def _report_race(self, frame: Frame, site: Site, region: Region, grains: Array, codes: Array, threads: Array | None,
-                     wrong: Array, verb: str, other: str) -> None:
+    def _report_race(self, frame: Frame, site: Site, region: Region, grains: Array, threads: Array | None, wrong: Array,
+                     verb: str, other: str) -> None:
         at = int(np.flatnonzero(wrong)[0])
         thread = at // max(1, site.size // region.grain)
         who = findings.thread_name(frame, thread if threads is None else int(threads[thread]))

@@ -86,15 +86,15 @@ def reads_after_writes(region: Region, grains: Array, codes: Array, warps: bool)
     return unordered(region.stamps()[0][grains], codes, warps)
 
 
-def note_writes(region: Region, grains: Array, codes: Array, warps: bool) -> tuple[Array, Array]:
-    """Notes that `grains` are written, and returns which of them others wrote, and read, with no barrier since; those that two
-    threads write in this instruction count as written by others.
+def note_writes(region: Region, grains: Array, codes: Array, warps: bool) -> tuple[Array, Array, Array]:
+    """Notes that `grains` are written, and returns which of them others wrote, and read, with no barrier since, and which
+    another thread writes in this very instruction.
     """
     writers, readers = region.stamps()
     written, read = unordered(writers[grains], codes, warps), unordered(readers[grains], codes, warps)
     writers[grains] = codes
     now = writers[grains]
-    written |= unordered(now, codes, warps)
-    if (codes & ATOMIC).any():
+    together = unordered(now, codes, warps)
+    if (codes & ATOMIC).any() or together.any():
         _settle(writers, grains, codes, now, warps)
-    return written, read
+    return written, read, together

@@ -63,7 +63,7 @@ def _kernel(name: str, listed: str, text: str, start: int, end: int) -> Kernel:
     for line, statement in _statements(text, start, end):
         if statement.endswith(":"):
             body.append(Label(statement[:-1].strip()))
-        elif statement.startswith(".loc"):
+        elif statement.startswith((".loc ", ".loc\t")):
             numbers = _LOCATION.match(statement)
             source = (int(numbers.group(1)), int(numbers.group(2))) if numbers else (0, 0)
         elif statement.startswith(".reg"):
