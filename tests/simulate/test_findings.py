@@ -43,7 +43,8 @@ def test_writing_what_another_thread_has_read():
 
 def test_a_thread_may_read_and_write_its_own():
     text = kernel(f"{MINE} st.shared.b32 [%rd8], %r0; ld.shared.b32 %r1, [%rd8]; add.s32 %r1, %r1, 1; "
-                  "st.shared.b32 [%rd8], %r1; ld.global.f32 %f1, [%rd9]; add.f32 %f1, %f1, %f1; st.global.f32 [%rd9], %f1;", ("A",))
+                  "st.shared.b32 [%rd8], %r1; ld.global.f32 %f1, [%rd9]; add.f32 %f1, %f1, %f1; "
+                  "st.global.f32 [%rd9], %f1;", ("A",))
     assert kinds(text, ZEROS, block=(64, 1, 1)) == set()
 
 

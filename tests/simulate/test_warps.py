@@ -72,7 +72,8 @@ def test_threads_of_three_dimensions():
 def test_threads_meet_again_behind_branches_and_loops():
     """Each thread goes round as often as its number says; then all are together, or the shuffle would say so."""
     body = """mov.u32 %r2, 0; mov.u32 %r3, 0; L: setp.ge.u32 %p1, %r3, %r0; @%p1 bra E; and.b32 %r4, %r3, 1;
-        setp.eq.u32 %p2, %r4, 0; @%p2 bra EVEN; add.u32 %r2, %r2, 10; bra NEXT; EVEN: add.u32 %r2, %r2, 1; NEXT: add.u32 %r3, %r3, 1; bra L;
+        setp.eq.u32 %p2, %r4, 0; @%p2 bra EVEN; add.u32 %r2, %r2, 10; bra NEXT; EVEN: add.u32 %r2, %r2, 1;
+        NEXT: add.u32 %r3, %r3, 1; bra L;
         E: shfl.sync.idx.b32 %r5, %r2, 31, 31, -1; add.u32 %r2, %r2, %r5;"""
     got, found = out_of(body)
     rounds = [sum(10 if i % 2 else 1 for i in range(t)) for t in range(64)]
