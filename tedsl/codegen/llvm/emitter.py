@@ -48,6 +48,7 @@ class BufferInfo:
     alignment: int  # 0: that of one element
     alias: str = ""  # the metadata of accesses, with its leading comma
     own: bool = False  # memory of ours: nothing else points to it
+    count: int = 0  # of elements, of an array on the stack
 
     def may_meet(self, other: BufferInfo, noalias: bool) -> bool:
         """Tells whether this buffer may alias `other`, so that a store to one may change the other.

@@ -29,7 +29,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
         count *= max(0, e.value)  # type: ignore[attr-defined]
     array = f"[{max(1, count)} x {memory_type(s.dtype.element)}]"
     out.scope.buffers[s.buffer_var] = BufferInfo(out.alloca(array, abi.WORKSPACE_ALIGNMENT, s.buffer_var.name), 0,
-                                           abi.WORKSPACE_ALIGNMENT, own=True)
+                                           abi.WORKSPACE_ALIGNMENT, own=True, count=max(1, count))
     out.statement(s.body)
 
 

@@ -98,16 +98,27 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
         return _load_lanes(out, info, index, d, mask)
     if mask is not None and index.stride == -1:
         mask = reverse(out, mask, "i1", lanes)
-    pointer = address(out, info, first, element, mask is None)
+    whole = mask is None or _is_within(info, first, lanes)
+    pointer = address(out, info, first, element, whole)
     align = alignment(info, first, d.bytes)
-    if mask is None:
+    if whole:
         value = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
+        if mask is not None:
+            value = out.assign(f"select <{lanes} x i1> {mask}, {t} {value}, {t} zeroinitializer")
     else:
         name = f"llvm.masked.load.v{lanes}{_short(element)}.p0"
         symbol = out.module.declare(name, f"declare {t} @{name}(ptr, i32, <{lanes} x i1>, {t})")
         value = out.load(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
                          f"{info.alias}", info)
     return value if index.stride == 1 else reverse(out, value, element, lanes)
+
+
+def _is_within(info: BufferInfo, first: Index, lanes: int) -> bool:
+    """Tells whether `lanes` elements from `first` on are certainly elements of an array on the stack: then those that a mask
+    turns off may be read, and written as they are, and LLVM can keep the array in registers.
+    """
+    low, high = first.bounds()
+    return low >= 0 and high <= info.count - lanes
 
 
 def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType) -> str:
@@ -256,6 +267,9 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
         value = reverse(out, value, element, lanes)
         mask = reverse(out, mask, "i1", lanes) if mask is not None else None
     pointer, align = address(out, info, first, element, mask is None), alignment(info, first, d.bytes)
+    if mask is not None and _is_within(info, first, lanes):
+        old = out.assign(f"load {t}, ptr {pointer}, align {align}{info.alias}")
+        value, mask = out.assign(f"select <{lanes} x i1> {mask}, {t} {value}, {t} {old}"), None
     if mask is None and past is not None:
         out.stores_nontemporal = True
         if past.elements is not None:

@@ -6,8 +6,8 @@ after:   let r0 = A[ramp(0, 1, 16)], r1 = A[ramp(n, 1, 16)], ..., r15           
          B[ramp(0, 1, 16)] = ..., B[ramp(16, 1, 16)] = ..., ...                 16 stores
 
 A gather, or a load for each lane, takes a cycle and more for each element; a shuffle moves a vector. The loop may read several
-turned loads, and compute with what it reads. What is left over where the extent, or the vector, is no multiple of the tile
-keeps its own code.
+turned loads, compute with what it reads, and add to what it stores in every iteration. What is left over where the extent, or
+the vector, is no multiple of the tile keeps its own code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import IF_THEN_ELSE
-from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.ir.walk.visitor import post_order, uses
@@ -54,36 +54,49 @@ class _Tiles(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store):
             return stmt
-        if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and isinstance(stmt.body, Store):
-            turned = self.turned_loads(stmt, stmt.body)
-            return self.tiled(stmt, stmt.body, turned) if turned else stmt
+        if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and (stores := _stores(stmt.body)):
+            turned = self.turned_loads(stmt, stores)
+            return self.tiled(stmt, stmt.body, stores[0], turned) if turned else stmt
         return self.descend(stmt)
 
-    def turned_loads(self, loop: For, store: Store) -> list[Load]:
+    def turned_loads(self, loop: For, stores: Sequence[Store]) -> list[Load]:
         """Returns the loads whose neighbouring elements are read by consecutive iterations, not by neighbouring lanes.
 
-        Empty if there are none, if the loop writes what it reads, if it reads under a condition, or if some lanes are off for
-        other reasons than their number.
+        Empty if there are none, if the loop reads elements of what it writes that other iterations write, if it reads under a
+        condition, or if some lanes are off for other reasons than their number.
         """
-        if store.value.dtype.lanes < SMALLEST or not isinstance(store.index, Ramp):
+        lanes = stores[0].value.dtype.lanes
+        if lanes < SMALLEST or not all(store.value.dtype.lanes == lanes and isinstance(store.index, Ramp) for store in stores):
             return []
-        nodes = list(post_order(store.value))
+        nodes = list(post_order(loop.body))
         if any(isinstance(node, Let) or (isinstance(node, Call) and node.op is IF_THEN_ELSE) for node in nodes):
             return []  # what is loaded under a condition may not be there in the iterations beside
         loads = [node for node in nodes if isinstance(node, Load)]
-        if any(load.buffer_var is store.buffer_var for load in loads) or not self.has_one_mask(loop, store, loads):
+        written = {store.buffer_var: self.number(store.index) for store in stores}
+        if any(self.overlaps(store, loop.loop_var, loads) for store in stores) or not self.has_one_mask(loop, stores, loads):
             return []
-        return [load for load in loads if self.is_turned(load, loop.loop_var)]
+        if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index))
+               for access in (*loads, *stores)):
+            return []
+        return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)]
 
-    def has_one_mask(self, loop: For, store: Store, loads: list[Load]) -> bool:
-        """Tells whether all accesses are unmasked, or have the mask of the store, which turns on the first lanes: as many in
-        each iteration.
+    def overlaps(self, store: Store, var: Var, loads: list[Load]) -> bool:
+        """Tells whether an iteration may write elements that others write in other lanes, or read: their order changes."""
+        assert isinstance(store.index, Ramp)
+        base, apart = store.index.base, build.as_int(store.index.stride)
+        step = build.as_int(self.analyzer.simplify(build.sub(substitute(base, {var: build.add(var, 1)}), base)))
+        if any(load.buffer_var is store.buffer_var for load in loads):
+            return step != 0
+        return step is not None and apart is not None and 0 < abs(step) < store.value.dtype.lanes * abs(apart)
+
+    def has_one_mask(self, loop: For, stores: Sequence[Store], loads: list[Load]) -> bool:
+        """Tells whether all accesses are unmasked, or have the mask of the only store, which turns on the first lanes, as many
+        in each iteration.
         """
-        masks = [load.predicate for load in loads if load.predicate is not None]
-        masks += [] if store.predicate is None else [store.predicate]
+        masks = [access.predicate for access in (*loads, *stores) if access.predicate is not None]
         if not masks:
             return True
-        return store.predicate is not None and len({self.number(mask) for mask in masks}) == 1 and \
+        return len(stores) == 1 and stores[0].predicate is not None and len({self.number(mask) for mask in masks}) == 1 and \
             lanes_on(masks[0]) is not None and not uses(masks[0], {loop.loop_var})
 
     def is_turned(self, load: Load, var: Var) -> bool:
@@ -94,7 +107,8 @@ class _Tiles(ScopedRewriter):
         following = substitute(index.base, {var: build.add(var, 1)})
         return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) == 1
 
-    def tiled(self, loop: For, store: Store, turned: list[Load]) -> Stmt:
+    def tiled(self, loop: For, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
+        """Returns `loop` in tiles, where `body` may store more than `store`."""
         lanes, extent = store.value.dtype.lanes, build.as_int(loop.extent)
         width = min(LARGEST, *(self.target.vector_lanes(load.dtype.element) for load in turned),
                     _power_below(lanes), LARGEST if extent is None else _power_below(extent))
@@ -105,24 +119,23 @@ class _Tiles(ScopedRewriter):
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
         try:
-            body = seq(*(self.guarded(loop.loop_var, first, store, turned, at, min(width, lanes - at), width)
+            tile = seq(*(self.guarded(_Rows(loop.loop_var, first, at, min(width, lanes - at), width), body, store, turned)
                          for at in range(0, lanes, width)))
         except CannotSlice:
             return loop
-        main = body if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, body)
+        main = tile if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, tile)
         if extent is not None and extent % width == 0:
             return main
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
 
-    def guarded(self, var: Var, first: Expr, store: Store, turned: list[Load], at: int, lanes: int, width: int) -> Stmt:
-        """Returns `width` iterations from `first` on, for the `lanes` lanes from `at` on, or those of them that are on."""
-        whole = store.value.dtype.lanes
+    def guarded(self, rows: _Rows, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
+        """Returns the iterations and lanes `rows` of `body`, or those of them that are on in its `store`."""
+        whole, at, lanes = store.value.dtype.lanes, rows.at, rows.lanes
         if lanes == 1:
-            return _iterations(slice_lanes(store, whole, at, lanes), var, first, width)
+            return _iterations(slice_lanes(body, whole, at, lanes), rows)
         names = {load: Var("column", load.dtype) for load in turned}
-        named = _Replaced(names)(store)
-        rows = _Rows(var, first, at, lanes, width)
+        named = _Replaced(names)(body)
         if store.predicate is None:
             return _tile(slice_lanes(named, whole, at, lanes), names, rows)
         on = lanes_on(store.predicate)
@@ -133,7 +146,7 @@ class _Tiles(ScopedRewriter):
         masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
         unmasked = slice_lanes(named, whole, at, lanes, frozenset(mask for mask in masks if mask is not None))
         return IfThenElse(build.greater_equal(on, at + lanes), _tile(unmasked, names, rows),
-                          _iterations(slice_lanes(store, whole, at, lanes), var, first, width))
+                          _iterations(slice_lanes(body, whole, at, lanes), rows))
 
 
 class _Rows(NamedTuple):
@@ -150,20 +163,32 @@ class _Rows(NamedTuple):
     last: Expr | None = None
 
 
-def _tile(store: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
-    """Returns the iterations `rows` of `store`, a slice in which `names` stand for turned loads; these are read by rows."""
+def _stores(body: Stmt) -> list[Store]:
+    """Returns the stores of `body` if it consists of values that are bound, and then stores; else []."""
+    while isinstance(body, LetStmt):
+        body = body.body
+    parts = body.seq if isinstance(body, SeqStmt) else (body,)
+    return [part for part in parts if isinstance(part, Store)] if all(isinstance(part, Store) for part in parts) else []
+
+
+def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
+    """Returns the iterations `rows` of `body`, a slice in which `names` stand for turned loads; these are read by rows."""
     lets: list[tuple[Var, Expr]] = []
     columns = [_columns(load, rows, lets) for load in names]
-    body: Stmt = seq(*(_Replaced(dict(zip(names.values(), values)))(substitute(store, {rows.var: build.add(rows.first, at)}))
-                       for at, values in enumerate(zip(*columns))))
+    whole: Stmt = seq(*(_Replaced(dict(zip(names.values(), values)))(_iteration(body, rows, at))
+                        for at, values in enumerate(zip(*columns))))
     for name, value in reversed(lets):
-        body = LetStmt(name, value, body)
-    return body
+        whole = LetStmt(name, value, whole)
+    return whole
 
 
-def _iterations(stmt: Stmt, var: Var, first: Expr, count: int) -> Stmt:
-    """Returns `count` copies of `stmt`, for consecutive values of `var` from `first` on."""
-    return seq(*(fresh_copy(substitute(stmt, {var: build.add(first, at)})) for at in range(count)))
+def _iterations(body: Stmt, rows: _Rows) -> Stmt:
+    """Returns copies of `body` for the iterations `rows`."""
+    return seq(*(_iteration(body, rows, at) for at in range(rows.width)))
+
+
+def _iteration(body: Stmt, rows: _Rows, at: int) -> Stmt:
+    return fresh_copy(substitute(body, {rows.var: build.add(rows.first, at)}))
 
 
 class _Replaced(Rewriter):

@@ -7,6 +7,7 @@ import tedsl
 from tedsl import te
 from tedsl.ir import build
 from tedsl.ir.expr import Load, Shuffle, SizeVar, Var
+from tedsl.ir.stmt import LetStmt, seq
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
@@ -164,3 +165,40 @@ def test_a_matrix_that_is_packed_turned_is_not_gathered():
     with target:
         asm = tedsl.build(topi.schedules.schedule(out), [data, weight, out], target=target).get_source("asm")
     assert "gather" not in asm and "vunpcklps" in asm
+
+
+def added(rows, columns, dtype="float32", step=0, pairs=False):
+    """S[v] = S[v] + A[v, k] for all k, vectorized along v: rows added up side by side.
+
+    step: by which the place of the sums moves with k. pairs: also the largest, both values computed before they are stored.
+    """
+    f = Function(A=(rows * columns, dtype), S=(rows + step * columns, dtype), M=(rows, dtype))
+    at = build.add(V, build.mul(K, step))
+    element = f.load("A", build.add(build.mul(V, columns), K))
+    total = build.add(f.load("S", at), element)
+    if not pairs:
+        body = f.store("S", at, total)
+    else:
+        names = Var("total", total.dtype), Var("most", total.dtype)
+        body = LetStmt(names[0], total, LetStmt(names[1], build.maximum(f.load("M", V), element),
+                                                seq(f.store("S", at, names[0]), f.store("M", V, names[1]))))
+    return vectorize_loops(f.func(loop(K, columns, loop(V, rows, body, VECTORIZED))))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("rows, columns", [(4, 4), (8, 16), (16, 16), (16, 5), (5, 16), (24, 9), (16, 1), (16, 0)])
+def test_rows_that_are_added_up_side_by_side(rows, columns, dtype, pairs):
+    for target in (SSE, AVX512):
+        after = check(transpose_tiles, added(rows, columns, dtype, pairs=pairs), target)
+        assert columns < 4 or any(isinstance(node, Shuffle) for node in post_order(after.body))
+
+
+@pytest.mark.parametrize("lanes", [16, 32])
+def test_elements_that_other_iterations_write_in_other_lanes_keep_the_order(lanes):
+    before = added(lanes, 16, step=1)
+    assert check(transpose_tiles, before, AVX512) is before
+    f = Function(A=(lanes * 16, "float32"), B=(lanes + 16, "float32"))
+    body = f.store("B", build.add(V, K), f.load("A", build.add(build.mul(V, 16), K)))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, lanes, body, VECTORIZED))))
+    assert check(transpose_tiles, before, AVX512) is before

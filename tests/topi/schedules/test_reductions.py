@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tests.topi.run import run
@@ -137,3 +138,35 @@ def test_places_of_the_largest_of_symbolic_shapes():
         data = rng.integers(0, 4, shape).astype("float32")
         for axis in (0, 1):
             np.testing.assert_array_equal(run(topi.argmax(x, axis), {x: data}), data.argmax(axis))
+
+
+SIDE_BY_SIDE = [((16, 56), 1), ((8, 40), 1), ((24, 5), 1), ((4, 3, 12, 33), 3), ((2, 64, 17), 2), ((8, 300), 1),
+                ((3, 8, 5, 9), (2, 3)), ((64, 1), 1), ((16, 0), 1), ((4, 8, 16), (0, 2)), ((32, 1, 70), 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int32"])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("shape, axis", SIDE_BY_SIDE, ids=str)
+def test_short_rows_are_reduced_side_by_side(shape, axis, keepdims, dtype):
+    data = rng.integers(-3, 4, shape).astype(dtype)
+    x = te.placeholder(shape, dtype, name="x")
+    total = run(topi.sum(x, axis, keepdims), {x: data})
+    np.testing.assert_array_equal(total, data.sum(axis, keepdims=keepdims, dtype=dtype))
+    if data.size:
+        np.testing.assert_array_equal(run(topi.max(x, axis, keepdims), {x: data}), data.max(axis, keepdims=keepdims))
+    if data.size and not isinstance(axis, tuple):
+        np.testing.assert_array_equal(run(topi.argmin(x, axis, keepdims), {x: data}), data.argmin(axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v3", "llvm"])
+@pytest.mark.parametrize("columns", [56, 77, 16, 130])
+def test_short_rows_on_processors_with_other_vectors(columns, target):
+    data = rng.standard_normal((24, columns), "float32")
+    data[3, 5], data[7, -1] = np.nan, np.inf
+    x = te.placeholder(data.shape, name="x")
+    for formula, expected in ((topi.max(x, 1) + 1.0, data.max(1) + 1), (topi.argmax(x, 1), data.argmax(1))):
+        with tedsl.target.Target(target):
+            s = topi.schedules.schedule([formula])
+        result = np.empty(24, str(formula.dtype))
+        tedsl.build(s, [x, formula], target)(data, result)
+        np.testing.assert_array_equal(result, expected)

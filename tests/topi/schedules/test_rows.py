@@ -10,7 +10,8 @@ from tests.topi.run import run
 
 rng = np.random.default_rng(0)
 SHAPES = [((1, 1), -1), ((3, 7), -1), ((3, 7), 0), ((2, 100), 1), ((5, 64), 1), ((4, 130), 0), ((2, 3, 5), 1), ((2, 5, 40), 1),
-          ((2, 3, 4, 17), -1), ((9,), 0), ((2, 6, 3, 70), 1)]
+          ((2, 3, 4, 17), -1), ((9,), 0), ((2, 6, 3, 70), 1), ((8, 77), 1), ((16, 5), 1), ((3, 24, 130), 2), ((8, 1), 1),
+          ((16, 300), 1)]
 
 
 @pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
@@ -71,7 +72,8 @@ def test_mask_before_and_scale_after_are_computed_in_the_loops_of_softmax():
 
 
 @pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
-@pytest.mark.parametrize("shape, axis", [((4, 50), -1), ((3, 5, 33), (1, 2)), ((2, 5, 3), 1), ((2, 3, 128), 2)], ids=str)
+@pytest.mark.parametrize("shape, axis", [((4, 50), -1), ((3, 5, 33), (1, 2)), ((2, 5, 3), 1), ((2, 3, 128), 2), ((8, 77), 1),
+                                         ((2, 16, 5, 9), (2, 3)), ((24, 300), 1)], ids=str)
 def test_layer_norm(shape, axis, schedule):
     axes = tuple(np.atleast_1d(axis) % len(shape))
     data = rng.standard_normal(shape, "float32") + 100

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tedsl import te
@@ -24,6 +25,9 @@ _PART = 16  # of the second cache that the results of a block of columns take
 _ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
 _CHUNK = 32 * 1024
 _FEW = 4  # lanes that are combined one after the other: each waits for the one before
+_SHORT = 32  # vectors of a row, up to which the lanes of several rows are combined together
+_DEAR = 16  # operations on an element, which hide the latency of adding it, row beside row
+_UNROLLED = 64  # operations of a reduction without a loop
 _STRAIGHT = 16  # lanes that are combined without a loop
 
 
@@ -59,42 +63,119 @@ def _is_long(axes: Any) -> bool:
 # --- rows ---------------------------------------------------------------------------------------------------------------
 
 def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
-    s, stage = kernel.schedule, kernel.schedule[kernel.tail]
-    partial = reduce_in_lanes(kernel, kernel.anchor, formula)
-    row = share_out(s[kernel.tail], list(s[kernel.tail].op.axis), _work(kernel))
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    axes = list(kernel.tail.axis)
+    at = last_of_many(axes)
+    block = rows_of_block(kernel, axes, length_of(kernel.anchor)) if tiles_fit(kernel) or not kernel.fused else 1
+    partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None)
+    axes = list(s[kernel.tail].op.axis)
+    if block > 1:
+        axes[at], row = tail.split(axes[at], factor=block)
+        tail.reorder(*axes, *s[kernel.tail].op.reduce_axis, row)
+        tail.vectorize(row)
+    place = share_out(tail, axes, _work(kernel))
     inside = [*partial, *([kernel.anchor] if kernel.fused else [])]
     for op in inside:
-        if row is not None:
-            s[op].compute_at(stage, row)
+        if place is not None:
+            s[op].compute_at(tail, place)
 
 
-def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
+def length_of(op: Any) -> int | None:
+    """The number of elements that one result of `op` reduces."""
+    return product([extent_of(axis) for axis in op.reduce_axis])
+
+
+def last_of_many(axes: list[Any]) -> int:
+    """The number of the last of `axes` that has more than one iteration, -1 if there is none."""
+    return next((at for at in reversed(range(len(axes))) if extent_of(axes[at]) != 1), -1)
+
+
+def rows_of_block(kernel: Kernel, axes: list[Any], length: int | None) -> int:
+    """The number of rows, neighbours along the last of `axes`, whose partial results are combined together: lane by lane in
+    vectors across the rows. 1 where rows are so long that combining the lanes of each is a small part of the work.
+
+    A block of rows stays in half of the nearest cache; blocks divide the axis.
+    """
+    at = last_of_many(axes)
+    extent = extent_of(axes[at]) if at >= 0 else None
+    lanes, size = kernel.lanes(kernel.anchor), kernel.anchor.output(0).dtype.bytes
+    if extent is None or length is None or length > _SHORT * lanes:
+        return 1
+    most = min(lanes, kernel.target.machine.l1.size // 2 // (size * max(length, 1)))
+    rows = math.gcd(extent, 1 << max(most, 1).bit_length() - 1)
+    return rows if rows >= _FEW else 1
+
+
+def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None) -> list[Any]:
     """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
     Several vectors first, to hide the latency of the additions, then one vector, then a few lanes, then single lanes.
+    across: the number of the axis along which rows are neighbours; their lanes are combined in vectors across them.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
     extent = product([extent_of(axis) for axis in along])
-    if lanes == 1 or (extent is not None and extent < 2 * lanes):
+    if lanes == 1:
         return []
-    loop = s[op].fuse(*along) if len(along) > 1 else along[0]
-    partial = []
-    widths = [_UNROLL * lanes, lanes] if extent is None or extent >= 2 * _UNROLL * lanes else [lanes]
-    widths += [_FEW] if lanes > _FEW else []
-    for width in widths:
-        _, lane = s[op].split(loop, factor=width)
-        factored = s.rfactor(op.output(0), lane)
-        partial.append((factored[0] if isinstance(factored, list) else factored).op)
-        if width is not widths[-1]:
-            (loop,) = s[op].op.reduce_axis
-    for tensor in partial:
-        stage = s[tensor]
-        lane = stage.op.axis[0]
-        stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
-        stage.vectorize(lane)
-    combine_lanes(s[op], widths[-1])
+    partial: list[Any] = []
+    if extent is None or extent >= 2 * lanes:
+        loop = s[op].fuse(*along) if len(along) > 1 else along[0]
+        long = extent is None or extent >= 2 * _UNROLL * lanes
+        hidden = across is not None and formula.cost >= _DEAR
+        widths = [_UNROLL * lanes, lanes] if long and not hidden else [lanes]
+        widths += [_FEW] if lanes > _FEW and (across is None or op.num_outputs == 1) else []
+        place = 0 if across is None else len(op.axis)
+        for width in widths:
+            _, lane = s[op].split(loop, factor=width)
+            factored = s.rfactor(op.output(0), lane, place)
+            partial.append((factored[0] if isinstance(factored, list) else factored).op)
+            if width is not widths[-1]:
+                (loop,) = s[op].op.reduce_axis
+        if across is not None:
+            partial = [keep_in_registers(s, partial, across, formula.cost)]
+        else:
+            for tensor in partial:
+                add_vectors(s[tensor], place)
+            combine_lanes(s[op], widths[-1])
+    if across is not None and op is not kernel.tail:
+        add_across(s[op], across)
     return partial
+
+
+def add_vectors(stage: te.Stage, lane: int) -> None:
+    """Add up vectors along the axis number `lane`, inside of the loops over what is reduced."""
+    op: Any = stage.op
+    axes = list(op.axis)
+    lanes = axes.pop(lane)
+    stage.reorder(*axes, *op.reduce_axis, lanes)
+    stage.vectorize(lanes)
+
+
+def keep_in_registers(s: te.Schedule, partial: list[Any], across: int, cost: int) -> Any:
+    """Compute the `partial` results of each row in registers; returns the stage that stores the last of them after the row."""
+    outputs = [partial[-1].output(v) for v in range(partial[-1].num_outputs)]
+    copies = s.cache_write(outputs, "local")
+    made = [*partial[:-1], (copies[0] if isinstance(copies, list) else copies).op]
+    stored = s[outputs[0]].op
+    for op in made:
+        add_vectors(s[op], -1)
+        s[op].compute_at(s[stored], stored.axis[across])
+        extent = length_of(s[op].op)
+        if extent is not None and extent * (1 + cost) <= _UNROLLED:
+            for axis in s[op].op.reduce_axis:
+                s[op].unroll(axis)
+        cost = 0
+    s[stored].vectorize(stored.axis[-1])
+    return stored
+
+
+def add_across(stage: te.Stage, across: int) -> None:
+    """Combine what is there of each row in vectors across the rows, which are neighbours along the axis number `across`."""
+    op: Any = stage.op
+    axes = list(op.axis)
+    row = axes.pop(across)
+    stage.reorder(*axes, *op.reduce_axis, row)
+    stage.vectorize(row)
 
 
 def combine_lanes(stage: te.Stage, lanes: int) -> None:

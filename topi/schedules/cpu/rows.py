@@ -12,7 +12,7 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import reduce_in_lanes
+from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -61,19 +61,28 @@ def _work(kernel: Kernel) -> int | None:
 def _along_rows(kernel: Kernel, reduced: int) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     axes = list(kernel.tail.axis)
+    rows, own = axes[:len(axes) - reduced], axes[len(axes) - reduced:]
+    block = rows_of_block(kernel, rows, product([extent_of(axis) for axis in own]))
+    across = last_of_many(rows) if block > 1 else None
     inside: list[Any] = []
     for op in _stages(kernel):
         if op.reduce_axis:
-            inside += reduce_in_lanes(kernel, op, kernel.formula(op))
+            inside += reduce_in_lanes(kernel, op, kernel.formula(op), across)
         inside.append(op)
-    own = axes[len(axes) - reduced:]
-    row = share_out(tail, axes[:len(axes) - reduced], _work(kernel))
+    if across is not None:
+        rows[across], _ = tail.split(rows[across], factor=block)
+        tail.reorder(*rows)
+    place = share_out(tail, rows, _work(kernel))
     for op in inside:
-        if row is not None:
-            s[op].compute_at(tail, row)
+        if place is not None:
+            s[op].compute_at(tail, place)
     for op in _stages(kernel):
-        if not op.reduce_axis and len(op.axis) == len(axes):
+        if op.reduce_axis:
+            continue
+        if len(op.axis) == len(axes):
             vectors(s[op], list(op.axis)[len(axes) - reduced:], kernel.lanes(op))
+        elif across is not None:
+            s[op].vectorize(op.axis[across])
     vectors(tail, own, kernel.lanes(kernel.tail))
 
 
