@@ -9,6 +9,9 @@ coordinate_transformation_mode (ONNX, Resize):
 
 The data is interpolated there by method "nearest_neighbor" (rounded by rounding_method), "linear" or "cubic"; outside of the
 data the element at the border is used.
+
+Positions are rounded as they are exactly: they are quotients of integers, divided once, and "floor" and "ceil" forgive 1e-5, as
+TVM's do. torch multiplies by a factor of float32: nearest from 480 to 224 rows takes row 254 where 119 * 480 / 224 is 255.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class _Tiles(ScopedRewriter):
         written = {store.buffer_var: self.number(store.index) for store in stores}
         if any(self.overlaps(store, loop.loop_var, loads) for store in stores) or not self.has_one_mask(loop, stores, loads):
             return []
-        if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index))
-               for access in (*loads, *stores)):
+        accesses: list[Load | Store] = [*loads, *stores]
+        if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index)) for access in accesses):
             return []
         return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)]
 
@@ -93,7 +93,8 @@ class _Tiles(ScopedRewriter):
         """Tells whether all accesses are unmasked, or have the mask of the only store, which turns on the first lanes, as many
         in each iteration.
         """
-        masks = [access.predicate for access in (*loads, *stores) if access.predicate is not None]
+        accesses: list[Load | Store] = [*loads, *stores]
+        masks = [access.predicate for access in accesses if access.predicate is not None]
         if not masks:
             return True
         return len(stores) == 1 and stores[0].predicate is not None and len({self.number(mask) for mask in masks}) == 1 and \

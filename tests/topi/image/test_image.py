@@ -7,6 +7,7 @@ import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
 from tests.topi.checking import check
+from tests.topi.run import run
 from topi import image, nn, testing
 from topi.testing.image import MODES, ROUNDINGS, resize_python
 
@@ -177,3 +178,11 @@ A = te.placeholder((1, 2, 4, 4), name="a")
 def test_what_does_not_fit_is_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("rows, out", [(480, 224), (224, 480), (640, 224), (7, 3), (1000, 333), (1, 9), (9, 1)])
+def test_the_nearest_row_is_that_of_the_exact_position(rows, out):
+    x = te.placeholder((1, 1, rows, 1), name="x")
+    data = np.arange(rows, dtype="float32").reshape(1, 1, rows, 1)
+    resized = run(image.resize2d(x, ROI, (out, 1), "NCHW", "nearest_neighbor", "asymmetric", "floor"), {x: data})
+    assert resized.ravel().tolist() == [i * rows // out for i in range(out)]
