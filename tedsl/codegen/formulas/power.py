@@ -1,16 +1,14 @@
 """pow and hypot.
 
-pow(x, y) = 2**(y * log2 |x|) with the sign and the special cases of C. float32 computes the logarithm and the power of 2 in
-float64, with tables; float64 computes the logarithm as an unevaluated sum of two doubles (about 68 bits), for y multiplies its
-error by up to 745.
+pow(x, y) = 2**(y * log2 |x|) with the sign and the special cases of C. The logarithm is an unevaluated sum of two floats
+(about 68 bits of float64, 36 of float32, which has tables for it), for y multiplies its error by up to 745 or 104.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 
-from tedsl.codegen.formulas.exponential import LN2, LOG2_E, reduced_exp
+from tedsl.codegen.formulas.exponential import LN2, LOG2_E, clamp, reduced_exp
 from tedsl.codegen.formulas.language import INFINITY, FunctionBody, Table, Value
 from tedsl.codegen.formulas.logarithm import split
 
@@ -19,21 +17,19 @@ ATANH_TAIL = (0.4, 0.28571428571428564, 0.22222222222228424, 0.18181818179658246
               0.11766812466114947, 0.10456341945425285, 0.10762291418628644)
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 LN_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first of 32 bits: its product with an exponent is exact
-STEPS = 16  # of the powers of 2 that are looked up, in an octave
-# log2(c) and 1 / c for a c in each 16th of [1, 3/2) and [3/4, 1), doubled there; 1 and 2 in those that touch 1. The logarithms
-# are multiples of 2**-12, so that their sums with exponents are exact in float32; 1 / c is that of the rounded ones.
-CENTRES = (1.0, *(1.0 + (2 * k + 1) / 32 for k in range(1, 15)), 2.0)
-LOG2_C = Table("tedsl.log2", 32, tuple(round(math.log2(c) * 4096) / 4096 for c in CENTRES))
-ONE_BY_C = Table("tedsl.reciprocal", 64, tuple(2.0 ** ((k >= 8) - value) for k, value in enumerate(LOG2_C.values)))
-# log2(1 + r) / r on [-0.0325, 0.0635]: error 5.0e-11
-LOG2 = (1.4426950408617312, -0.7213475115522823, 0.4808985468356673, -0.36070055174939736, 0.2885405260148775,
-        -0.2227989879275983)
-# (2**f - 1) / f on [-1/32, 1/32]: error 1.6e-9 of f
-EXP2 = (0.6931471800332945, 0.24023428827306353, 0.05550594978960959)
-# 2**(k/16), with k subtracted from the bits where the fraction begins: adding 16 n + k there multiplies by 2**n.
-ROOTS = Table("tedsl.roots", 64, tuple(
-    struct.unpack("<d", struct.pack("<q", struct.unpack("<q", struct.pack("<d", 2.0 ** (k / STEPS)))[0] - (k << 48)))[0]
-    for k in range(STEPS)))
+# float32: 1 / c to 5 bits for a c in each 32nd of [1, 3/2) and [3/4, 1), so that m / c - 1 is exact; 1 in those that touch 1.
+# log(c), of 2 c in the latter, in two parts: sums of the first with n times that of ln2 are exact.
+RECIPROCALS = tuple(k / 32 for k in (32, *(round(32 / (1 + (2 * k + 1) / 64)) for k in range(1, 16)),
+                                     *(round(64 / (1 + (2 * k + 1) / 64)) for k in range(16, 31)), 32))
+LN_2_SINGLE = (90852 / 2**17, 1.42860677e-06)
+LOGS = tuple((k >= 16) * math.log(2.0) - math.log(c) for k, c in enumerate(RECIPROCALS))
+LOGS_HIGH = tuple(round(value * 2**17) / 2**17 for value in LOGS)
+ONE_BY_C = Table("tedsl.reciprocal", 32, RECIPROCALS)
+LOG_C = Table("tedsl.log_high", 32, LOGS_HIGH)
+LOG_C_LOW = Table("tedsl.log_low", 32, tuple(a - b for a, b in zip(LOGS, LOGS_HIGH)))
+# (log(1 + r) - r + r**2 / 2) / r**3 on |r| < 0.0357 (beside 1 up to 1/32): error 1.3e-11 of r
+CUBIC = (0.33333322405815125, -0.2499999701976776, 0.20026512444019318, -0.16681897640228271)
+EXP_TOP = 150.0  # exp of float32 is inf there, and 0 at -EXP_TOP
 LARGEST_EVEN = 2147483520.0  # beyond this |y| the power of a float32 is 0, 1 or inf, and y is even
 
 
@@ -85,38 +81,66 @@ def power(out: FunctionBody, x: Value, y: Value) -> Value:
     return special_cases(out, x, y, a, magnitude)
 
 
+def log_pair_single(out: FunctionBody, x: Value) -> tuple[Value, Value]:
+    """log(x) of float32 as high + low, for x >= 0: log(c) + r - r**2 / 2 + r**3 * P(r) for r = m / c - 1.
+
+    All terms but the last are exact pairs. For 0 and inf the first part is infinite, and the second NaN.
+    """
+    e, m = out.parts(x)
+    index = m.as_bits() >> 18
+    r = product_less_one(out, m, out.lookup(ONE_BY_C, index))
+    whole = out.fma(e, LN_2_SINGLE[0], out.lookup(LOG_C, index))
+    rest = out.fma(e, LN_2_SINGLE[1], out.lookup(LOG_C_LOW, index))
+    near, near_low = less_half_square(out, r)
+    low = out.fma((r * r) * r, out.horner(r, CUBIC), near_low) + rest
+    high = whole + near
+    return high, low + ((whole - high) + near)
+
+
+def product_less_one(out: FunctionBody, a: Value, b: Value) -> Value:
+    """a * b - 1 where that is exact."""
+    if out.has_fma:
+        return out.fma(a, b, -1.0)
+    high, low = out.product(a, b)
+    return (high - 1.0) + low
+
+
+def less_half_square(out: FunctionBody, r: Value) -> tuple[Value, Value]:
+    """r - r**2 / 2 as an unevaluated sum of two floats, for small r."""
+    half = r * -0.5
+    if out.has_fma:
+        near = out.fma(half, r, r)
+        return near, out.fma(half, r, r - near)
+    square, low = out.product(half, r)
+    near, lost = out.quick_total(r, square)
+    return near, lost + low
+
+
 def power_single(out: FunctionBody, x: Value, y: Value) -> Value:
-    """pow of float32: 0.5 ulp and little more."""
-    a = x.abs()
-    e, m = out.parts(a)
-    index = m.as_bits() >> 19
-    k = (e + out.lookup(LOG2_C, index)).widen()
-    r = out.fma(m.widen(), out.lookup(ONE_BY_C, index.widen()), -1.0)
-    logarithm = out.fma(out.horner(r, LOG2), r, k)
+    """pow of float32, in pairs of floats up to the exponential."""
     exponent = (y > -LARGEST_EVEN).choose(y, -LARGEST_EVEN)  # also for NaN
     exponent = (exponent < LARGEST_EVEN).choose(exponent, LARGEST_EVEN)
-    magnitude = exp2_in_steps(out, exponent.widen() * logarithm).narrow()
+    high, low = log_pair_single(out, x.abs())
+    p, p_low = out.product(exponent, high)
+    p_low = (p.abs() < EXP_TOP).choose(out.fma(exponent, low, p_low), 0.0)
+    p = clamp(p, -EXP_TOP, EXP_TOP)
+    n, integer = p.nearest_multiple(LOG2_E)
+    ln2_high, ln2_low = LN2[32]
+    magnitude = out.scaled(reduced_exp(out, out.fma(n, -ln2_high, p) + out.fma(n, -ln2_low, p_low)), n, integer)
+    return special_cases_single(out, x, y, exponent, magnitude)
+
+
+def special_cases_single(out: FunctionBody, x: Value, y: Value, exponent: Value, magnitude: Value) -> Value:
+    """pow(x, y) of float32 by pow(|x|, y): its sign, NaN, and 1 for y = 0. exponent: y within the range of i32, no NaN."""
     integer = exponent.to_integer()
     odd = ((integer << 31) & x.as_bits()) & out.integer(1 << 31, 32)
     result = (magnitude.as_bits() ^ odd).as_float()
     fraction = integer.small_to_float().equals(exponent).invert()
-    below = x.as_bits() - ((1 << 31) - (1 << 32) + 1)  # of negative numbers that are finite: from 0 up, less than those of inf
+    below = x.as_bits() - (1 - 2**31)  # from 0 up for negative numbers, in their order
     complex_result = ((below >= 0) & (below < (255 << 23) - 1)) & fraction
     unordered = y.is_nan() & x.equals(1.0).invert()
     result = (complex_result | unordered).choose(float("nan"), result)
     return y.equals(0.0).choose(1.0, result)
-
-
-def exp2_in_steps(out: FunctionBody, t: Value) -> Value:
-    """2**t of float64 with an error of 5e-11, and more than float32 can hold beyond."""
-    t = (t > 300.0).choose(300.0, t)
-    t = (t < -300.0).choose(-300.0, t)
-    magic = 1.5 * 2.0**52 / STEPS
-    shifted = t + magic
-    f = t - (shifted - magic)
-    bits = shifted.as_bits()
-    root = (out.lookup(ROOTS, bits).as_bits() + (bits << 48)).as_float()
-    return out.fma(out.horner(f, EXP2), root * f, root)
 
 
 def clamp_magnitude(y: Value, bound: float) -> Value:

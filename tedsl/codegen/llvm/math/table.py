@@ -81,8 +81,7 @@ def documentation() -> str:
     for name in sorted(MAX_ULP):
         single, double = MAX_ULP[name]
         ways = ["libm" if (name, bits) in LIBM else "in vectors" for bits in (32, 64)]
-        own = name in SINGLE and name != "pow"
-        if ways == ["in vectors", "in vectors"] and not own and name not in TRIGONOMETRIC and name != "rsqrt":
+        if ways == ["in vectors", "in vectors"] and name not in SINGLE and name not in TRIGONOMETRIC and name != "rsqrt":
             ways[0] = "in vectors of float64"
         how = ways[0] if ways[0] == ways[1] else f"float32 {ways[0]}, float64 {ways[1]}"
         lines.append(f"| {name} | {single} | {double} | {how} |")
