@@ -31,6 +31,7 @@ class Dialect:
 
     helper: str = "static inline"  # before a function that is used in this file only
     restrict: str = "TEDSL_RESTRICT"  # of a pointer whose memory no other pointer reaches
+    zeros: str = " = {0}"  # of an array that is written under conditions: compilers warn where that is all
     declares: bool = True  # functions of others are declared before they are called
     spelling: Spelling = AS_IN_C
 

@@ -81,10 +81,10 @@ _CUDA_SPELLING = Spelling({
 def opencl_dialect(target: Target) -> Dialect:
     """Returns the dialect of OpenCL C 1.2 that the options of `target` choose; ArgumentError for a choice that there is not."""
     return Dialect(chosen(target, "vectors", ("opencl", "loops")), chosen(target, "math", ("own", "libm")), "serial",
-                   target.has_fma, "static", "restrict", declares=False, spelling=_OPENCL_SPELLING)
+                   target.has_fma, "static", "restrict", zeros="", declares=False, spelling=_OPENCL_SPELLING)
 
 
 def cuda_dialect(target: Target) -> Dialect:
     """Returns the dialect of CUDA C that the options of `target` choose."""
-    return Dialect("loops", "own", "serial", target.has_fma, "static __device__", "__restrict__", declares=False,
+    return Dialect("loops", "own", "serial", target.has_fma, "static __device__", "__restrict__", zeros="", declares=False,
                    spelling=_CUDA_SPELLING)

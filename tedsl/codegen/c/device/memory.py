@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from tedsl.codegen.c.device.language import Language
 from tedsl.codegen.c.emit import TABLES as C_TABLES
 from tedsl.codegen.c.emitter import BufferInfo, Emission, Emitter, Tables
-from tedsl.codegen.c.statements.frame import SMALL, array_uses
 from tedsl.codegen.c.text.piece import SUM, Piece
 from tedsl.codegen.c.text.types import memory_type
 from tedsl.codegen.c.values.calls import emit_call
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT64
-from tedsl.ir.expr import Call, Expr, Load, StringImm
+from tedsl.ir.expr import Call, Expr, StringImm
 from tedsl.ir.ops import SYNC
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, AssertStmt, Stmt
@@ -94,8 +93,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
                                 hint='choose "shared" or "local"')
         count, name = _count(s), out.names.fresh(s.buffer_var.name)
         out.buffers[s.buffer_var] = BufferInfo(name, s.dtype.element, own=True)
-        zeros = count * s.dtype.element.bytes <= SMALL or array_uses(s)[0] is Load
-        out.line(f"{memory_type(s.dtype)} {name}[{count}]{' = {0}' if zeros else ''};")
+        out.line(f"{memory_type(s.dtype)} {name}[{count}];")
     out.statement(s.body)
 
 

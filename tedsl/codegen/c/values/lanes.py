@@ -45,7 +45,7 @@ def emit_vector_store(out: Emitter, s: Store) -> None:
     predicate = condition_of(s.predicate)
     if reads_what_it_writes(out, s):
         name = out.names.fresh(f"{s.buffer_var.name}.lanes")
-        out.line(f"{memory_type(d)} {name}[{d.lanes}]{'' if predicate is None else ' = {0}'};")
+        out.line(f"{memory_type(d)} {name}[{d.lanes}]{'' if predicate is None else out.module.dialect.zeros};")
         with lane_loop(out, d.lanes) as lane, guard(out, predicate):
             out.line(f"{name}[{lane.text}] = {to_memory(out, out.value(s.value), d).text};")
         out.begin(s.index, s.predicate)
