@@ -138,6 +138,12 @@ def test_shared_memory_whose_size_the_code_or_the_launch_says(scope):
     assert ("__local uchar *dynamic_shared" in built.imported_modules[0].get_source("cl")) == (scope == "shared.dyn")
 
 
+def test_memory_of_a_warp_is_that_of_a_block():
+    x = floats(64)
+    built = tedsl.build(*reversed_by_blocks("warp"), "opencl")
+    np.testing.assert_array_equal(on_device(built, [x], (64,)), x.reshape(4, 16)[:, ::-1].ravel() * 2)
+
+
 def test_numbers_and_a_bool_as_arguments():
     n, by, flag = te.var("n"), te.var("by", "float16"), te.var("flag", "bool")
     a = te.placeholder((n,), "float16", name="A")

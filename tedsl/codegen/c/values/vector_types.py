@@ -141,13 +141,21 @@ def _value(out: Emitter, form: VectorTypes, e: Expr) -> Piece:
     if isinstance(e, Call):
         return call("fma", *(_value(out, form, x) for x in e.args))
     assert isinstance(e, BinaryOp)
-    a, b = _value(out, form, e.a), _value(out, form, e.b)
+    if d.is_int:
+        return form.same_bits(out, _unsigned(out, form, e), d)
+    return _combined(e, _value(out, form, e.a), _value(out, form, e.b))
+
+
+def _unsigned(out: Emitter, form: VectorTypes, e: Expr) -> Piece:
+    """Returns the signed integers `e` as unsigned ones, whose sums may overflow."""
+    if isinstance(e, BinaryOp):
+        return _combined(e, _unsigned(out, form, e.a), _unsigned(out, form, e.b))
+    return form.same_bits(out, _value(out, form, e), dtype(f"uint{e.dtype.bits}").with_lanes(e.dtype.lanes))
+
+
+def _combined(e: BinaryOp, a: Piece, b: Piece) -> Piece:
     operator, rank = _OPERATORS[type(e)]
-    if not d.is_int:
-        return infix(operator, rank, a, b)
-    unsigned = dtype(f"uint{d.bits}").with_lanes(d.lanes)  # signed sums must not overflow
-    total = infix(operator, rank, form.same_bits(out, a, unsigned), form.same_bits(out, b, unsigned))
-    return form.same_bits(out, Piece(f"({total.text})", depth=total.depth, reads=total.reads), d)
+    return infix(operator, rank, a, b)
 
 
 def _place(out: Emitter, buffer: Var, index: Expr) -> Piece:
