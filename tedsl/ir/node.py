@@ -156,7 +156,7 @@ class Node:
     binders: names of the fields that define a variable (or iteration variable); rewriters leave them alone.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_contents")  # the latter of `walk/contents.py`
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
     __signature__ = _SignatureOf()

@@ -17,6 +17,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, Stmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
@@ -24,7 +25,7 @@ from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
 
 def rewrite_unsafe_selects(func: PrimFunc) -> PrimFunc:
     """Returns `func` whose Selects are safe to evaluate on both sides."""
-    if not any(isinstance(node, Select) for node in post_order(func.body)):
+    if not contains(func.body, Select):
         return func
     return func.with_body(_Statements(memory_sizes(func))(func.body))
 
@@ -40,7 +41,8 @@ class _Statements(ScopedRewriter):
         return self.descend(stmt)
 
     def expr(self, expr: Expr) -> Expr:
-        if not any(isinstance(node, Select) and node.condition.dtype.lanes == 1 for node in post_order(expr)):
+        if not contains(expr, Select) or not any(
+                isinstance(node, Select) and node.condition.dtype.lanes == 1 for node in post_order(expr)):
             return expr
         return _Selects(self.sizes, self.analyzer)(expr)  # type: ignore[no-any-return]
 

@@ -12,6 +12,7 @@ from tedsl.ir.expr import Call
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import CALL_PACKED
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 from tedsl.record import record
 from tedsl.runtime.signature import Signature
@@ -90,5 +91,5 @@ def module_calls(graph: CallGraph, messages: Messages,
 
 def calls_python(root: Node, own: Container[str] = ()) -> bool:
     """Tells whether `root` contains a call of a Python function. own: names of functions of the module, which are none."""
-    return any(isinstance(n, Call) and n.op is CALL_PACKED and getattr(n.args[0], "value", "") not in own
-               for n in post_order(root))
+    return contains(root, CALL_PACKED) and any(
+        isinstance(n, Call) and n.op is CALL_PACKED and getattr(n.args[0], "value", "") not in own for n in post_order(root))

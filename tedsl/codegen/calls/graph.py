@@ -11,6 +11,7 @@ from tedsl.ir.functions import C_MATH, FUNCTIONS
 from tedsl.ir.node import Node
 from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
 from tedsl.ir.stmt import AttrStmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.symbols import extern_address
 
@@ -87,7 +88,7 @@ class CallGraph:
 
 
 def _calls_by_name(func: PrimFunc) -> bool:
-    return any(isinstance(n, Call) and n.op in BY_NAME for n in post_order(func.body))
+    return contains(func.body, *BY_NAME)
 
 
 def _called(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> tuple[str, ...]:

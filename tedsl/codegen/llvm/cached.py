@@ -20,10 +20,9 @@ from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.digest import digest
 from tedsl.errors import ModuleError, TedslError
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import AttrStmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.identity import identity
 from tedsl.ir.walk.serial import from_data, to_data
-from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import PassConfig
 from tedsl.record import record
 from tedsl.runtime.module import Module
@@ -66,7 +65,7 @@ def program_of(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, qu
 
 def _has_imports(func: PrimFunc) -> bool:
     """Tells whether code of other languages is imported: compilers and files, which the functions only name, make it."""
-    return any(isinstance(node, AttrStmt) and node.attr_key in IMPORTS for node in post_order(func.body))
+    return contains(func.body, *IMPORTS)
 
 
 def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Module | None:

@@ -12,6 +12,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import RET
 from tedsl.ir.stmt import THREADS, AttrStmt, Evaluate, For, ForKind, Stmt
 from tedsl.ir.types import PrimType
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 
 _TOGETHER = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", ForKind.THREAD_BINDING: "bound to threads"}
@@ -26,8 +27,10 @@ def result_of(func: PrimFunc) -> DType | None:
     if func.ret_type is not None:
         stated = func.ret_type.dtype if isinstance(func.ret_type, PrimType) else None
         return None if stated is VOID else stated
-    first = next((n for n in post_order(func.body) if isinstance(n, Call) and n.op is RET), None)
-    return None if first is None else first.args[0].dtype
+    if not contains(func.body, RET):
+        return None
+    first = next(n for n in post_order(func.body) if isinstance(n, Call) and n.op is RET)
+    return first.args[0].dtype
 
 
 def with_result(func: PrimFunc) -> PrimFunc:
@@ -39,9 +42,9 @@ def with_result(func: PrimFunc) -> PrimFunc:
     Raises LoweringError for a return that is not a statement, or stands where iterations or threads run together; DTypeError
     for one of something else than a number, or of another dtype than the others.
     """
-    returns = [n for n in post_order(func.body) if isinstance(n, Call) and n.op is RET]
-    if not returns:
+    if not contains(func.body, RET):
         return func
+    returns = [n for n in post_order(func.body) if isinstance(n, Call) and n.op is RET]
     check_returns(func)
     return func if func.ret_type is not None else func.replace(ret_type=PrimType(returns[0].args[0].dtype))
 

@@ -13,6 +13,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import MAKE_ARRAY
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 
@@ -87,7 +88,7 @@ def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
     The new variables keep their names. `mapping` is applied as by `substitute`.
     """
     renamed: dict[Var, Expr] = dict(mapping or {})
-    for node in post_order(root):
+    for node in post_order(root) if contains(root, For, LetStmt, Let, Allocate, BufferRealize) else ():
         match node:
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
                 renamed[v] = copy_var(v)

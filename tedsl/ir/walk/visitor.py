@@ -16,17 +16,18 @@ def post_order(root: Node) -> Iterator[Node]:
     Buffers of loads and stores and bound variables are not visited: they are fields, not children.
     """
     seen: set[int] = set()  # by id: the root keeps every node alive
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[Node | None] = [root]  # None: the children of the node below it are done
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
+        node = stack.pop()
+        if node is None:
+            yield stack.pop()  # type: ignore[misc]
         elif id(node) not in seen:
             seen.add(id(node))
             children = node.child_nodes()
             if children:
-                stack.append((node, True))
-                stack.extend([(child, False) for child in reversed(children)])
+                children.reverse()
+                stack += (node, None)
+                stack += children
             else:
                 yield node
 

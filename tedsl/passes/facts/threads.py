@@ -8,6 +8,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import LAUNCH, THREADS, AttrStmt, For, ForKind, Stmt, no_op
 from tedsl.ir.types import PointerType
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 
 BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
@@ -25,7 +26,7 @@ def launched(node: Node) -> IterVar | None:
 
 def has_launch(body: Stmt) -> bool:
     """Tells whether `body` has a launch of threads of a device."""
-    return any(launched(node) is not None for node in post_order(body))
+    return contains(body, LAUNCH) and any(launched(node) is not None for node in post_order(body))
 
 
 def bind_launched(analyzer: Analyzer, node: Node) -> None:

@@ -20,10 +20,10 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.walk.contents import MASKED, contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.conjunctions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
@@ -48,7 +48,7 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     """
     if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
         return func
-    hinted = not asked_only and has_attribute(func.body, HINT)
+    hinted = not asked_only and contains(func.body, HINT)
     if not any(_may_guard(node, masks or hinted) for node in post_order(func.body)):
         return func
     return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
@@ -235,7 +235,7 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
     seen: set[int] = set()
     while stack:
         node, inner = stack.pop()
-        if id(node) in seen:
+        if id(node) in seen or not contains(node, IfThenElse, IF_THEN_ELSE, MASKED):
             continue
         seen.add(id(node))
         conditions: list[Expr] = []
@@ -254,5 +254,7 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
             inner = (*inner, inside)
         if masks or isinstance(node, Stmt):
             stack.extend((child, inner) for child in reversed(node.child_nodes()))
+    if not (guards or later) or not contains(loop.body, LetStmt, Let):
+        return guards + later
     bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
     return [guard for guard in guards + later if bound.isdisjoint(depends(guard.condition))]

@@ -22,39 +22,35 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import FABS, ISFINITE, ISINF, ISNAN, LIKELY, Op
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
 
 _LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY)
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
     """Returns `func` with operators that every backend implements."""
-    worth: set[Node] = set()
-    for node in post_order(func.body):
-        if _is_candidate(node) or any(child in worth for child in node.child_nodes()):
-            worth.add(node)
-    return func.with_body(_Statements(worth)(func.body)) if worth else func
+    return func.with_body(_Statements()(func.body)) if _is_worth_it(func.body) else func
 
 
-def _is_candidate(node: Any) -> bool:
-    return isinstance(node, (FloorDiv, FloorMod)) or (isinstance(node, Call) and node.op in _LOWERED)
+def _is_worth_it(node: Node) -> bool:
+    """Tells whether `node` contains something to lower."""
+    return contains(node, FloorDiv, FloorMod, *_LOWERED)
 
 
 class _Statements(ScopedRewriter):
-    """Lowers the expressions of statements. worth: the nodes that contain something to lower; others are skipped."""
+    """Lowers the expressions of statements."""
 
-    def __init__(self, worth: set[Node]) -> None:
-        self.worth = worth
+    def __init__(self) -> None:
         self.analyzer = Analyzer()
 
     def expr(self, expr: Expr) -> Expr:
-        if expr not in self.worth:
+        if not _is_worth_it(expr):
             return expr
         return _Operations(self.analyzer)(expr)  # type: ignore[no-any-return]
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        if stmt not in self.worth:
+        if not _is_worth_it(stmt):
             return stmt
         if isinstance(stmt, For):
             self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))

@@ -20,10 +20,10 @@ from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, LetStmt, SeqStmt, Stmt, Store
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, uses
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with
 from tedsl.target.machine import Machine
@@ -57,7 +57,7 @@ def mark_streams(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with marks in the loops whose stores may bypass the cache of `target`."""
     if target.arch != "x86-64" or target.kind.name != "llvm" or not func.attrs.get("tir.noalias"):
         return func
-    if not has_attribute(func.body, NONTEMPORAL) and _is_small(func, large(target.machine)):
+    if not contains(func.body, NONTEMPORAL) and _is_small(func, large(target.machine)):
         return func
     read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
     outputs = {buffer.data: buffer.dtype for buffer in func.buffers if buffer.data not in read}

@@ -106,7 +106,7 @@ class _Promoter(ScopedRewriter):
 def _constant_arrays(body: Stmt) -> set[Var]:
     """Returns the allocations whose every access has a constant index."""
     arrays = {n.buffer_var for n in post_order(body) if isinstance(n, Allocate) and isinstance(n.extents[0], IntImm)}
-    for node in post_order(body):
+    for node in post_order(body) if arrays else ():
         if isinstance(node, (Load, Store)):
             base = node.index.base if isinstance(node.index, Ramp) else node.index
             if not isinstance(base, IntImm) or node.predicate is not None:

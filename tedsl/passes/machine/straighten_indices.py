@@ -19,6 +19,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import For, Stmt, Store
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction
@@ -27,14 +28,15 @@ from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
 
 def straighten_indices(func: PrimFunc) -> PrimFunc:
     """Returns `func` with simpler addresses; itself if none has a division."""
-    worth: set[Node] = set()
-    for node in post_order(func.body):
-        if isinstance(node, (FloorDiv, FloorMod)) or any(child in worth for child in node.child_nodes()):
-            worth.add(node)
-    if not worth:
+    if not has_division(func.body):
         return func
     some = {b.data: [build.greater_equal(d, 1) for d in b.shape if isinstance(d, Var)] for b in func.buffers}
-    return func.with_body(_Statements(worth, some)(func.body))
+    return func.with_body(_Statements(some)(func.body))
+
+
+def has_division(node: Node) -> bool:
+    """Tells whether `node` contains a floor division or a modulo."""
+    return contains(node, FloorDiv, FloorMod)
 
 
 class _Statements(ScopedRewriter):
@@ -42,15 +44,15 @@ class _Statements(ScopedRewriter):
     least 1.
     """
 
-    def __init__(self, worth: set[Node], some: dict[Var, list[Expr]]) -> None:
-        self.worth, self.some = worth, some
+    def __init__(self, some: dict[Var, list[Expr]]) -> None:
+        self.some = some
         self.analyzer = Analyzer()
 
     def expr(self, expr: Expr) -> Expr:
-        return _Indices(self)(expr) if expr in self.worth else expr
+        return _Indices(self)(expr) if has_division(expr) else expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        if stmt not in self.worth:
+        if not has_division(stmt):
             return stmt
         if isinstance(stmt, For):
             self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
@@ -62,7 +64,7 @@ class _Statements(ScopedRewriter):
 
     def access(self, node: Load | Store) -> Expr:
         """Returns the index of `node`, simplified where it has divisions."""
-        if not any(isinstance(part, (FloorDiv, FloorMod)) for part in post_order(node.index)):
+        if not has_division(node.index):
             return node.index
         with self.analyzer.constraint_scope(conjunction(self.some.get(node.buffer_var, []))):
             return self.index(node.index)
@@ -78,7 +80,7 @@ class _Statements(ScopedRewriter):
         zero, one = IntImm(lane.dtype, 0), IntImm(lane.dtype, 1)
         self.analyzer.bind(lane, Range.from_min_extent(zero, IntImm(lane.dtype, lanes)))
         simple = self.analyzer.simplify(scalar)
-        if any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(simple)):
+        if has_division(simple):
             return index
         expressions = LaneExpressions(lanes, {lane: Ramp(zero, one, lanes)})
         try:

@@ -14,8 +14,8 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, Stmt, Store
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.folding import fold_with
 from tedsl.runtime.parallel import get_num_threads
 
@@ -24,7 +24,7 @@ PATTERN = "pragma_parallel_stride_pattern"
 
 def stride_parallel(func: PrimFunc, *, tasks: int | None = None) -> PrimFunc:
     """Returns `func` with the marked parallel loops cut into `tasks` (None: the number of threads) strided parts."""
-    if not has_attribute(func.body, PATTERN):
+    if not contains(func.body, PATTERN):
         return func
     return func.with_body(_Strider(get_num_threads() if tasks is None else tasks)(func.body))
 

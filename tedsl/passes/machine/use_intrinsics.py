@@ -10,13 +10,14 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, For, ForKind, SeqStmt, Tensorized, seq
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 
 
 def use_intrinsics(func: PrimFunc) -> PrimFunc:
     """Returns `func` without the formulas of its tensorized regions; itself if it has none."""
-    if not any(isinstance(node, Tensorized) for node in post_order(func.body)):
+    if not contains(func.body, Tensorized):
         return func
     return func.with_body(_Taker()(func.body))
 

@@ -22,10 +22,10 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, is_no_op, no_op, seq
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import DoubleBufferConfig
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.memory_uses import Uses, uses_of
 from tedsl.passes.facts.threads import as_loop
 from tedsl.passes.folding import fold_node, folded_copy
@@ -35,7 +35,7 @@ SCOPE, WRITE = "double_buffer_scope", "double_buffer_write"
 
 def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig()) -> PrimFunc:  # noqa: B008
     """Returns `func` with two copies of the memory that is marked, filled in turn."""
-    if not has_attribute(func.body, SCOPE):
+    if not contains(func.body, SCOPE):
         return func
     noalias = bool(func.attrs.get("tir.noalias", False))
     given = {buffer.data for buffer in func.buffers}

@@ -21,10 +21,10 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import AttrStmt, For, Prefetch, Stmt, seq
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Binding, Loop
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.threads import bind_launched
 
 SCOPE = "prefetch_scope"
@@ -33,7 +33,7 @@ Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 def inject_prefetch(func: PrimFunc) -> PrimFunc:
     """Returns `func` with a Prefetch at the start of each marked loop body."""
-    return func.with_body(_Injector()(func.body)) if has_attribute(func.body, SCOPE) else func
+    return func.with_body(_Injector()(func.body)) if contains(func.body, SCOPE) else func
 
 
 class _Injector(ScopedRewriter):

@@ -21,9 +21,9 @@ from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferRealize, BufferStore, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.threads import as_loop, bind_launched
 
 SCOPE = "rolling_buffer_scope"
@@ -31,7 +31,7 @@ SCOPE = "rolling_buffer_scope"
 
 def inject_rolling_buffer(func: PrimFunc) -> PrimFunc:
     """Returns `func` with the marked memory rolling along the loop around it."""
-    if not has_attribute(func.body, SCOPE):
+    if not contains(func.body, SCOPE):
         return func
     return func.with_body(_Unmarked()(_Injector()(func.body)))
 

@@ -39,6 +39,7 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.types import PointerType
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -48,7 +49,7 @@ SMALL = 32  # bits: what fits a register is not worth sharing
 
 def rewrite_storage(func: PrimFunc) -> PrimFunc:
     """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing."""
-    if not any(isinstance(node, Allocate) for node in post_order(func.body)):
+    if not contains(func.body, Allocate):
         return func
     planner = _Planner()
     body = planner.place(planner.visit(func.body), planner.pending)

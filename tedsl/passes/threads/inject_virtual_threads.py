@@ -41,6 +41,7 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
@@ -51,7 +52,7 @@ FEW = 16  # from so many threads on, copies are a loop
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
     """Replace the virtual threads of `func` by copies of statements or loops; a function without any is returned as it is."""
-    if not any(isinstance(node, AttrStmt) and node.attr_key == VIRTUAL for node in post_order(func.body)):
+    if not contains(func.body, VIRTUAL):
         return func
     return func.with_body(_Virtual()(func.body))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.frame import ERROR
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.types import register_type
 from tedsl.ir.expr import Var
-from tedsl.ir.stmt import Stmt
-from tedsl.ir.walk.visitor import variables
 from tedsl.record import record
 
 
@@ -21,10 +21,10 @@ class Field:
     value: str
 
 
-def captured(out: Emitter, body: Stmt) -> list[Field]:
-    """Lists the variables of the enclosing function `out` that `body` uses, with their values there."""
+def captured(out: Emitter, used: Iterable[Var]) -> list[Field]:
+    """Lists those of the variables `used` that are variables of the enclosing function `out`, with their values there."""
     fields: list[Field] = []
-    for var in variables(body):
+    for var in used:
         if var in out.scope.buffers:
             fields.append(Field(var, "ptr", out.scope.buffers[var].pointer))
         elif var in out.scope.data:

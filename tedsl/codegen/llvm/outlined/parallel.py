@@ -14,12 +14,15 @@ from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fi
 from tedsl.codegen.llvm.outlined.shared import Body, bodies_like, equal_body
 from tedsl.codegen.llvm.streaming import emit_range
 from tedsl.codegen.llvm.types import global_name
+from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For
+from tedsl.ir.walk.visitor import variables
 
 
 def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     """Emits the call of the thread pool, and the loop's body as a function of its own."""
-    fields = captured(out, s.body)
+    used = variables(s.body)
+    fields = captured(out, used)
     if first.terms:
         fields.append(Field(s.loop_var, "i64", out.register(first)[0]))
     env = fill(out, fields)
@@ -28,13 +31,15 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
         symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
         count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
     launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
-    name = _function(out, s, fields, first, extent)
+    name = _function(out, s, used, fields, first, extent)
     status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
 
 
-def _function(out: Emitter, s: For, fields: list[Field], first: Index, extent: Index) -> str:
-    """Returns the name of the function for the body of `s`: one that was written before, or a new one."""
+def _function(out: Emitter, s: For, used: list[Var], fields: list[Field], first: Index, extent: Index) -> str:
+    """Returns the name of the function for the body of `s`, which uses the variables `used`: one that was written before, or
+    a new one.
+    """
     name = ".".join(filter(None, (out.function.name, stage_of(s.body), f"parallel{out.module.next_number()}")))
     on_stack = arrays_on_stack(s.body, in_parallel=True)
     inner = Emitter(out.module, replace(out.function, name=name, on_stack=on_stack, in_parallel=True))
@@ -46,7 +51,7 @@ def _function(out: Emitter, s: For, fields: list[Field], first: Index, extent: I
     start = ix.atom_index(inner.atom(registers[s.loop_var], 0, *first.bounds())) if first.terms else first
     low, high = 0, min(extent.bounds()[1], INT64_MAX)
     begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
-    bodies = bodies_like(inner, s, fields, (start, end))
+    bodies = bodies_like(inner, s, used, fields, (start, end))
     same = equal_body(s, bodies)
     if same is not None:
         return same.name

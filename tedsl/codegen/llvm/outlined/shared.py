@@ -13,7 +13,6 @@ from tedsl.codegen.llvm.outlined.environment import Field
 from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.stmt import For, Store
 from tedsl.ir.walk.equal import structural_equal
-from tedsl.ir.walk.visitor import variables
 from tedsl.record import record
 
 
@@ -25,14 +24,15 @@ class Body:
     name: str
 
 
-def bodies_like(inner: Emitter, loop: For, fields: list[Field], ends: tuple[Index, ...]) -> list[Body]:
+def bodies_like(inner: Emitter, loop: For, used: list[Var], fields: list[Field], ends: tuple[Index, ...]) -> list[Body]:
     """Returns the bodies written so far that are told the same as that of `loop`, to which more can be added.
 
-    inner: the function that the body would be written to, with its variables. ends: what it knows about the iterations.
+    inner: the function that the body would be written to. used: the variables of the body. ends: what the function knows about
+    the iterations.
     """
     function = inner.function
     key = (function.owner, function.noalias, function.takes_frame, function.result, tuple(field.type for field in fields),
-           tuple(map(_known, ends)), tuple(_told(inner, var) for var in variables(loop)), tuple(_outline(loop)))
+           tuple(map(_known, ends)), tuple(_told(inner, var) for var in used), tuple(_outline(loop)))
     return inner.module.bodies.setdefault(key, [])
 
 

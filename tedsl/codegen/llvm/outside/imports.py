@@ -24,6 +24,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.functions import C_MATH
 from tedsl.ir.ops import CALL_EXTERN, CALL_PURE_EXTERN
 from tedsl.ir.stmt import AttrStmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 from tedsl.record import record
 from tedsl.runtime.symbols import extern_address, is_known
@@ -79,7 +80,7 @@ def imports_of(funcs: Sequence[PrimFunc], target: Target) -> Imports:
     """Collects the code that pragmas of `funcs` import, each text once."""
     wanted: dict[tuple[str, str], StringImm] = {}
     for func in funcs:
-        for node in post_order(func.body):
+        for node in post_order(func.body) if contains(func.body, LLVM, C) else ():
             if isinstance(node, AttrStmt) and node.attr_key in (LLVM, C):
                 code = _code(node)
                 wanted.setdefault((node.attr_key, code.value), code)

@@ -1,0 +1,65 @@
+"""What stands in a tree, remembered with its nodes: a pass that serves one kind of node asks first, and costs nothing without
+it.
+
+Each node keeps a set of kinds as the bits of a number, made when it is first asked for. Nodes never change, and what a pass
+leaves alone keeps its nodes: after a pass only the new ones are looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tedsl.ir.expr import Call, Load
+from tedsl.ir.node import Node, set_field
+from tedsl.ir.stmt import AttrStmt, Store
+
+MASKED = "masked access"  # the kind of loads and stores that have a predicate
+_bits: dict[object, int] = {}  # of each kind
+_numbers = itertools.count()
+
+
+def contains(root: Node, *kinds: object) -> bool:
+    """Tells whether a node below `root`, or itself, is of one of `kinds`: a class (and no subclass of it), the operator of
+    calls, the key of attributes, or MASKED. Nodes are those that `post_order` visits.
+    """
+    found = getattr(root, "_contents", 0) or _look(root)
+    return any(found & _bits.get(kind, 0) for kind in kinds)
+
+
+def _look(root: Node) -> int:
+    """Returns the kinds in `root`, and fills in those of all nodes below it."""
+    stack = [root]
+    found = 0
+    while stack:
+        node = stack[-1]
+        found = getattr(node, "_contents", 0)
+        if not found:
+            height = len(stack)
+            for child in node.child_nodes():
+                below = getattr(child, "_contents", 0)
+                if below:
+                    found |= below
+                else:
+                    stack.append(child)
+            if len(stack) > height:
+                continue
+            found |= _own(node)
+            set_field(node, "_contents", found)
+        stack.pop()
+    return found
+
+
+def _own(node: Node) -> int:
+    """Returns the kinds that `node` itself is of."""
+    own = _bits.get(type(node)) or _new(type(node))
+    if isinstance(node, (Load, Store)):
+        return own if node.predicate is None else own | (_bits.get(MASKED) or _new(MASKED))
+    if isinstance(node, Call):
+        return own | (_bits.get(node.op) or _new(node.op))
+    if isinstance(node, AttrStmt):
+        return own | (_bits.get(node.attr_key) or _new(node.attr_key))
+    return own
+
+
+def _new(kind: object) -> int:
+    return _bits.setdefault(kind, 1 << next(_numbers))
