@@ -49,6 +49,8 @@ def _used_memory(body: Stmt) -> set[Var]:
 
 
 class _Cleaner(Rewriter):
+    kinds = (SeqStmt, For, LetStmt, AttrStmt, Allocate, IfThenElse, Evaluate)
+
     def __init__(self, used: set[Var]) -> None:
         super().__init__()
         self.used = used

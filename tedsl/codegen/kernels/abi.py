@@ -8,13 +8,14 @@ last argument: there it stores the number, in the type in which a scalar of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tedsl.errors import InternalError
 from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import AssertStmt, Stmt
+from tedsl.ir.stmt import AssertStmt
+from tedsl.ir.walk.visitor import statements
 
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
 OK = 0
@@ -54,15 +55,6 @@ def own_status(func: PrimFunc) -> Callable[[str], int]:
     """Returns the function that gives the status of each of the `assertion_messages` of `func`."""
     messages = assertion_messages(func)
     return lambda message: FIRST_ASSERTION + messages.index(message)
-
-
-def statements(root: Stmt) -> Iterator[Stmt]:
-    """Iterates over `root` and every statement below it, parents first, without descending into expressions."""
-    stack = [root]
-    while stack:
-        s = stack.pop()
-        yield s
-        stack.extend([child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)])
 
 
 def assertion_message(status: int, messages: list[str]) -> str:

@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from tedsl.codegen.kernels.abi import statements
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, For, ForKind, SeqStmt, Store, While
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
 
 VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list

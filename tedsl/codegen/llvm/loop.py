@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from tedsl.codegen.kernels.abi import statements
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For, ForKind, Store
+from tedsl.ir.walk.visitor import statements
 
 _TILE = 5  # stores of vectors in an iteration: with fewer, LLVM's unroller helps (effort.has_short_loops)
 

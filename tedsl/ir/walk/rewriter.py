@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from tedsl.ir.expr import Expr
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
 
 N = TypeVar("N", bound=Node)
 
 
 class Rewriter:
-    """Rebuilds a DAG bottom-up with an explicit stack, each shared node once. Subclasses override `rewrite`."""
+    """Rebuilds a DAG bottom-up with an explicit stack, each shared node once. Subclasses override `rewrite`.
+
+    kinds: of the nodes that `rewrite` may replace, as `contains` takes them; what has none of them is left alone. Empty: any.
+    """
+
+    kinds: ClassVar[tuple[object, ...]] = ()
 
     def __init__(self) -> None:
         self._done: dict[Node, Node] = {}  # valid because a rewrite depends on the node alone, not on its place
 
     def __call__(self, root: Any) -> Any:
-        done = self._done
+        done, kinds = self._done, self.kinds
         stack = [root]
         while stack:
             node = stack[-1]
             if node in done:
                 stack.pop()
+                continue
+            if kinds and not contains(node, *kinds):
+                done[node] = stack.pop()
                 continue
             pending = [child for child in node.child_nodes() if child not in done]
             if pending:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.expr import Load, Var
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, Store
+from tedsl.ir.stmt import AttrStmt, Stmt, Store
 
 
 def post_order(root: Node) -> Iterator[Node]:
@@ -30,6 +30,15 @@ def post_order(root: Node) -> Iterator[Node]:
                 stack += children
             else:
                 yield node
+
+
+def statements(root: Stmt) -> Iterator[Stmt]:
+    """Iterates over `root` and every statement below it, parents first, without descending into expressions."""
+    stack = [root]
+    while stack:
+        s = stack.pop()
+        yield s
+        stack.extend([child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)])
 
 
 def post_order_visit(root: Node, fn: Callable[[Node], object]) -> None:

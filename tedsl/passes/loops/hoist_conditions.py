@@ -28,6 +28,8 @@ def hoist_conditions(func: PrimFunc, *, out_of_threads: bool = False) -> PrimFun
 class _Hoister(Rewriter):
     """Rewrites bottom-up, so that a condition moves out of one loop after the other."""
 
+    kinds = (IfThenElse,)
+
     def __init__(self, out_of_threads: bool) -> None:
         super().__init__()
         self.out_of_threads = out_of_threads

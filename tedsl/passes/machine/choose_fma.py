@@ -29,6 +29,8 @@ def choose_fma(func: PrimFunc) -> PrimFunc:
 
 
 class _Fuser(Rewriter):
+    kinds = (Mul,)
+
     def rewrite(self, node: Any) -> Any:
         if not isinstance(node, (Add, Sub)) or node.dtype.element not in FUSED:
             return node

@@ -16,7 +16,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjuncts, mask_parts, without_likely
 from tedsl.passes.facts.guard_ranges import guard_end
 from tedsl.passes.facts.structure import Numbering
@@ -32,7 +32,7 @@ def shorten_tails(func: PrimFunc) -> PrimFunc:
     """Returns `func` with long guarded loops shortened to end where their guards cease to hold, so that at most their last
     iterations need masks.
     """
-    if not any(_is_long(node) for node in post_order(func.body)):
+    if not any(map(_is_long, statements(func.body))):
         return func
     body = _Shortener()(func.body)
     if body is func.body:

@@ -18,6 +18,7 @@ from tedsl.ir.expr import Add, Broadcast, Call, Cast, Expr, IntImm, Load, Mul, R
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import DOT, REINTERPRET
 from tedsl.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, seq
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -46,6 +47,8 @@ class Term(NamedTuple):
 
 def use_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with groups of products of narrow integers added to 32-bit sums by `tir.dot`."""
+    if not contains(func.body, Cast):
+        return func
     nodes = list(post_order(func.body))
     if not any(isinstance(n, Cast) and _is_narrow(n.value.dtype) and n.dtype.bits == 32 for n in nodes):
         return func

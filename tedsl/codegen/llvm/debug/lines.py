@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from tedsl.codegen.kernels.abi import statements
 from tedsl.errors import ModuleError
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script_with_lines
 from tedsl.ir.stmt import Stmt, Store
+from tedsl.ir.walk.visitor import statements
 from tedsl.record import record
 
 

@@ -19,7 +19,7 @@ from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Call, Var
 from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Evaluate, For, SeqStmt, Stmt, While
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import statements, variables
 
 PART = 40  # loops: LLVM takes 4 ms for each in parts, 7 ms where one function has 250 of them
 
@@ -28,7 +28,7 @@ def loops_of_long(body: Stmt) -> dict[Stmt, int]:
     """Maps each statement of `body` with more than PART loops to the number of its loops; none if the body returns early, for a
     part could not return for the function that calls it.
     """
-    order = list(abi.statements(body))
+    order = list(statements(body))
     if sum(isinstance(s, (For, While)) for s in order) <= PART:
         return {}
     counts: dict[Stmt, int] = {}

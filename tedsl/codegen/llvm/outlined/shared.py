@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tedsl.codegen.kernels.abi import statements
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.forms import Index
 from tedsl.codegen.llvm.outlined.environment import Field
 from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.stmt import For, Store
 from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import statements
 from tedsl.record import record
 
 
