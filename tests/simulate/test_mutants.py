@@ -10,7 +10,7 @@ import tedsl.simulate as simulate
 from tests.simulate import programs
 from tests.simulate.mutants import with_smaller_buffers, without_barriers
 
-UNUSED = {"transpose_48_16_1": 17, "transpose_64_32_1": 1}  # elements behind the last row, where rows are padded
+UNUSED = {"transpose_48_16_1": 17, "transpose_64_32_1": 33}  # elements behind the last row, where rows are padded
 
 
 @pytest.fixture(autouse=True)
