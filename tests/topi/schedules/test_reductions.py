@@ -170,3 +170,29 @@ def test_short_rows_on_processors_with_other_vectors(columns, target):
         result = np.empty(24, str(formula.dtype))
         tedsl.build(s, [x, formula], target)(data, result)
         np.testing.assert_array_equal(result, expected)
+
+
+CHUNKED = [((4096, 160), 0), ((1, 2048, 300), 1), ((16, 20, 40, 64), (0, 1, 2)), ((2, 8192, 40), (0, 1)), ((2048, 17, 19), 0),
+           ((70000, 8), 0), ((70001, 80), 0), ((8192, 70, 1), 0)]
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("shape, axis", CHUNKED, ids=str)
+def test_columns_of_many_rows_are_reduced_in_chunks_of_rows(shape, axis, dtype, keepdims):
+    data = rng.integers(-2, 3, shape).astype(dtype)
+    x = te.placeholder(shape, dtype, name="x")
+    total = run(topi.sum(x, axis, keepdims), {x: data})
+    wide = "float32" if dtype == "float16" else dtype
+    np.testing.assert_array_equal(total, data.sum(axis, keepdims=keepdims, dtype=wide).astype(dtype))
+    if not isinstance(axis, tuple):
+        np.testing.assert_array_equal(run(topi.argmax(x, axis, keepdims), {x: data}), data.argmax(axis, keepdims=keepdims))
+
+
+def test_what_is_around_chunks_of_rows_is_computed_in_their_loops():
+    data = rng.standard_normal((4096, 160), "float32")
+    x = te.placeholder(data.shape, name="x")
+    y = topi.nn.relu(topi.sum(topi.exp(x), 0) * 2.0 - 1.0)
+    s = topi.x86.schedule_reduce(y)
+    assert str(s).count("parallel") == 1, s
+    np.testing.assert_allclose(run(y, {x: data}), np.maximum(np.exp(data).sum(0) * 2 - 1, 0), rtol=1e-4)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import combine_lanes, reduce_columns
+from topi.schedules.cpu.reduce import combine_lanes
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of, product

@@ -2,7 +2,7 @@
 
     a product of matrices:        tiles of the result in registers
     innermost dimension reduced:  partial results in the lanes of vectors, combined at the end of each row
-    innermost dimension kept:     neighbouring results in the lanes of vectors, added up row by row as memory has them
+    innermost dimension kept:     columns.py
     everything reduced:           chunks in parallel, each as a row
 """
 
@@ -12,17 +12,13 @@ import math
 from typing import Any
 
 from tedsl import te
+from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
-from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import SERIAL, share_out
-from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import Formula, extent_of, product, runs
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of partial results: enough to hide the latency of an addition
-_COLUMNS = 16  # vectors of results that stay in registers
-_PART = 16  # of the second cache that the results of a block of columns take
-_ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
 _CHUNK = 32 * 1024
 _FEW = 4  # lanes that are combined one after the other: each waits for the one before
 _SHORT = 32  # vectors of a row, up to which the lanes of several rows are combined together
@@ -51,10 +47,6 @@ def reads_along(axes: Any, formula: Formula) -> bool:
     return any(load.indices and load.indices[-1] in variables for load in formula.loads)
 
 
-def _work(kernel: Kernel) -> int | None:
-    return product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
-
-
 def _is_long(axes: Any) -> bool:
     extent = product([extent_of(axis) for axis in axes])
     return extent is not None and extent >= 2 * SERIAL
@@ -73,7 +65,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
         axes[at], row = tail.split(axes[at], factor=block)
         tail.reorder(*axes, *s[kernel.tail].op.reduce_axis, row)
         tail.vectorize(row)
-    place = share_out(tail, axes, _work(kernel))
+    place = share_out(tail, axes, work_of(kernel))
     inside = [*partial, *([kernel.anchor] if kernel.fused else [])]
     for op in inside:
         if place is not None:
@@ -215,84 +207,3 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
     combine_lanes(s[chunks], lanes)
     if kernel.fused and s[kernel.tail].op.axis:
         s[op].compute_at(s[kernel.tail], s[kernel.tail].op.axis[-1])
-
-
-# --- columns ------------------------------------------------------------------------------------------------------------
-
-def reduce_columns(kernel: Kernel, formula: Formula) -> None:
-    """Reduce columns by reading rows in memory order; the sums of a block of columns stay in registers, or in the caches."""
-    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    if not tail.op.axis:
-        return
-    lanes = kernel.lanes(kernel.anchor)
-    count = _contiguous(kernel, formula)
-    outer, inner = list(tail.op.axis[:-count]), list(tail.op.axis[-count:])
-    block, extent = _block_of_columns(tail, inner, _widest_block(kernel))
-    place = share_out(tail, [*outer, *block], _work(kernel))
-    if kernel.fused:
-        if place is not None:
-            s[kernel.anchor].compute_at(tail, place)
-        vectorize(tail, tail.fuse(*inner) if count > 1 else inner[0], extent, lanes)
-        inner = list(s[kernel.anchor].op.axis[-count:])
-    add_rows(s[kernel.anchor], inner, extent, lanes, _line_lanes(kernel))
-
-
-def _contiguous(kernel: Kernel, formula: Formula) -> int:
-    """The number of last axes that are contiguous in everything that the anchor and the tail read; as one they are columns."""
-    axes = kernel.anchor.axis
-    count = len(runs(axes, formula)[-1])
-    if kernel.fused:
-        count = min(count, len(runs(kernel.tail.axis, kernel.formula(kernel.tail))[-1])) if tiles_fit(kernel) else 1
-    return count
-
-
-def _widest_block(kernel: Kernel) -> int:
-    """The most columns of a block. Its sums take a part of the second cache. A row is read from end to end if it fits, for
-    processors prefetch within a page; but each core has a block, if that leaves it a page of each row.
-    """
-    size: int = kernel.anchor.output(0).dtype.bytes
-    machine = kernel.target.machine
-    columns = product([extent_of(axis) for axis in kernel.tail.axis])
-    widest = machine.l2.size // _PART // size
-    return widest if columns is None else min(widest, max(machine.page // size, -(-columns // machine.cores)))
-
-
-def _block_of_columns(tail: te.Stage, axes: list[Any], widest: int) -> tuple[list[Any], int | None]:
-    """Split the contiguous `axes` into blocks of at most `widest` columns, in place; returns the loops over blocks and the
-    columns of a block, None if they are not known.
-    """
-    extents = [extent_of(axis) for axis in axes]
-    at, extent = len(axes), 1
-    while at and (step := extents[at - 1]) is not None and extent * step <= widest:
-        at, extent = at - 1, extent * step
-    if not at:
-        return [], extent
-    factor = divisor_near(extents[at - 1], max(1, widest // extent), max(1, widest // extent // 2))
-    block, inner = tail.split(axes[at - 1], factor=factor)
-    blocks = [*axes[:at - 1], block]
-    axes[:at] = [inner]
-    return blocks, extent * factor
-
-
-def _line_lanes(kernel: Kernel) -> int:
-    """The elements of a vector, or of a line of memory if that is longer: rows far apart fall into the same set of the nearest
-    cache, so each line is used completely when it is there.
-    """
-    size: int = kernel.anchor.output(0).dtype.bytes
-    return max(kernel.lanes(kernel.anchor), kernel.target.machine.line // size)
-
-
-def add_rows(stage: te.Stage, columns: list[Any], extent: int | None, lanes: int, width: int) -> None:
-    """Vectorize the axes `columns`, of `extent` results, and put the loop over rows around them, inside the other loops: some
-    rows at a time if the results do not fit the registers. width: the results that are added to at a time then.
-    """
-    last = stage.fuse(*columns) if len(columns) > 1 else columns[0]
-    *slow, row = stage.op.reduce_axis
-    if extent is not None and extent <= _COLUMNS * lanes:
-        stage.reorder(*slow, row, last)
-        stage.vectorize(last)
-        return
-    rows, row = stage.split(row, factor=_ROWS)
-    middle, lane = stage.split(last, factor=width)
-    stage.reorder(*slow, rows, middle, row, lane)
-    stage.vectorize(lane)

@@ -1,0 +1,171 @@
+"""Reductions that keep the innermost dimension: neighbouring results in the lanes of vectors, rows in the order of memory.
+
+    few results:             registers hold them while all rows are read
+    more:                    some rows at a time are added to results that stay in a cache
+    too few blocks of them   chunks of rows in parallel, each with a partial result of every column; these are added up at the
+    for all cores:           end. A core reads whole rows that way, one behind the other
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from topi.schedules.cpu.contraction import tiles_fit
+from topi.schedules.cpu.injective import vectorize
+from topi.schedules.cpu.parallel import SERIAL, share_out
+from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.formulas import Formula, extent_of, product, runs
+from topi.schedules.kernel import Kernel
+
+_COLUMNS = 16  # vectors of results that stay in registers
+_PART = 16  # of the second cache that the results of a block of columns take
+_ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
+_TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
+_WORTH = 16  # times the work that is worth sharing, from which on partial results cost little beside it
+_FAR = 16  # times the second cache: then reading takes so long that guards of the rows of an uneven chunk cost nothing
+_SUMS = 4  # vectors of columns whose partial results are added up at a time
+
+
+def work_of(kernel: Kernel) -> int | None:
+    """The number of elements that are combined; None if it is not known."""
+    return product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
+
+
+def reduce_columns(kernel: Kernel, formula: Formula) -> None:
+    """Reduce columns by reading rows in memory order; the sums of a block of columns stay in registers, or in the caches."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    if not tail.op.axis:
+        return
+    lanes = kernel.lanes(kernel.anchor)
+    count = _contiguous(kernel, formula)
+    chunk = _rows_of_chunk(kernel, count)
+    if chunk is not None:
+        _reduce_chunks(kernel, count, *chunk)
+        return
+    outer, inner = list(tail.op.axis[:-count]), list(tail.op.axis[-count:])
+    block, extent = _block_of_columns(tail, inner, _widest_block(kernel))
+    place = share_out(tail, [*outer, *block], work_of(kernel))
+    if kernel.fused:
+        if place is not None:
+            s[kernel.anchor].compute_at(tail, place)
+        vectorize(tail, tail.fuse(*inner) if count > 1 else inner[0], extent, lanes)
+        inner = list(s[kernel.anchor].op.axis[-count:])
+    stage = s[kernel.anchor]
+    add_rows(stage, inner, list(stage.op.reduce_axis), extent, lanes, _line_lanes(kernel))
+
+
+# --- chunks of rows -----------------------------------------------------------------------------------------------------
+
+def _rows_of_chunk(kernel: Kernel, count: int) -> tuple[int, int] | None:
+    """The number of the reduction axis that is divided into chunks, and the iterations of a chunk; None where blocks of columns
+    are shared out instead: there are enough of them, or the partial results would be a good part of the work.
+    """
+    op, cores, work = kernel.anchor, kernel.target.machine.cores, work_of(kernel)
+    columns = product([extent_of(axis) for axis in kernel.tail.axis])
+    if cores == 1 or kernel.within or work is None or columns is None or work < _WORTH * SERIAL:
+        return None
+    around = product([extent_of(axis) for axis in kernel.tail.axis[:-count]])
+    if around != 1 or columns > _columns_near(kernel) or (kernel.fused and (count > 1 or not tiles_fit(kernel))):
+        return None
+    for at, axis in enumerate(op.reduce_axis):
+        extent = extent_of(axis)
+        unit = _ROWS if at == len(op.reduce_axis) - 1 else 1
+        if extent is None or extent < unit * unit * _TASKS * cores:
+            continue
+        chunks = divisor_near(-(-extent // unit), 2 * _TASKS * cores, _TASKS * cores // 2)
+        if extent % (chunks * unit) == 0 or work * op.output(0).dtype.bytes >= _FAR * kernel.target.machine.l2.size:
+            return at, -(-extent // (chunks * unit)) * unit
+    return None
+
+
+def _reduce_chunks(kernel: Kernel, count: int, at: int, rows: int) -> None:
+    """Reduce chunks of `rows` iterations of the reduction axis number `at` in parallel, then their results."""
+    s, op, lanes = kernel.schedule, kernel.anchor, kernel.lanes(kernel.anchor)
+    chunk, _ = s[op].split(op.reduce_axis[at], factor=rows)
+    factored = s.rfactor(op.output(0), chunk)
+    parts = s[(factored[0] if isinstance(factored, list) else factored).op]
+    parts.parallel(parts.op.axis[0])
+    parts.storage_align(parts.op.axis[0], _line_lanes(kernel), 0)
+    columns, reduced = list(parts.op.axis[-count:]), list(parts.op.reduce_axis)
+    reduced.insert(at, reduced.pop())
+    add_rows(parts, columns, reduced, product([extent_of(axis) for axis in columns]), lanes, _line_lanes(kernel))
+    tail = s[kernel.tail]
+    last = tail.fuse(*tail.op.axis[-count:]) if count > 1 else tail.op.axis[-1]
+    block, lane = tail.split(last, factor=_SUMS * lanes)
+    if kernel.fused:
+        own = s[op].op
+        s[op].compute_at(tail, block)
+        s[op].reorder(*own.reduce_axis, own.axis[-1])
+        s[op].vectorize(own.axis[-1])
+    else:
+        tail.reorder(block, *tail.op.reduce_axis, lane)
+    tail.vectorize(lane)
+
+
+# --- blocks of columns --------------------------------------------------------------------------------------------------
+
+def _contiguous(kernel: Kernel, formula: Formula) -> int:
+    """The number of last axes that are contiguous in everything that the anchor and the tail read; as one they are columns."""
+    axes = kernel.anchor.axis
+    count = len(runs(axes, formula)[-1])
+    if kernel.fused:
+        count = min(count, len(runs(kernel.tail.axis, kernel.formula(kernel.tail))[-1])) if tiles_fit(kernel) else 1
+    return count
+
+
+def _widest_block(kernel: Kernel) -> int:
+    """The most columns of a block. Its sums take a part of the second cache. A row is read from end to end if it fits, for
+    processors prefetch within a page; but each core has a block, if that leaves it a page of each row.
+    """
+    size: int = kernel.anchor.output(0).dtype.bytes
+    machine, widest = kernel.target.machine, _columns_near(kernel)
+    columns = product([extent_of(axis) for axis in kernel.tail.axis])
+    return widest if columns is None else min(widest, max(machine.page // size, -(-columns // machine.cores)))
+
+
+def _columns_near(kernel: Kernel) -> int:
+    """The number of columns whose results take a part of the second cache."""
+    size: int = kernel.anchor.output(0).dtype.bytes
+    return kernel.target.machine.l2.size // _PART // size
+
+
+def _block_of_columns(tail: te.Stage, axes: list[Any], widest: int) -> tuple[list[Any], int | None]:
+    """Split the contiguous `axes` into blocks of at most `widest` columns, in place; returns the loops over blocks and the
+    columns of a block, None if they are not known.
+    """
+    extents = [extent_of(axis) for axis in axes]
+    at, extent = len(axes), 1
+    while at and (step := extents[at - 1]) is not None and extent * step <= widest:
+        at, extent = at - 1, extent * step
+    if not at:
+        return [], extent
+    factor = divisor_near(extents[at - 1], max(1, widest // extent), max(1, widest // extent // 2))
+    block, inner = tail.split(axes[at - 1], factor=factor)
+    blocks = [*axes[:at - 1], block]
+    axes[:at] = [inner]
+    return blocks, extent * factor
+
+
+def _line_lanes(kernel: Kernel) -> int:
+    """The elements of a vector, or of a line of memory if that is longer: rows far apart fall into the same set of the nearest
+    cache, so each line is used completely when it is there.
+    """
+    size: int = kernel.anchor.output(0).dtype.bytes
+    return max(kernel.lanes(kernel.anchor), kernel.target.machine.line // size)
+
+
+def add_rows(stage: te.Stage, columns: list[Any], reduced: list[Any], extent: int | None, lanes: int, width: int) -> None:
+    """Vectorize the axes `columns`, of `extent` results, and put the loops `reduced` around them, of which the innermost
+    one is over rows: some rows at a time if the results do not fit the registers. width: of the results that are added to then.
+    """
+    last = stage.fuse(*columns) if len(columns) > 1 else columns[0]
+    *slow, row = reduced
+    if extent is not None and extent <= _COLUMNS * lanes:
+        stage.reorder(*slow, row, last)
+        stage.vectorize(last)
+        return
+    rows, row = stage.split(row, factor=_ROWS)
+    middle, lane = stage.split(last, factor=width)
+    stage.reorder(*slow, rows, middle, row, lane)
+    stage.vectorize(lane)
