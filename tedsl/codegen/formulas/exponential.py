@@ -117,7 +117,8 @@ def tanh(out: FunctionBody, x: Value) -> Value:
     y = (y > top).choose(top, y)
     magic = 1.5 * 2.0 ** MANTISSA[x.bits] + BIAS[x.bits]
     shifted = out.fma(y, LOG2_E, magic)
-    r = reduced(out, y, shifted - magic)
+    n = shifted - magic
+    r = out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n)
     power = (shifted.as_bits() << MANTISSA[x.bits]).as_float()
     argument, factor = near.choose(x * x, r), near.choose(x, r)
     of_exp = (*EXP[x.bits], 0.0)[:len(TANH[x.bits])]
@@ -125,7 +126,7 @@ def tanh(out: FunctionBody, x: Value) -> Value:
     value = coefficients[-1]
     for c in coefficients[-2::-1]:
         value = out.fma(value, argument, c)
-    value = out.fma(value * argument, factor, factor)
+    value = out.fma(value, argument * factor, factor)
     far = 1.0 - 2.0 / out.fma(power, value, power + 1.0)
     return near.choose(value, far.with_sign_of(x))
 
