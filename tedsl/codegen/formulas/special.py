@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.formulas.exponential import LN_2, LOG2_E, exp
+from tedsl.codegen.formulas.exponential import LN_2, LOG2_E, exp, reduced, reduced_exp
 from tedsl.codegen.formulas.language import MANTISSA, FunctionBody, Value
 
 # erf(x) / x - 1 in x**2 on |x| < 0.93, float32: error 1.8e-8
@@ -11,8 +11,6 @@ ERF_SINGLE = (0.12837915122509003, -0.37612488865852356, 0.11281730979681015, -0
 # -log(erfc(x)) / x - 1 in x on [0.92, 3.93], float32: error 3.0e-9 of erf(x)
 ERFC_SINGLE = (0.128514364361763, 0.6357182860374451, 0.1052619144320488, -0.022890038788318634, 0.0032149909529834986,
                -0.000213991166674532)
-# exp(r) on [-ln2/2, ln2/2], float32: error 1.0e-7
-SHORT_EXP = (1.0, 1.0, 0.499992311000824, 0.16667112708091736, 0.04189019277691841, 0.008312702178955078)
 # erf(x) / x - 1 in x**2 on |x| < 1: error 2.2e-21
 ERF = (0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
        -0.000854832702193483, 0.00012055332902888736, -1.4925647567519332e-05, 1.6462045441468418e-06,
@@ -51,14 +49,14 @@ def erf(out: FunctionBody, x: Value) -> Value:
 def erf_single(out: FunctionBody, x: Value) -> Value:
     """x + x * P(x**2) near 0, else 1 - exp(-|x| - |x| * Q(|x|)) with the sign of x; float32.
 
-    The exponential is at most 0.2: its argument is reduced by one product, and a short polynomial is enough.
+    The exponential is at most 0.2, and normal: one product reduces its argument, and n is added to its exponent.
     """
     magnitude = x.abs()
     near = out.fma(out.horner(x * x, ERF_SINGLE), x, x)
     a = (magnitude > ERF_TOP).choose(ERF_TOP, magnitude)
     y = out.fma(out.horner(a, ERFC_SINGLE), -a, -a)
     n, integer = y.nearest_multiple(LOG2_E)
-    e = out.horner(out.fma(n, -LN_2, y), SHORT_EXP)
+    e = reduced_exp(out, out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n))
     e = (e.as_bits() + (integer << MANTISSA[32])).as_float()
     return (magnitude > ERF_SPLIT).choose((1.0 - e).with_sign_of(x), near)
 
