@@ -19,6 +19,7 @@ from tedsl.runtime.devices.launch import Launches
 from tedsl.runtime.devices.memory import DeviceArray, driver_for
 from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.devices.streams import current_stream
+from tedsl.runtime.devices.table import runs_code_of
 from tedsl.runtime.foreign import device_of_dlpack
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
@@ -74,7 +75,7 @@ class DeviceCall(CheckedCall):
         """Returns argument k as an array on a device of the function's kind."""
         sig, kind = self.signature, self.code.kind
         array = value.device_array() if isinstance(value, NDArray) else _of_other_library(value, kind)
-        if array is not None and array.device.kind == kind:
+        if array is not None and runs_code_of(array.device.kind, kind):
             if array.address % ALIGNMENT and array.size:
                 raise ArgumentError(f"{words.argument(sig, k)} begins at an address that is no multiple of {ALIGNMENT} bytes, "
                                     "and kernels load whole vectors", hint="copy it: x.copyto(x.device)")
@@ -129,4 +130,4 @@ def _of_other_library(value: Any, kind: str) -> DeviceArray | None:
     if isinstance(value, type) or not hasattr(value, "__dlpack__"):
         return None
     place = device_of_dlpack(value)
-    return array_of(value, place, numpy_dtype) if place is not None and place.kind == kind else None
+    return array_of(value, place, numpy_dtype) if place is not None and runs_code_of(place.kind, kind) else None

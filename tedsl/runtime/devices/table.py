@@ -20,6 +20,7 @@ OURS: dict[str, str] = {
     "sim": "tedsl.simulate.driver:SimDriver",
 }
 STAND_INS = {"cuda": "TEDSL_CUDA"}  # kind -> the variable of the environment that names another kind, which stands for it
+_SIMULATORS = {"cuda": "sim"}  # kind -> another, whose devices run its code too
 _FIRST_NUMBER = 2000  # of the kinds that are added: DLPack and TVM have none so high
 _ADDED: dict[str, DeviceAPI] = {}  # by register_device and by packages
 _LOADED: dict[str, DeviceAPI] = {}
@@ -51,6 +52,11 @@ def stand_in_of(kind: str) -> str:
     if said not in ("", "sim"):
         raise ArgumentError(f"the environment variable {variable} is {said!r}", hint=f"set {variable}=sim, or unset it")
     return said
+
+
+def runs_code_of(place: str, kind: str) -> bool:
+    """Whether devices of the kind `place` run code that was made for devices of `kind`."""
+    return place == kind or _SIMULATORS.get(kind) == place
 
 
 def register_device(kind: str, driver: DeviceAPI) -> None:

@@ -11,6 +11,7 @@ from tedsl.simulate.memory.traffic import Pattern
 class SiteCount:
     """The traffic of one site. requests: of warps. asked: bytes that threads asked for. sectors: of global memory. passes: over
     the banks of shared memory; ideal: how many there would be without conflicts; degree: the most of one request.
+    regions: the names of the memory that it was.
     """
 
     requests: int = 0
@@ -19,6 +20,7 @@ class SiteCount:
     passes: int = 0
     ideal: int = 0
     degree: int = 0
+    regions: set[str] = field(default_factory=set)
     pattern: Pattern = field(default_factory=Pattern)
 
 

@@ -100,11 +100,14 @@ class Memories:
     # --- where accesses go --------------------------------------------------------------------------------------------
 
     def _located(self, frame: Frame, site: Site, addresses: Array) -> list[tuple[str, Piece]]:
+        if site.space == GENERIC:
+            pieces = self._in_windows(frame, site, addresses)
+        else:
+            pieces = self._in_space(frame, site, site.space, addresses, None)
         if self.watched:
             self._note_traffic(frame, site, addresses)
-        if site.space == GENERIC:
-            return self._in_windows(frame, site, addresses)
-        return self._in_space(frame, site, site.space, addresses, None)
+            self.run.site_counts[site.number].regions.update([piece.region.name for _, piece in pieces])
+        return pieces
 
     def _in_windows(self, frame: Frame, site: Site, addresses: Array) -> list[tuple[str, Piece]]:
         """Accesses to the space of all, by the windows that they lie in."""

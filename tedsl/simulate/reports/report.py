@@ -43,8 +43,12 @@ class Traffic:
 
 @record
 class Access:
-    """The accesses of one instruction to memory of `space` ("global", "shared", "local"); kind: "load", "store", "atomic"."""
+    """The accesses of one instruction to memory of `space` ("global", "shared", "local"); kind: "load", "store", "atomic".
 
+    memory: the names of the arrays that it accessed: those of parameters, and of stages that have memory of their own.
+    """
+
+    memory: tuple[str, ...]
     instruction: str
     line: int
     source: tuple[int, int]
@@ -89,9 +93,10 @@ class KernelReport:
         """How many barriers warps met."""
         return self.instructions.get("barrier", 0)
 
-    def traffic(self, space: str, kind: str = "") -> Traffic:
-        """Returns the accesses to a space of one kind, or of all."""
-        return sum((a.traffic for a in self.accesses if a.space == space and kind in ("", a.kind)), Traffic())
+    def traffic(self, space: str, kind: str = "", memory: str = "") -> Traffic:
+        """Returns the accesses to a space, of one kind or of all, to the array called `memory` or to all."""
+        return sum((a.traffic for a in self.accesses if a.space == space and kind in ("", a.kind)
+                    and (not memory or memory in a.memory)), Traffic())
 
     def __str__(self) -> str:
         return text_of(self)
@@ -113,7 +118,8 @@ def report_of(run: Run, device: int, model: Model, mode: str, wall: float) -> Ke
         for source, number in block.lines:
             lines[source] += number * count.warps
     warps = run.block_counts[0].warps
-    accesses = tuple(_access(site, count) for site, count in zip(run.program.sites.all, run.site_counts) if count.requests)
+    sites = zip(run.program.sites.all, run.site_counts)
+    accesses = tuple(_access(run.program.name, site, count) for site, count in sites if count.requests)
     passes = sum(access.traffic.passes for access in accesses)
     sectors = sum(access.traffic.moved for access in accesses) // SECTOR
     blocks = run.grid[0] * run.grid[1] * run.grid[2]
@@ -124,7 +130,8 @@ def report_of(run: Run, device: int, model: Model, mode: str, wall: float) -> Ke
         duration(model, blocks, warps, classes, passes, sectors), wall)
 
 
-def _access(site: Site, count: SiteCount) -> Access:
+def _access(kernel: str, site: Site, count: SiteCount) -> Access:
     traffic = Traffic(count.requests, count.asked, count.sectors * SECTOR, count.passes, count.ideal, count.degree)
     space = "global" if site.space in ("generic", "const") else site.space
-    return Access(site.instruction.text, site.instruction.line, site.instruction.source, space, site.kind, traffic)
+    names = tuple(sorted(name.removeprefix(f"{kernel}_") for name in count.regions))
+    return Access(names, site.instruction.text, site.instruction.line, site.instruction.source, space, site.kind, traffic)

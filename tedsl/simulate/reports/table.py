@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from tedsl.display.markup import element, joined
@@ -19,7 +20,9 @@ Row = Sequence[str]
 def text_of(report: KernelReport) -> str:
     """Returns a report as lines of text."""
     lines = [title(report)]
-    lines += [f"  {name:<22}{value}" for name, value in summary(report)]
+    for name, value in summary(report):
+        parts = wrap(value, 100) or [""]
+        lines += [f"  {name:<22}{parts[0]}", *[" " * 24 + part for part in parts[1:]]]
     rows = accesses(report)
     if rows:
         lines += ["", *_aligned([HEADINGS, *rows])]
@@ -54,7 +57,8 @@ def summary(report: KernelReport) -> list[tuple[str, str]]:
     return found
 
 
-HEADINGS = ("line", "access", "requests", "asked", "moved", "of moved", "passes", "conflict")
+HEADINGS = ("line", "access", "memory", "requests", "asked", "moved", "of moved", "passes", "conflict")
+LEFT = (1, 2)  # columns of words
 
 
 def accesses(report: KernelReport) -> list[Row]:
@@ -62,20 +66,21 @@ def accesses(report: KernelReport) -> list[Row]:
     costliest = sorted(report.accesses, key=lambda a: (-(a.traffic.moved // 32 + a.traffic.passes), a.line))
     rows = [_row(access) for access in costliest[:MOST_ACCESSES]]
     more = len(costliest) - MOST_ACCESSES
-    return rows + [("", f"... and {more} more", "", "", "", "", "", "")] * (more > 0)
+    return rows + [("", f"... and {more} more", *[""] * (len(HEADINGS) - 2))] * (more > 0)
 
 
 def _row(access: Access) -> Row:
     traffic = access.traffic
+    there = access.space == "global"
     shared = access.space == "shared"
-    return (str(access.line), access.instruction, str(traffic.requests), str(traffic.asked),
-            "" if shared else str(traffic.moved), "" if shared else f"{100 * traffic.efficiency:.0f} %",
+    return (str(access.line), access.instruction.split()[0], ", ".join(access.memory), str(traffic.requests),
+            str(traffic.asked), str(traffic.moved) if there else "", f"{100 * traffic.efficiency:.0f} %" if there else "",
             str(traffic.passes) if shared else "", f"{traffic.conflict}" if shared else "")
 
 
 def _aligned(rows: Sequence[Row]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  " + "  ".join(cell.ljust(width) if column == 1 else cell.rjust(width)
+    return ["  " + "  ".join(cell.ljust(width) if column in LEFT else cell.rjust(width)
                              for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
 
 
