@@ -22,6 +22,7 @@ from tedsl.ir.stmt import BIND_SCOPE, AttrStmt
 Path: TypeAlias = "tuple[Path, str] | None"  # from the inside out: a text would grow with the square of the depth
 Difference: TypeAlias = tuple[Path, Any, Any, bool]  # where, two things to compare, whether variables are bound here
 NAMES: dict[type, tuple[str, ...]] = {Buffer: ("name",)}  # fields that do not count
+_COMPARED: dict[type, list[tuple[str, str, bool]]] = {}
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
@@ -98,14 +99,21 @@ def _parts(path: Path, x: Any, y: Any, binds: bool) -> Iterator[Difference]:
         buffers = [[f.buffer_map.get(p) for p in f.params] for f in (x, y)]
         yield (path, ".params"), x.params, y.params, True
         yield (path, ".buffer_map"), buffers[0], buffers[1], True
-    ignored = ("params", "buffer_map") if isinstance(x, PrimFunc) else NAMES.get(type(x), ())
-    names = [f.name for f in fields(type(x)) if f.name not in ignored]
-    if isinstance(x, AttrStmt) and x.attr_key == BIND_SCOPE:
+    made_here = isinstance(x, AttrStmt) and x.attr_key == BIND_SCOPE
+    if made_here:
         yield (path, ".node"), x.node, y.node, y.attr_key == BIND_SCOPE  # the first buffer is made here
-        names.remove("node")
-    for name in sorted(names, key=lambda n: n not in x.binders):
-        inherited = binds and isinstance(x, Buffer)
-        yield (path, f".{name}"), getattr(x, name), getattr(y, name), name in x.binders or inherited
+    inherited = binds and isinstance(x, Buffer)
+    for name, step, is_binder in _COMPARED.get(type(x)) or _compared(type(x)):
+        if not made_here or name != "node":
+            yield (path, step), getattr(x, name), getattr(y, name), is_binder or inherited
+
+
+def _compared(cls: type[Any]) -> list[tuple[str, str, bool]]:
+    """The fields of a class of nodes that count, binders first: the name, the step of a path, whether it is a binder."""
+    ignored = ("params", "buffer_map") if issubclass(cls, PrimFunc) else NAMES.get(cls, ())
+    names = [f.name for f in fields(cls) if f.name not in ignored]
+    made = _COMPARED[cls] = [(name, f".{name}", name in cls.binders) for name in sorted(names, key=lambda n: n not in cls.binders)]
+    return made
 
 
 def _entries(path: Path, x: Any, y: Any) -> Iterator[Difference]:

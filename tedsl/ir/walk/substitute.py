@@ -83,7 +83,8 @@ class _OnlyRead(Rewriter):
 
 
 def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
-    """A copy of a statement or expression whose binders (loops, lets, allocations, realized buffers) are new variables.
+    """A copy of a statement or expression whose binders (loops, lets, allocations, realized buffers) are new variables; itself
+    if there are none.
 
     The new variables keep their names. `mapping` is applied as by `substitute`.
     """
@@ -94,7 +95,7 @@ def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
                 renamed[v] = copy_var(v)
             case BufferRealize(buffer=b):
                 renamed[b.data] = copy_var(b.data)
-    return _FreshCopy(renamed)(root)  # type: ignore[no-any-return]
+    return _FreshCopy(renamed)(root) if renamed else root
 
 
 def copy_var(var: Var) -> Var:

@@ -22,10 +22,13 @@ from tedsl.ir.expr import (
 )
 from tedsl.ir.ops import IF_THEN_ELSE, LANE_MASK
 from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.passes.folding import is_always_false, is_always_true
 from tedsl.passes.loops.vectorize_expr import ELEMENTWISE
+
+_INSIDE = (Load, Let, Shuffle, LANE_MASK)  # what scalars have to do with lanes
 
 
 class CannotSlice(Exception):
@@ -57,6 +60,9 @@ class _Slicer(Rewriter):
             node = stack[-1]
             if node in done:
                 stack.pop()
+                continue
+            if not self.on and isinstance(node, Expr) and node.dtype.lanes == 1 and not contains(node, *_INSIDE):
+                done[node] = stack.pop()
                 continue
             if isinstance(node, (Let, LetStmt)) and node.var.dtype.lanes == self.lanes:
                 self.lets.setdefault(node.var, Var(node.var.name, self.narrow(node.var)))
