@@ -111,8 +111,8 @@ def _parts(path: Path, x: Any, y: Any, binds: bool) -> Iterator[Difference]:
 def _compared(cls: type[Any]) -> list[tuple[str, str, bool]]:
     """The fields of a class of nodes that count, binders first: the name, the step of a path, whether it is a binder."""
     ignored = ("params", "buffer_map") if issubclass(cls, PrimFunc) else NAMES.get(cls, ())
-    names = [f.name for f in fields(cls) if f.name not in ignored]
-    made = _COMPARED[cls] = [(name, f".{name}", name in cls.binders) for name in sorted(names, key=lambda n: n not in cls.binders)]
+    names = sorted((f.name for f in fields(cls) if f.name not in ignored), key=lambda name: name not in cls.binders)
+    made = _COMPARED[cls] = [(name, f".{name}", name in cls.binders) for name in names]
     return made
 
 
