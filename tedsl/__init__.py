@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tedsl.ir import container as container
     from tedsl.ir import instrument as instrument
     from tedsl.ir.func import IRModule
-    from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
+    from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, sim, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
@@ -49,7 +49,7 @@ _MODULES = ("arith", "contrib", "driver", "error", "ir", "nd", "runtime", "targe
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
-    "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "vulkan": "tedsl.nd",
+    "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "sim": "tedsl.nd", "vulkan": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
     "trace": "tedsl.tracing",
@@ -60,7 +60,7 @@ _NAMES = {
 __all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "build",
            "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
            "get_num_threads", "gpu",
-           "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "te", "testing", "tir", "topi",
+           "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "sim", "te", "testing", "tir", "topi",
            "trace", "transform", "vulkan"]
 
 

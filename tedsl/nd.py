@@ -2,14 +2,14 @@
 
 from tedsl.errors import entries
 from tedsl.runtime.array import NDArray, array, empty
-from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan
+from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, sim, vulkan
 from tedsl.runtime.foreign import from_dlpack
 
 context = device
 gpu = cuda
 
 __all__ = ["Device", "NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "metal",
-           "opencl", "rocm", "vulkan"]
+           "opencl", "rocm", "sim", "vulkan"]
 
 
 entries(globals(), instead={name: f"nd.array(numpy.{name}(shape, dtype))" for name in ("zeros", "ones", "full")})

@@ -27,7 +27,7 @@ from tedsl.ir.script import script, shown
 from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store, seq
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, uses, variables
 from tedsl.passes.facts.threads import launched, scope_of
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.verify_memory import host_access
@@ -105,6 +105,8 @@ class _Splitter(ScopedRewriter):
     def workspace(self, stmt: Allocate) -> Stmt:
         scope = scope_of(stmt.buffer_var.type_annotation)
         if scope != "global":
+            if not _used_by_kernels(stmt.buffer_var, stmt.body):
+                return self.descend(stmt)
             raise LoweringError(f"{self.func.name}: {stmt.buffer_var.name} of scope {scope!r} is allocated outside of the "
                                 "kernels that use it, and such memory is gone where a kernel ends",
                                 hint="compute the stages that share it in one kernel (compute_at), or in global memory")
@@ -114,6 +116,10 @@ class _Splitter(ScopedRewriter):
         given = Call(HANDLE, CALL_PACKED, (StringImm(ALLOCATE), build.maximum(size, build.const(0, INT64))))
         taken = Evaluate(Call(INT32, CALL_PACKED, (StringImm(FREE), stmt.buffer_var)))
         return LetStmt(stmt.buffer_var, given, seq(self(stmt.body), taken))
+
+
+def _used_by_kernels(memory: Var, stmt: Stmt) -> bool:
+    return any(launched(node) is not None and uses(node, memory) for node in post_order(stmt))
 
 
 def dynamic_bytes(kernel: Kernel, name: str) -> list[Expr]:

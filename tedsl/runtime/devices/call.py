@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -66,7 +67,10 @@ class DeviceCall(CheckedCall):
                                     f"lies on {place}: a function runs on one device",
                                     hint=f"copy it: x.copyto(tedsl.device({kind!r}, {place.device_id}))")
         shadows = [arrays[k].shadow() if k in arrays else arg for k, arg in enumerate(args)]
-        prepared = prepare(sig, shadows)
+        try:
+            prepared = prepare(sig, shadows)
+        except ArgumentError as error:
+            raise type(error)(error.problem, hint=_on_device(error.hint, place)) from None
         for slot, array in enumerate(arrays.values()):  # that of an empty array is an address of this process
             prepared.slots[slot] = array.address
         return prepared, place
@@ -123,6 +127,17 @@ class DeviceCall(CheckedCall):
             result = measure(run, number, repeat, min_repeat_ms)
             driver.synchronise(place.device_id, stream)
         return result
+
+
+def _on_device(hint: str, place: Device) -> str:
+    """Returns a hint for arrays of numpy as one for arrays on a device."""
+    where = f"tedsl.device({place.kind!r}, {place.device_id})"
+    hint = re.sub(r"numpy\.empty\((.+?), ('\w+')\)", rf"tedsl.nd.empty(\1, \2, {where})", hint)
+    if "copy back" in hint:
+        return "a converted copy would not take the result: allocate the output with the dtype and layout that it needs, " \
+               f"tedsl.nd.empty(shape, dtype, {where})"
+    hint = re.sub(r"x\.astype\(('\w+')\)", rf"tedsl.nd.array(x.numpy().astype(\1), {where})", hint)
+    return hint.replace("numpy.ascontiguousarray(x)", "x.contiguous() of the library that made it")
 
 
 def _of_other_library(value: Any, kind: str) -> DeviceArray | None:

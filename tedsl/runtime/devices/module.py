@@ -16,6 +16,7 @@ from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParamet
 from tedsl.runtime.devices.launch import launch_kernel
 from tedsl.runtime.devices.memory import driver_for
 from tedsl.runtime.devices.streams import current_stream
+from tedsl.runtime.devices.table import runs_code_of
 from tedsl.runtime.modules.container import pack, unpack
 
 FORMAT = 1  # the version of what `save_to_bytes` writes; a reader refuses a larger one
@@ -99,7 +100,7 @@ class DeviceKernel:
         given: list[int | float] = []
         for name, arg in zip(names, args):
             inner = arg.device_array() if isinstance(arg, NDArray) else None
-            if inner is not None and inner.device.kind == self.module.kind:
+            if inner is not None and runs_code_of(inner.device.kind, self.module.kind):
                 place = inner.device
                 given.append(inner.address)
             elif isinstance(arg, (int, float)):

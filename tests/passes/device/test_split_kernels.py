@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 
 import tedsl
+import topi
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 from tedsl.ir.text import text
@@ -117,6 +118,13 @@ def test_the_host_does_not_touch_the_memory_of_the_device(stages, accessed):
     with pytest.raises(LoweringError, match=r"accessed outside of its threads(.|\n)*did you forget to bind") as raised:
         split(s, [A, C])
     assert set(accessed.split(", ")) == set(str(raised.value).split(", and ")[1].split(" are ")[0].split(", "))
+
+
+def test_handwritten_loops_without_threads_say_what_is_missing():
+    x = te.placeholder((4, 20), name="x")
+    out = topi.cumsum(x, axis=1)
+    with pytest.raises(LoweringError, match=r"accessed outside of its threads(.|\n)*did you forget to bind"):
+        split(te.create_schedule(out.op), [x, out])
 
 
 def test_an_assertion_in_a_kernel_is_refused():
