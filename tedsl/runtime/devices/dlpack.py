@@ -17,6 +17,7 @@ from tedsl.runtime.devices.streams import current_stream
 from tedsl.runtime.devices.table import stand_in_of
 
 NumpyDType = Callable[[str], numpy.dtype[Any]]  # the dtype of numpy that stands for one of tedsl
+_PRIVATE = ("opencl", "sim")  # kinds of devices whose addresses only their drivers can read
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 _NAMES = {code: name for name, code in _CODES.items()}
 _CAPSULE, _VERSIONED = b"dltensor", b"dltensor_versioned"
@@ -70,6 +71,9 @@ def capsule_of(array: DeviceArray, stream: int | None) -> Any:
     Raises ArgumentTypeError for devices that other libraries do not have.
     """
     place = array.device
+    if place.kind in _PRIVATE:
+        raise ArgumentTypeError(f"the array lies on {place}, whose memory other libraries cannot reach",
+                                hint="copy it: x.numpy()")
     if stand_in_of(place.kind):
         raise ArgumentTypeError(f"the array lies on a stand-in for {place}, of which other libraries do not know",
                                 hint="copy it: x.numpy()")
