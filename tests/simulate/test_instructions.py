@@ -339,7 +339,8 @@ def test_pairs_of_halves():
 
 
 @pytest.mark.parametrize("text", ["tex.2d.v4.f32.s32 %f1, %r1;", "add.rn.f16.f16 %h1, %h1, %h1;", "frobnicate.b32 %r1, %r1;",
-                                  "add.cc.u32 %r1, %r1, %r1;", "mul.rz.f64 %d1, %d1, %d1;", "shfl.down.b32 %r1, %r1, 1, 31;"])
+                                  "madc.lo.u32 %r1, %r1, %r1, %r1;", "mul.rz.f64 %d1, %d1, %d1;",
+                                  "shfl.down.b32 %r1, %r1, 1, 31;"])
 def test_an_instruction_that_is_not_known_is_refused_by_name(text):
     with pytest.raises(DeviceError, match=f"does not know the instruction {text.split()[0]}".replace(".", r"\.")):
         launch(kernel(text, ("A",)), np.zeros(32, np.float32))

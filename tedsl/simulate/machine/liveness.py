@@ -11,6 +11,19 @@ WITHOUT_RESULT = frozenset(("st", "red", "bra", "bar", "barrier", "ret", "exit",
                             "prefetchu", "trap", "brkpt", "nanosleep", "stmatrix"))
 
 
+CARRY = "%carry"  # the register of the carry of chained sums, which no text names
+
+
+def makes_carry(instruction: Instruction) -> bool:
+    """Whether an instruction leaves a carry."""
+    return "cc" in instruction.parts
+
+
+def takes_carry(instruction: Instruction) -> bool:
+    """Whether an instruction takes the carry of the last one that left any."""
+    return instruction.name in ("addc", "subc", "madc")
+
+
 def registers_in(operand: Operand) -> Iterable[str]:
     """Yields the names of the registers in an operand."""
     if isinstance(operand, Register):
@@ -26,13 +39,15 @@ def written(instruction: Instruction) -> list[str]:
     """Returns the registers that an instruction writes."""
     if instruction.name in WITHOUT_RESULT or not instruction.operands or isinstance(instruction.operands[0], Memory):
         return []
-    return list(registers_in(instruction.operands[0]))
+    return [*registers_in(instruction.operands[0]), *[CARRY] * makes_carry(instruction)]
 
 
 def read(instruction: Instruction) -> list[str]:
     """Returns the registers that an instruction reads; where a predicate guards it, those that it may leave as they are too."""
     results = written(instruction)
     names = [name for operand in instruction.operands[bool(results):] for name in registers_in(operand)]
+    if takes_carry(instruction):
+        names.append(CARRY)
     if instruction.guard is not None:
         names += [instruction.guard[0].name, *results]
     return names

@@ -11,9 +11,9 @@ import numpy as np
 from tedsl.record import record
 from tedsl.simulate.instructions.operation import Array
 from tedsl.simulate.instructions.table import operation_of
-from tedsl.simulate.machine import accesses, asynchronous, moves, warps
+from tedsl.simulate.machine import accesses, asynchronous, carries, moves, warps
 from tedsl.simulate.machine.frame import Frame
-from tedsl.simulate.machine.liveness import read, taken_and_left, written
+from tedsl.simulate.machine.liveness import CARRY, makes_carry, read, taken_and_left, takes_carry, written
 from tedsl.simulate.machine.operands import Names
 from tedsl.simulate.machine.sites import Sites
 from tedsl.simulate.memory.space import WINDOW
@@ -60,7 +60,7 @@ class Program:
         self.addresses = dict(globals_)
         for variables in (self.shared, self.local):
             self.addresses.update((name, (number + 1) << WINDOW) for number, name in enumerate(variables))
-        self.names = Names(kernel.registers, self.addresses)
+        self.names = Names({**kernel.registers, CARRY: "pred"}, self.addresses)
         self.size_of_parameters = max((p.offset + p.size for p in kernel.parameters), default=0)
         blocks = blocks_of(kernel)
         self.sites = Sites(kernel, blocks, self.names)
@@ -92,6 +92,8 @@ class Program:
 
 def step_of(instruction: Instruction, names: Names, sites: Sites) -> tuple[Step, str]:
     """Returns the step that an instruction is, and its class in reports; DeviceError if the simulator does not know it."""
+    if makes_carry(instruction) or takes_carry(instruction):
+        return carries.chained(instruction, names, sites)
     if instruction.name in _MAKERS:
         return _MAKERS[instruction.name](instruction, names, sites)
     operation = operation_of(instruction)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from tedsl.errors import DeviceError
 from tedsl.simulate.ptx.declarations import parameters_of, variable_of
+from tedsl.simulate.ptx.inline import inlined
 from tedsl.simulate.ptx.operands import operand_of, split_list
-from tedsl.simulate.ptx.syntax import BYTES, Instruction, Kernel, Label, Parameter, Register, Text, Variable
+from tedsl.simulate.ptx.syntax import BYTES, Function, Instruction, Kernel, Label, Register, Text, Variable
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\([^)]*\))?[^{;]*")
-_FUNCTION = re.compile(r"\.func\b[^{;]*")
+_FUNCTION = re.compile(r"\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))?[^{;]*")
 _VARIABLE = re.compile(r"^[ \t]*(?:\.(?:visible|extern|weak|common)\s+)*\.(?:global|const|shared)\b[^;]*;", re.MULTILINE)
 _LABEL = re.compile(r"([$%\w.]+)\s*:(?!:)")
 _LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)[^\n]*")
@@ -27,15 +28,18 @@ def parse(text: str) -> Text:
     target = re.search(r"\.target\s+(\w+)", bare)
     if target is None:
         raise DeviceError("the simulator takes PTX text, and this text has no .target")
-    kernels, outside = {}, bare
-    for found in _ENTRY.finditer(bare):
-        end = _end_of_braces(bare, found.end())
-        kernel = _kernel(found.group(1), found.group(2) or "()", bare, found.end() + 1, end - 1)
-        kernels[kernel.name] = kernel
-        outside = _blank(outside, found.start(), end)
+    functions, kernels, outside = {}, {}, bare
     for found in _FUNCTION.finditer(bare):
         if bare[found.end():found.end() + 1] == "{":
-            outside = _blank(outside, found.start(), _end_of_braces(bare, found.end()))
+            end = _end_of_braces(bare, found.end())
+            names = [tuple(p.name for p in parameters_of(listed or "()")) for listed in (found.group(1), found.group(3))]
+            functions[found.group(2)] = Function(found.group(2), *names, *_body(found.group(2), bare, found.end() + 1, end - 1))
+            outside = _blank(outside, found.start(), end)
+    for found in _ENTRY.finditer(bare):
+        end = _end_of_braces(bare, found.end())
+        name, parameters = found.group(1), parameters_of(found.group(2) or "()")
+        kernels[name] = inlined(Kernel(name, parameters, *_body(name, bare, found.end() + 1, end - 1)), functions)
+        outside = _blank(outside, found.start(), end)
     variables = tuple(variable_of(found.group()) for found in _VARIABLE.finditer(outside))
     files = {int(found.group(1)): found.group(2) for found in _FILE.finditer(bare)}
     return Text(target.group(1), kernels, variables, files)
@@ -55,7 +59,9 @@ def _end_of_braces(text: str, start: int) -> int:
     raise DeviceError("a brace of the PTX text is not closed")
 
 
-def _kernel(name: str, listed: str, text: str, start: int, end: int) -> Kernel:
+def _body(name: str, text: str, start: int, end: int) \
+        -> tuple[dict[str, str], tuple[Variable, ...], tuple[Instruction | Label, ...]]:
+    """The registers, the variables and the instructions and labels of a kernel or function."""
     registers: dict[str, str] = {}
     variables: list[Variable] = []
     body: list[Instruction | Label] = []
@@ -76,8 +82,7 @@ def _kernel(name: str, listed: str, text: str, start: int, end: int) -> Kernel:
             raise DeviceError(f"the simulator does not know the directive {statement.split()[0]} (line {line} of {name})")
         else:
             body.append(instruction_of(statement, line, source))
-    parameters: tuple[Parameter, ...] = parameters_of(listed)
-    return Kernel(name, parameters, registers, tuple(variables), tuple(body))
+    return registers, tuple(variables), tuple(body)
 
 
 def _statements(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:

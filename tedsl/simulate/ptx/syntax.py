@@ -119,6 +119,18 @@ class Kernel:
 
 
 @record
+class Function:
+    """A function that kernels call: the names of its results and parameters, and the rest as of a kernel."""
+
+    name: str
+    results: tuple[str, ...]
+    parameters: tuple[str, ...]
+    registers: dict[str, str]
+    variables: tuple[Variable, ...]
+    body: tuple[Instruction | Label, ...]
+
+
+@record
 class Text:
     """A PTX text. target: "sm_80". files: the names of sources by their numbers."""
 
