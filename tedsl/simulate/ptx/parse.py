@@ -28,12 +28,14 @@ def parse(text: str) -> Text:
     target = re.search(r"\.target\s+(\w+)", bare)
     if target is None:
         raise DeviceError("the simulator takes PTX text, and this text has no .target")
-    functions, kernels, outside = {}, {}, bare
+    functions: dict[str, Function] = {}
+    kernels: dict[str, Kernel] = {}
+    outside = bare
     for found in _FUNCTION.finditer(bare):
         if bare[found.end():found.end() + 1] == "{":
             end = _end_of_braces(bare, found.end())
-            names = [tuple(p.name for p in parameters_of(listed or "()")) for listed in (found.group(1), found.group(3))]
-            functions[found.group(2)] = Function(found.group(2), *names, *_body(found.group(2), bare, found.end() + 1, end - 1))
+            name, (results, given) = found.group(2), (_names(listed) for listed in (found.group(1), found.group(3)))
+            functions[name] = Function(name, results, given, *_body(name, bare, found.end() + 1, end - 1))
             outside = _blank(outside, found.start(), end)
     for found in _ENTRY.finditer(bare):
         end = _end_of_braces(bare, found.end())
@@ -43,6 +45,10 @@ def parse(text: str) -> Text:
     variables = tuple(variable_of(found.group()) for found in _VARIABLE.finditer(outside))
     files = {int(found.group(1)): found.group(2) for found in _FILE.finditer(bare)}
     return Text(target.group(1), kernels, variables, files)
+
+
+def _names(listed: str | None) -> tuple[str, ...]:
+    return tuple(parameter.name for parameter in parameters_of(listed or "()"))
 
 
 def _blank(text: str, start: int, end: int) -> str:
