@@ -80,7 +80,9 @@ class Module:
 
     @property
     def type_key(self) -> str:
-        return str(getattr(self._target, "kind", "llvm"))
+        """The backend of its functions: "llvm" for those that launch kernels, which are imported."""
+        target = self._target
+        return "llvm" if isinstance(target, Target) and target.is_device else str(getattr(target, "kind", "llvm"))
 
     @property
     def target(self) -> object:

@@ -138,6 +138,19 @@ def test_a_module_leaves_the_process_and_comes_back(tmp_path):
     assert (tmp_path / "g.tedsl").read_bytes() == (tmp_path / "f.tedsl").read_bytes()
 
 
+def test_a_module_of_the_processor_keeps_one_that_launches(tmp_path):
+    A = te.placeholder((9,), name="A")
+    B = te.compute((9,), lambda i: A[i] + 1.0, name="B")
+    host = tedsl.build(te.create_schedule(B.op), [A, B], name="g")
+    launching = two_stages()
+    assert launching.type_key == "llvm"
+    host.import_module(launching)
+    host.export_library(tmp_path / "both.tedsl")
+    c = on(np.zeros(40))
+    tedsl.runtime.load_module(tmp_path / "both.tedsl").get_function("f", True)(on(range(40)), c)
+    np.testing.assert_array_equal(c.numpy(), (np.arange(40) + 1) * 2)
+
+
 @pytest.mark.parametrize("name", ["f.so", "f.o", "f.h", "f.ll", "f.s", "f.tar", "f-1.0.whl", "f.c"])
 def test_other_files_do_not_hold_kernels(name, tmp_path):
     with pytest.raises(ModuleError, match=r"kernels of pretend are launched by tedsl(.|\n)*export a .tedsl file"):
