@@ -161,3 +161,69 @@ def test_batches_of_topi():
     a, b = te.placeholder(x.shape, "uint8", name="a"), te.placeholder(w.shape, "int8", name="b")
     out = topi.nn.batch_matmul(a, b, out_dtype="int32")
     np.testing.assert_array_equal(run(out, {a: x, b: w}), exact(x, w.transpose(0, 2, 1)))
+
+
+def convolved(x, w, stride, padding, dilation=1):
+    """NHWC by HWIO, modulo 2**32."""
+    n, h, wide, c = x.shape
+    kh, kw, _, o = w.shape
+    data = np.zeros((n, h + 2 * padding, wide + 2 * padding, c), "int64")
+    data[:, padding:padding + h, padding:padding + wide] = x
+    rows, columns = ((size + 2 * padding - dilation * (k - 1) - 1) // stride + 1 for size, k in ((h, kh), (wide, kw)))
+    total = np.zeros((n, rows, columns, o), "int64")
+    for y, z in itertools.product(range(kh), range(kw)):
+        first, second = y * dilation, z * dilation
+        seen = data[:, first:first + stride * rows:stride, second:second + stride * columns:stride]
+        total += seen @ w[y, z].astype("int64")
+    return total.astype("int32")
+
+
+# batch, height, width, channels, results, kernel, stride, padding, dilation
+IMAGES = [(1, 5, 5, 3, 1, 3, 1, 1, 1), (2, 9, 7, 5, 17, 3, 1, 1, 1), (1, 6, 15, 4, 33, 3, 1, 0, 1),
+          (1, 7, 13, 6, 48, 1, 1, 0, 1), (1, 8, 8, 80, 32, 1, 2, 0, 1),
+          (1, 9, 9, 16, 64, 3, 2, 1, 2), (1, 5, 5, 300, 130, 3, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=str)
+@pytest.mark.parametrize("left, right", [("uint8", "int8"), ("int8", "int8")])
+def test_convolutions_of_topi(image, left, right):
+    n, h, wide, c, o, k, stride, padding, dilation = image
+    x, w = numbers(left, n, h, wide, c), numbers(right, k, k, c, o, seed=2)
+    a, b = te.placeholder(x.shape, left, name="a"), te.placeholder(w.shape, right, name="b")
+    out = topi.nn.conv2d(a, b, stride, padding, dilation, "NHWC", "int32")
+    np.testing.assert_array_equal(run(topi.nn.relu(out), {a: x, b: w}), np.maximum(convolved(x, w, *image[6:]), 0))
+
+
+@pytest.mark.parametrize("image", [i for i in IMAGES if i[3] % 4 == 0 and i[4] % 2 == 0], ids=str)
+@pytest.mark.parametrize("block", [2, 4])
+def test_blocked_convolutions_of_topi(image, block):
+    """Channels in blocks that hold whole groups, or half of one."""
+    n, h, wide, c, o, k, stride, padding, dilation = image
+    x, w = numbers("uint8", n, h, wide, c), numbers("int8", k, k, c, o, seed=2)
+    data = np.ascontiguousarray(x.reshape(n, h, wide, c // block, block).transpose(0, 3, 1, 2, 4))
+    weights = np.ascontiguousarray(w.reshape(k, k, c // block, block, o // 2, 2).transpose(4, 2, 0, 1, 3, 5))
+    a, b = te.placeholder(data.shape, "uint8", name="a"), te.placeholder(weights.shape, "int8", name="b")
+    out = topi.nn.conv2d_NCHWc(a, b, stride, padding, dilation, "NCHWc", "NCHWc", "int32")
+    expected = convolved(x, w, *image[6:])
+    found = run(out, {a: data, b: weights}).transpose(0, 2, 3, 1, 4).reshape(expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_convolution_of_topi_uses_the_instruction():
+    a, b = te.placeholder((1, 14, 14, 64), "uint8", name="a"), te.placeholder((3, 3, 64, 64), "int8", name="b")
+    target = Target("llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu")
+    with target:
+        out = topi.nn.conv2d(a, b, 1, 1, 1, "NHWC", "int32")
+        s = topi.schedules.schedule([out])
+    assert "vpdpbusd" in tedsl.build(s, [a, b, out], target).get_source("asm")
+
+
+def test_sums_that_stand_beside_others():
+    """17 columns: the last one is a sum of its own in the same loop."""
+    s, args = packed(3, 17, 8, "uint8", "int8", 3, 17, unroll=True)
+    a, b, c = numbers("uint8", 3, 8), numbers("int8", 8, 17), np.empty((3, 17), "int32")
+    built = tedsl.build(s, args, "llvm")
+    built(a, b, c)
+    np.testing.assert_array_equal(c, exact(a, b))
+    text = tedsl.build(s, args, "llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu").get_source("asm")
+    assert "vpdpbusd" in text

@@ -23,6 +23,7 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.machine.lane_slices import slice_lanes
 from tedsl.target.target import Target
 
 LONGEST = 16  # iterations of a loop that is taken for some groups
@@ -121,7 +122,7 @@ class _Dots(ScopedRewriter):
             if whole and (rest or not groups):
                 return None
             found |= bool(groups)
-            done += self.added(same[0], groups, rest) if groups else same
+            done += self.added(same, groups, rest) if groups else same
         return seq(*done) if found else None
 
     # --- what is added ----------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class _Dots(ScopedRewriter):
     def terms(self, store: Store) -> list[Term] | None:
         """Returns the products of narrow integers that the store adds to what it overwrites; None if it does anything else."""
         of = store.value.dtype
-        if store.predicate is not None or of.lanes < LEAST or of.lanes % LEAST or of.bits != 32 or not of.is_integer:
+        if store.predicate is not None or of.lanes < LEAST or of.bits != 32 or not of.is_integer:
             return None
         if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm):
             return None
@@ -189,12 +190,15 @@ class _Dots(ScopedRewriter):
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
-    def added(self, store: Store, groups: list[Term], rest: list[Term]) -> list[Stmt]:
-        """Returns the stores that add `groups` to the elements of `store`, one for each power of two lanes, and then `rest`."""
+    def added(self, same: list[Store], groups: list[Term], rest: list[Term]) -> list[Stmt]:
+        """Returns the stores that add `groups` to the elements of the stores `same`, one for each power of two lanes, and then
+        `rest`. Fewer lanes than LEAST that are left over are added up as before.
+        """
+        store, at = same[0], 0
         assert isinstance(store.index, Ramp)
+        lanes = store.value.dtype.lanes
         done: list[Stmt] = []
-        at, lanes = 0, store.value.dtype.lanes
-        while at < lanes:
+        while at <= lanes - LEAST:
             width = 1 << (lanes - at).bit_length() - 1
             base = build.add(store.index.base, build.mul(store.index.stride, build.const(at, store.index.stride.dtype)))
             index = Ramp(base, store.index.stride, width)
@@ -203,6 +207,8 @@ class _Dots(ScopedRewriter):
                 total = Call(total.dtype, DOT, (total, _elements(term.left, at, width), _elements(term.right, at, width)))
             done.append(Store(store.buffer_var, total, index))
             at += width
+        if at < lanes:
+            return [*done, *(slice_lanes(s, lanes, at, lanes - at) for s in same)] if not rest else list(same)
         for term in rest:
             before = Load(store.value.dtype, store.buffer_var, store.index, None)
             done.append(Store(store.buffer_var, build.add(before, term.value), store.index))

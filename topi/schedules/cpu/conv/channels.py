@@ -15,9 +15,11 @@ import math
 from typing import Any
 
 from tedsl import te
-from topi.kinds import DepthwiseConvOp
+from topi.kinds import ConvOp, DepthwiseConvOp
+from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
+from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -31,11 +33,12 @@ _SHARES = 4  # panels for each core, from which sharing out panels alone leaves 
 
 def schedule_channels_last(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
-    tile, panels = _tile_of(kernel, kernel.tail.axis[1:-1], extent_of(kernel.tail.axis[-1]))
+    group = terms_of_step(kernel)
+    tile, panels = _tile_of(kernel, kernel.tail.axis[1:-1], extent_of(kernel.tail.axis[-1]), group=group)
     near = _stay_near(kernel)
     copied = not near and panels != 1 and _are_read_often(kernel)
     alone = copied and _are_enough(kernel, panels)
-    copy = _copy_of_panels(kernel, tile.wide, -1) if copied else None
+    copy = copy_of_groups(kernel, group, tile.wide) if group > 1 else _copy_of_panels(kernel, tile.wide, -1) if copied else None
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, *image, c = tail.op.axis
@@ -47,14 +50,20 @@ def schedule_channels_last(kernel: Kernel) -> None:
         tail.unroll(loop)
     tail.vectorize(ci)
     place = share_out(tail, outer[:1] if alone else outer[:-1] if near else outer, work_of(kernel))
-    _place(kernel, copy, tail, place if alone else None)
-    _sum_up(kernel, sums, tail, xo)
+    if group > 1:
+        place_groups(kernel, copy, tail, place if alone else None)
+    else:
+        _place(kernel, copy, tail, place if alone else None)
+    _sum_up(kernel, sums, tail, xo, group=group)
 
 
 def schedule_blocks(kernel: Kernel) -> None:
     """Tile the pixels of NCHWc, and its channels by blocks."""
     channels, block = [extent_of(axis) for axis in (kernel.tail.axis[1], kernel.tail.axis[-1])]
-    tile, _ = _tile_of(kernel, kernel.tail.axis[2:-1], product([channels, block]), block or 1)
+    group = terms_of_step(kernel)
+    tile, _ = _tile_of(kernel, kernel.tail.axis[2:-1], product([channels, block]), block or 1, group)
+    if group > 1:
+        place_groups(kernel, copy_of_groups(kernel, group), kernel.schedule[kernel.tail], None)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, c, *image, ci = tail.op.axis
@@ -65,7 +74,7 @@ def schedule_blocks(kernel: Kernel) -> None:
         tail.unroll(loop)
     tail.vectorize(ci)
     share_out(tail, [n, co, *rows], work_of(kernel))
-    _sum_up(kernel, sums, tail, xo, blocked=True)
+    _sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 
 def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any], Any, list[Any]]:
@@ -78,24 +87,30 @@ def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any
     return [*rows[:-1], yo], xo, [yi, xi]
 
 
-def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False) -> None:
+def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
     """Compute the sums of a tile at the loop `place`, in registers. An element of the data is used for all vectors at once:
-    blocks of channels are innermost.
+    blocks of channels are innermost. group: the channels of the data in a step.
     """
     stage = kernel.schedule[sums]
     stage.compute_at(tail, place)
     *axes, c = stage.op.axis
     if blocked:
         axes.append(axes.pop(1))
-    stage.reorder(*_reduction(kernel, stage), *axes, c)
+    *outer, channels = _reduction(kernel, stage)
+    steps, terms = split_groups(stage, channels, group)
+    stage.reorder(*outer, *steps, *axes, *terms, c)
     for axis in axes:
         stage.unroll(axis)
     stage.vectorize(c)
 
 
 def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
-    """The loops of the sums, outermost first; with blocks of channels: blocks, the window, the channels of a block."""
+    """The loops of the sums, outermost first; with blocks of channels: blocks, the window, the channels of a block; where
+    steps take groups of channels, these are last.
+    """
     loops = list(stage.op.reduce_axis)
+    if type(kernel.record) is ConvOp and terms_of_step(kernel) > 1:
+        loops.append(loops.pop(channel_loop(kernel)))
     block = constant(kernel.record.data.shape[-1])
     if kernel.record.layout != "NCHWc" or len(loops) != 3 or block is None:
         return loops
@@ -152,8 +167,11 @@ def _spread_channels(kernel: Kernel) -> None:
 
 # --- tiles and panels -------------------------------------------------------------------------------------------------
 
-def _tile_of(kernel: Kernel, image: Any, channels: int | None, block: int = 1) -> tuple[ImageTile, int | None]:
-    """The tile, and the number of its panels in all channels. block: what its channels are a multiple of."""
+def _tile_of(kernel: Kernel, image: Any, channels: int | None, block: int = 1,
+             group: int = 1) -> tuple[ImageTile, int | None]:
+    """The tile, and the number of its panels in all channels. block: what its channels are a multiple of; group: the terms
+    of a step.
+    """
     lanes, groups = kernel.lanes(kernel.anchor), getattr(kernel.record, "groups", 1)
     if channels is not None and channels % groups == 0:
         channels //= groups
@@ -161,7 +179,8 @@ def _tile_of(kernel: Kernel, image: Any, channels: int | None, block: int = 1) -
     rows = extent_of(image[-2]) if len(image) > 1 else 1
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
-    tile = image_tile(kernel.target, (rows, extent_of(image[-1])), channels, terms, lanes, apart, block)
+    steps = None if terms is None else -(-terms // group)
+    tile = image_tile(kernel.target, (rows, extent_of(image[-1])), channels, steps, lanes, apart, block)
     return tile, None if channels is None else -(-channels // tile.wide) * groups
 
 
