@@ -61,7 +61,9 @@ BITS_UNARY = ("bitwise_not", "popcount", "clz")  # popcount, clz: of integers; t
 IF_THEN_ELSE = Op("tir.if_then_else", 3)  # lazy: see expr.py
 LIKELY = Op("tir.likely", 1)  # the condition itself, expected to hold: a guard that lowering made
 FMA = Op("tir.fma", 3)  # a * b + c, rounded once
-DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group of neighbouring lanes of the others; wraps
+# Integers wrap. Of bfloat16 the second product of a pair is added first, each addition is a fused one in float32, and denormal
+# numbers are zero, in arguments and sums.
+DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group of neighbouring lanes of the others
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
 REINTERPRET = Op("tir.reinterpret", 1)  # the bits of the argument as another dtype of equal width
 CALL_PURE_EXTERN = Op("tir.call_pure_extern", None)  # args: StringImm(symbol), arguments...

@@ -223,6 +223,9 @@ class Stage:
         - "import_c", "import_llvm", with C or LLVM IR (the text, or the name of a .ll file): functions that intrinsics and
           tir.call_extern may call.
         - "loop_partition_hint": the loop is partitioned where its conditions cease to hold, also if its extent is constant.
+        - "bfloat16_pairs": sums of products of bfloat16 inside, accumulated in float32, may be taken two terms at a time where
+          the processor has an instruction for that (AVX-512 BF16). It adds the second product of a pair first, and takes
+          denormal numbers as zero.
         - "parallel_stride_pattern": thread t of T takes the iterations t, t + T, t + 2T, ... instead of a contiguous range.
         - "parallel_launch_point", "parallel_barrier_when_finish": accepted, for programs written for TVM; without effect.
         - "debug_skip_region": the loop is left out.

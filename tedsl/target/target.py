@@ -181,11 +181,13 @@ class Target:
         return not self.is_device and "avx512f" in self.features
 
     def dot_terms(self, left: DType | str, right: DType | str) -> int:
-        """Returns how many neighbouring products of these narrow integers one instruction adds to a 32-bit sum; 1 if there is
+        """Returns how many neighbouring products of these narrow dtypes one instruction adds to a 32-bit sum; 1 if there is
         none.
         """
         if self.kind.name != "llvm":
             return 1
+        if as_dtype(left).code == as_dtype(right).code == "bfloat":
+            return 2 if {"avx512bf16", "avx512bw", "avx512vl"} <= self.features else 1
         bits = {as_dtype(d).bits for d in (left, right)} if as_dtype(left).is_integer and as_dtype(right).is_integer else set()
         if self.arch == "x86-64" and "sse2" in self.features:
             both_signed = as_dtype(left).is_int and as_dtype(right).is_int

@@ -18,7 +18,8 @@ def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out
     """data[i, k] * weight[j, k] summed over k, plus bias[j]: a fully connected layer.
 
     data: (batch, in_dim). weight: (out_dim, in_dim). bias: (out_dim,) or None. Returns: (batch, out_dim) of out_dtype, by
-    default that of `data`. float16 and bfloat16 are summed in float32. Same as torch.nn.functional.linear.
+    default that of `data`. float16 and bfloat16 are summed in float32; where the processor multiplies pairs of bfloat16
+    (AVX-512 BF16), denormal numbers count as zero. Same as torch.nn.functional.linear.
 
     Raises ShapeError if the inner dimensions differ.
     """
@@ -31,7 +32,7 @@ def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = No
     """tensor_a[i, k] * tensor_b[k, j] summed over k, plus bias[j].
 
     tensor_a: (M, K), or (K, M) with transpose_a. tensor_b: (K, N), or (N, K) with transpose_b. bias: (N,) or None.
-    Returns: (M, N) of out_dtype, by default that of `tensor_a`.
+    Returns: (M, N) of out_dtype, by default that of `tensor_a`. Sums as in `dense`.
 
     Raises ShapeError if the inner dimensions differ.
     """
@@ -46,7 +47,7 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | Non
 
     tensor_a: (B, M, K), or (B, K, M) with transpose_a. tensor_b: (B, N, K), or (B, K, N) without transpose_b. A batch of 1 is
     used for all of the other. oshape: the shape of the result, where it is known better than from the arguments.
-    Returns: (B, M, N) of out_dtype, by default that of `tensor_a`.
+    Returns: (B, M, N) of out_dtype, by default that of `tensor_a`. Sums as in `dense`.
 
     Raises ShapeError if the batches or the inner dimensions differ.
     """

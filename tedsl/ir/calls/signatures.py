@@ -89,8 +89,10 @@ def _lane_mask(of: DType, args: Args) -> bool:
 def _dot(of: DType, args: Args) -> bool:
     total, left, right = (arg.dtype for arg in args)
     is_power = of.lanes >= 4 and not of.lanes & (of.lanes - 1)
-    return total is of and of.is_integer and of.bits == 32 and is_power and left.bits == right.bits < 32 and \
-        all(d.is_integer and d.bits * d.lanes == 32 * of.lanes for d in (left, right))
+    integers = of.is_integer and left.is_integer and right.is_integer
+    bfloats = of.is_float and left.code == right.code == "bfloat"
+    return total is of and of.bits == 32 and is_power and left.bits == right.bits < 32 and (integers or bfloats) and \
+        all(d.bits * d.lanes == 32 * of.lanes for d in (left, right))
 
 
 def _named(of: DType, args: Args) -> bool:
@@ -167,7 +169,7 @@ SIGNATURES: dict[str, Signature] = {
     "reinterpret": Signature(_reinterpret, "argument and result have the same number of bits, and bool has none"),
     "lane_mask": Signature(_lane_mask, "it takes a vector of 2 to 64 bools, and gives uint64"),
     "dot": Signature(_dot, "it takes and gives 4, 8, 16, ... integers of 32 bits, and takes two vectors of narrower integers "
-                     "of the same size"),
+                     "of the same size; or float32 and bfloat16"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),
     "call_packed": Signature(_packed, "the first argument is a function's name, a string, and the result is one value"),
     "address_of": Signature(_address_of, "it takes an element of a buffer and gives a handle"),

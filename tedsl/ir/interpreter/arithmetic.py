@@ -123,6 +123,19 @@ def add_products(total: Any, a: Any, b: Any, kind: Any) -> Any:
     return (total.astype(np.int64) + products.reshape(len(total), -1).sum(axis=1)).astype(kind)
 
 
+def add_pairs(total: Any, a: Any, b: Any, kind: Any) -> Any:
+    """`total` with the products of pairs of lanes added to each lane, the second first: what `vdpbf16ps` gives."""
+    sums = _without_denormals(total)
+    left, right = (_without_denormals(x).reshape(-1, 2) for x in (a, b))
+    for at in (1, 0):
+        sums = _without_denormals(np.array([fma32(x, y, z) for x, y, z in zip(left[:, at], right[:, at], sums)], kind))
+    return sums
+
+
+def _without_denormals(x: Any) -> Any:
+    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x).astype(np.float32)
+
+
 def popcount(a: int, bits: int) -> int:
     return bin(a & ((1 << bits) - 1)).count("1")
 

@@ -281,7 +281,7 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         c.line(f"raise Returned({args[0]})")
         return "0"
     if name == "dot":
-        sums = f"add_products({', '.join(args)}, {_kind(c, e.dtype)})"
+        sums = f"{'add_pairs' if e.dtype.is_float else 'add_products'}({', '.join(args)}, {_kind(c, e.dtype)})"
         return c.temp(f"{sums}.astype(np.int64)" if wide else sums)
     function = _intrinsic(c, e, name)
     if function is None and name != "lane_mask":

@@ -6,6 +6,9 @@ after:   C[ramp(0, 1, 16)] = dot(C[ramp(0, 1, 16)], A[k .. k + 3] sixteen times,
 Integer sums may be taken in any order, so that every schedule counts which adds such products to the same elements in a short
 loop, in its unrolled copies, or in one sum, whatever stands between them. The elements of a group are neighbours in both
 operands: an operand is a vector with a step of the group's size, or one number for all lanes.
+
+Sums of products of bfloat16 are taken by pairs only where a pragma says so: the instruction takes denormal numbers as zero, and
+adds in an order of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from tedsl.ir.dtype import INT32, DType
 from tedsl.ir.expr import Add, Broadcast, Call, Cast, Expr, IntImm, Load, Mul, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import DOT, REINTERPRET
-from tedsl.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
@@ -26,6 +29,7 @@ from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.lane_slices import slice_lanes
 from tedsl.target.target import Target
 
+PRAGMA = "pragma_bfloat16_pairs"
 LONGEST = 16  # iterations of a loop that is taken for some groups
 LEAST = 4  # lanes
 
@@ -58,19 +62,25 @@ def use_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
 
 
 def _is_narrow(of: DType) -> bool:
-    return of.is_integer and of.bits < 32
+    return of.bits < 32 and (of.is_integer or of.code == "bfloat")
 
 
 class _Dots(ScopedRewriter):
     def __init__(self, target: Target, noalias: bool, allocated: set[Var]) -> None:
         self.target, self.noalias, self.allocated = target, noalias, allocated
         self.number = Numbering()
+        self.floats = False  # whether sums of bfloat16 may be taken by pairs
 
     def expr(self, expr: Expr) -> Expr:
         return expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
+            case AttrStmt(attr_key=key, body=body) if key == PRAGMA:
+                before, self.floats = self.floats, True
+                done = self.stmt(body)
+                self.floats = before
+                return done
             case Store():
                 return self.run([stmt]) or stmt
             case SeqStmt():
@@ -130,7 +140,7 @@ class _Dots(ScopedRewriter):
     def terms(self, store: Store) -> list[Term] | None:
         """Returns the products of narrow integers that the store adds to what it overwrites; None if it does anything else."""
         of = store.value.dtype
-        if store.predicate is not None or of.lanes < LEAST or of.bits != 32 or not of.is_integer:
+        if store.predicate is not None or of.lanes < LEAST or of.bits != 32 or not (of.is_integer or self.floats):
             return None
         if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm):
             return None
@@ -160,6 +170,8 @@ class _Dots(ScopedRewriter):
         operands = [_operand(side) for side in (value.a, value.b)]
         left, right = operands
         if left is None or right is None or not (left.moves or right.moves):
+            return None
+        if left.load.dtype.is_float is not value.dtype.is_float or right.load.dtype.is_float is not value.dtype.is_float:
             return None
         group = self.target.dot_terms(left.load.dtype.element, right.load.dtype.element)
         fits = group > 1 and all(not x.moves or _step(x.load) == group for x in (left, right))

@@ -69,7 +69,11 @@ def windows(extents: Sequence[Any], stride: Any, padding: Any, dilation: Any, wh
 
 def convolve(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any, *,
              layout: str, kernel_layout: str, groups: int = 1, name: str = "") -> te.Tensor:
-    """The convolution of `data` with `kernel`; the result has the layout of the data."""
+    """The convolution of `data` with `kernel`; the result has the layout of the data.
+
+    float16 and bfloat16 are summed in float32; with channels innermost, processors that multiply pairs of bfloat16 (AVX-512
+    BF16) take denormal numbers as zero.
+    """
     where = opening(operator, data, kernel)
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)

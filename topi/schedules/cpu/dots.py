@@ -24,7 +24,8 @@ def group_of(kernel: Kernel, a: Any, b: Any, terms: Any) -> int:
     loads = kernel.formula(kernel.anchor).loads
     plain = len(loads) == 2 and {load.producer for load in loads} == {a, b}
     count = constant(terms)
-    return group if sums.is_integer and sums.bits == 32 and plain and (count is None or count >= group) else 1
+    fits = sums.bits == 32 and (sums.is_integer or a.dtype == b.dtype == "bfloat16")
+    return group if fits and plain and (count is None or count >= group) else 1
 
 
 def copy_by_groups(kernel: Kernel, tensor: Any, terms: int, columns: int, group: int) -> Any:
@@ -42,4 +43,6 @@ def split_groups(stage: Any, loop: Any, group: int) -> tuple[list[Any], list[Any
     if group == 1:
         return [loop], []
     steps, inside = stage.split(loop, factor=group)
+    if stage.op.output(0).dtype.is_float:
+        stage.pragma(steps, "bfloat16_pairs")
     return [steps], [inside]

@@ -2,6 +2,7 @@
 
     x86-64, VNNI:            vpdpbusd multiplies unsigned by signed bytes, vpdpwssd pairs of 16 bits
     x86-64, others:          pmaddwd multiplies pairs of 16 bits; the even and the odd bytes become 16 bits each
+    x86-64, AVX-512 BF16:    vdpbf16ps multiplies pairs of bfloat16
     AArch64, dotprod:        sdot and udot multiply bytes of one kind, with i8mm usdot unsigned by signed ones
 
 Where the instruction has other signs than the operands, one of them is moved by 128: (a - 128) b + 128 b. All of them are exact
@@ -21,8 +22,9 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.vectors import splat_register
 from tedsl.codegen.llvm.types import int_splat, vector_of
 from tedsl.codegen.llvm.values.convert import convert
+from tedsl.errors import LoweringError
 from tedsl.ir.dtype import dtype
-from tedsl.ir.expr import Broadcast, Call, Expr
+from tedsl.ir.expr import Broadcast, Call, Expr, Load
 from tedsl.ir.ops import REINTERPRET
 from tedsl.target.target import Target
 
@@ -73,6 +75,8 @@ def emit_dot(out: Emitter, e: Call) -> str:
     """Emits the sums of `tir.dot`."""
     left, right = e.args[1].dtype.element, e.args[2].dtype.element
     total = out.value(e.args[0])
+    if e.dtype.is_float:
+        return _bfloats(out, e, total)
     if out.target.dot_terms(left, right) == 1:
         return _widened(out, e, total, *(out.value(arg) for arg in e.args[1:]))
     a, b = (_operand(out, arg, e.dtype.lanes) for arg in e.args[1:])
@@ -93,6 +97,41 @@ def _operand(out: Emitter, arg: Expr, lanes: int) -> Operand:
     narrow = vector_of(f"i{arg.dtype.bits}", arg.dtype.lanes)
     words = out.assign(f"bitcast {narrow} {out.value(arg)} to {vector_of('i32', lanes)}")
     return Operand(words, lanes, lanes, signed)
+
+
+def _bfloats(out: Emitter, e: Call, total: str) -> str:
+    """Emits vdpbf16ps."""
+    if out.target.dot_terms("bfloat16", "bfloat16") == 1:
+        raise LoweringError(f"tir.dot of bfloat16: target {out.target} has no such instruction",
+                            hint="for example llvm -mcpu=cooperlake, znver4; without it, multiply in float32")
+    lanes, a, b = e.dtype.lanes, *(_operand(out, _as_bits(arg), e.dtype.lanes) for arg in e.args[1:])
+    words, floats = vector_of("i32", lanes), vector_of("float", lanes)
+    start = out.assign(f"bitcast {floats} {total} to {words}")
+    sums = _in_parts(out, _pairs_of_bfloats, start, a.plain(out), b.plain(out), lanes)
+    return out.assign(f"bitcast {words} {sums} to {floats}")
+
+
+def _pairs_of_bfloats(out: Emitter, lanes: int, total: str, a: str, b: str) -> str:
+    words, floats, pairs = vector_of("i32", lanes), vector_of("float", lanes), vector_of("bfloat", 2 * lanes)
+    name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}"
+    symbol = out.module.declare(name, f"declare {floats} @{name}({floats}, {pairs}, {pairs})")
+    x, y = (out.assign(f"bitcast {words} {v} to {pairs}") for v in (a, b))
+    sums = out.assign(f"call {floats} {symbol}({floats} {out.assign(f'bitcast {words} {total} to {floats}')}, "
+                      f"{pairs} {x}, {pairs} {y})")
+    return out.assign(f"bitcast {floats} {sums} to {words}")
+
+
+def _as_bits(e: Expr) -> Expr:
+    """Returns a vector of bfloat16 as one of uint16: loads of it as such, so that nothing is widened."""
+    bits = dtype("uint16").with_lanes(e.dtype.lanes)
+    if isinstance(e, Load):
+        return Load(bits, e.buffer_var, e.index, e.predicate)
+    if isinstance(e, Call) and e.op is REINTERPRET and isinstance(e.args[0], Broadcast):
+        word = e.args[0].value
+        if isinstance(word, Call) and word.op is REINTERPRET and word.args[0].dtype.code == "bfloat":
+            word = Call(word.dtype, REINTERPRET, (_as_bits(word.args[0]),))
+        return Call(bits, REINTERPRET, (Broadcast(word, e.args[0].lanes),))
+    return Call(bits, REINTERPRET, (e,))
 
 
 def _in_parts(out: Emitter, emit: Instruction, total: str, a: str, b: str, lanes: int) -> str:
