@@ -57,11 +57,20 @@ class LoadedProgram:
             opened.cl.enqueue_nd_range_kernel(opened.stream(stream), loaded.kernel, every, block)
 
 
+def _loses_threads_at_barriers(platform: Any) -> bool:
+    """Tells whether the optimiser of the platform moves conditions of single threads across barriers: PoCL with LLVM 14 then
+    leaves results of some threads out (tests/devices/test_opencl_barriers.py has a kernel for which it does).
+    """
+    return platform.name == "Portable Computing Language" and "LLVM 14" in platform.version
+
+
 def _built(opened: Opened, text: str) -> Any:
     """Returns the program of `text`; DeviceError with the compiler's report."""
     cl, options = opened.cl, []
     if opened.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    if "barrier(" in text and _loses_threads_at_barriers(opened.device.platform):
+        options.append("-cl-opt-disable")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         try:
