@@ -55,7 +55,7 @@ for n, m, k in ((16, 16, 16), (17, 5, 9), (1, 1, 1)):
         lambda n, m, k: calls_of(programs.tiled_matmul(n, m, k), (n, k), (k, m)))
 for virtual, step in ((1, 4), (3, 8)):
     listed(f"tiled_product_of_{virtual}_virtual_threads", virtual=virtual, step=step)(
-        lambda virtual, step: calls_of(programs.tiled_matmul(20, 36, 12, threads=2, virtual=virtual, step=step), (20, 12), (12, 36)))
+        lambda **options: calls_of(programs.tiled_matmul(20, 36, 12, threads=2, **options), (20, 12), (12, 36)))
 
 
 @listed()
@@ -85,8 +85,8 @@ def row_sums_symbolic():
 for n, m in ((3, 16), (4, 13)):
     listed(f"softmax_by_hand_{n}_{m}", rtol=2e-6, n=n, m=m)(lambda n, m: calls_of(programs.softmax(n, m), (n, m)))
 for size, channels, filters, batch in ((3, 4, 16, 16), (2, 3, 5, 7)):
-    listed(f"convolution_by_hand_{filters}_{batch}", shape=(size, channels, filters, batch))(
-        lambda shape: calls_of(programs.convolution(*shape), (shape[0], shape[0], shape[1], shape[3]), (3, 3, shape[1], shape[2])))
+    listed(f"convolution_by_hand_{filters}_{batch}", n=size, c=channels, f=filters, b=batch)(
+        lambda n, c, f, b: calls_of(programs.convolution(n, c, f, b), (n, n, c, b), (3, 3, c, f)))
 
 
 def bound(s, stage, axis, threads=32):
@@ -264,7 +264,8 @@ operator("turned_axes", lambda a: topi.transpose(a, (2, 0, 1)), (5, 6, 7))
 operator("half_precision", lambda a, b: a * b + a, (7, 33), (7, 33), dtypes=("float16", "float16"))
 operator("bfloat16", lambda a: topi.cast(topi.cast(a, "bfloat16") * topi.cast(a, "bfloat16"), "float32"), (7, 33))
 operator("bytes", lambda a, b: a + b, (7, 33), (7, 33), dtypes=("int8", "int8"))
-operator("long_integers", lambda a, b: topi.floor_divide(a, b) + topi.floor_mod(a, b), (7, 33), (7, 33), dtypes=("int64", "int64"))
+operator("long_integers", lambda a, b: topi.floor_divide(a, b) + topi.floor_mod(a, b), (7, 33), (7, 33),
+         dtypes=("int64", "int64"))
 operator("truth_values", lambda a, b: topi.logical_and(a > 0, b > 0), (7, 33), (7, 33))
 operator("doubles", lambda a: topi.sqrt(topi.abs(a)) + topi.sum(a), (6, 6), dtypes=("float64",))
 operator("functions", lambda a: topi.exp(a) + topi.log(a) + topi.tanh(a) + topi.sigmoid(a) + topi.erf(a), (5, 33), low=0.5,

@@ -14,10 +14,11 @@ def results_of(arguments, inputs, compute):
     """What `compute`, called with all arrays, leaves in those of the results."""
     sizes = {}
     for tensor, value in zip(arguments, inputs):
-        sizes |= {dim: n for dim, n in zip(tensor.shape, value.shape)}
-    shapes = [tuple(int(getattr(dim, "value", None) if hasattr(dim, "value") else sizes[dim]) for dim in tensor.shape)
-              for tensor in arguments[len(inputs):]]
-    outs = [np.full(shape, 77 if str(t.dtype) != "bool" else True, str(t.dtype)) for shape, t in zip(shapes, arguments[len(inputs):])]
+        sizes |= dict(zip(tensor.shape, value.shape))
+    outs = []
+    for tensor in arguments[len(inputs):]:
+        shape = [dim.value if hasattr(dim, "value") else sizes[dim] for dim in tensor.shape]
+        outs.append(np.full(shape, True if str(tensor.dtype) == "bool" else 77, str(tensor.dtype)))
     return compute([*inputs, *outs])
 
 

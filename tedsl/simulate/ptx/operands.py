@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from tedsl.errors import DeviceError
 from tedsl.simulate.ptx.syntax import Group, Memory, Number, Operand, Register, Special, Symbol
@@ -50,6 +51,19 @@ def operand_of(text: str) -> Operand:
     if _SPECIAL.fullmatch(text) or text == "WARP_SZ":
         return Special(text)
     return _named(text)
+
+
+def with_registers(operand: Operand, registers: Collection[str]) -> Operand:
+    """Returns `operand` with its names that are declared as registers read as such: not all of them begin with %."""
+    match operand:
+        case Symbol(name=name, offset=0) if name in registers:
+            return Register(name)
+        case Memory(base=Symbol(name=name, offset=0), offset=offset) if name in registers:
+            return Memory(Register(name), offset)
+        case Group(items=items, paired=paired):
+            return Group(tuple(with_registers(item, registers) for item in items), paired)
+        case _:
+            return operand
 
 
 def _named(text: str) -> Register | Symbol:

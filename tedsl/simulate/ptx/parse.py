@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tedsl.errors import DeviceError
 from tedsl.simulate.ptx.declarations import parameters_of, variable_of
 from tedsl.simulate.ptx.inline import inlined
-from tedsl.simulate.ptx.operands import operand_of, split_list
+from tedsl.simulate.ptx.operands import operand_of, split_list, with_registers
 from tedsl.simulate.ptx.syntax import BYTES, Function, Instruction, Kernel, Label, Register, Text, Variable
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -87,7 +88,9 @@ def _body(name: str, text: str, start: int, end: int) \
         elif statement.startswith("."):
             raise DeviceError(f"the simulator does not know the directive {statement.split()[0]} (line {line} of {name})")
         else:
-            body.append(instruction_of(statement, line, source))
+            instruction = instruction_of(statement, line, source)
+            operands = tuple(with_registers(operand, registers) for operand in instruction.operands)
+            body.append(replace(instruction, operands=operands))
     return registers, tuple(variables), tuple(body)
 
 
