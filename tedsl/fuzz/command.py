@@ -16,13 +16,15 @@ import sys
 import time
 
 from tedsl.cache.place import FOLDER, OFF
-from tedsl.fuzz.in_c import run_in_c
 from tedsl.fuzz.malformed.nodes import PRELUDE
 from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
 from tedsl.fuzz.malformed.run import run_script, script_of, summary
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.run import case_of, outcome_apart, run_many
+from tedsl.fuzz.targets.in_c import run_in_c
+from tedsl.fuzz.targets.on_device import run_on_device
+from tedsl.target.current import as_target
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,7 +36,11 @@ def run(options: argparse.Namespace) -> int:
     seconds = options.seconds if options.seconds is not None else (60.0 if options.count is None else float("inf"))
     progress = _Progress() if sys.stderr.isatty() else None
     if options.target:
-        report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
+        target = as_target(options.target)
+        if target.kind.device_backend:
+            report = run_on_device(seeds, target, jobs=options.jobs, seconds=seconds, progress=progress)
+        else:
+            report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
         print(report.text(every=False))
     elif options.malformed:
         report = run_many(seeds, step=run_script, jobs=options.jobs, seconds=seconds, progress=progress)
@@ -52,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--malformed", action="store_true", help="malformed input instead of programs")
-    parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", many in one file')
+    parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")

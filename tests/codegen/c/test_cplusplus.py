@@ -3,8 +3,8 @@
 import pytest
 
 from tedsl.codegen.c.backend import module_of
-from tedsl.fuzz.in_c import draw_batch
 from tedsl.fuzz.report import Report
+from tedsl.fuzz.targets.in_c import draw_batch
 from tedsl.target import Target
 from tests.codegen.c import programs
 from tests.codegen.c.compilers import needs_cplusplus, read_as_cplusplus

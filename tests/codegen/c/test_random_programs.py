@@ -7,8 +7,8 @@ import pytest
 from tedsl.codegen.c.values import expr
 from tedsl.errors import ArgumentError
 from tedsl.fuzz.command import configure
-from tedsl.fuzz.in_c import check_batch, run_in_c
 from tedsl.fuzz.report import Report
+from tedsl.fuzz.targets.in_c import check_batch, run_in_c
 from tedsl.target import Target
 from tests.codegen.c.compilers import needs_compiler, strict_target
 

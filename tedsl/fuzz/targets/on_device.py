@@ -1,0 +1,127 @@
+"""python -m tedsl fuzz --target opencl: programs as kernels of a device.
+
+What a schedule binds runs on its threads. What it binds to none becomes kernels of one thread, so that every program runs on
+the device as a whole; loops around launches stay on the host, with memory that several kernels use.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tedsl.codegen.device import compiled_for_device
+from tedsl.errors import DeviceError, LoweringError
+from tedsl.fuzz.case import Case
+from tedsl.fuzz.check import Expected, Refused, Run, check_dtypes, iterations, loops_of, lowered_by, same_bits
+from tedsl.fuzz.report import Report
+from tedsl.fuzz.run import GROUP, Group, outcome_of_step, run_many
+from tedsl.ir import build
+from tedsl.ir.dtype import INT32
+from tedsl.ir.expr import Var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.stmt import LAUNCH, Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
+from tedsl.ir.verify import verify
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.context import pass_config
+from tedsl.passes.default import lowering_pipeline
+from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.runtime.array import array as device_array
+from tedsl.runtime.device import device
+from tedsl.target.current import host_target
+from tedsl.target.target import Target
+
+MANY = 200_000  # iterations that one thread may take
+
+
+def run_on_device(seeds: Iterable[int], target: Target, **options: Any) -> Report:
+    """Runs the sequences `seeds` on device 0 of the kind of `target`. options: those of `run_many`.
+
+    Raises DeviceError where there is none.
+    """
+    why = _missing(target.kind.device_kind)
+    if why:
+        raise DeviceError(f"fuzz --target {target.kind}: {why}")
+    return run_many(seeds, chunk=80, **options, step=lambda seed, report, group: check_seed(seed, target, report, group))
+
+
+def _missing(kind: str) -> str:
+    """Returns why there is no device 0 of `kind`, as a process of its own finds it: a device that was opened does not survive a
+    fork.
+    """
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=lambda: queue.put(_why(kind)))
+    process.start()
+    process.join()
+    said: str = queue.get() if not queue.empty() else "the driver crashed"
+    return said
+
+
+def _why(kind: str) -> str:
+    return "" if device(kind, 0).exist else f"there is no {kind}(0)"
+
+
+def check_seed(seed: int, target: Target, report: Report, group: Group | None) -> Group:
+    """Draws and checks sequence number `seed`; returns the group, for the next one."""
+    report.counts["sequences"] += 1
+    if group is None or group.number != seed // GROUP:
+        group = Group(seed // GROUP)
+    case, scheduler = group.sequence(seed)
+    case.target = str(target)
+    report.drawn(case, scheduler)
+    report.outcome(seed, case, outcome_of_step(lambda: check_on_device(case, scheduler.names, group.expected, target)))
+    return group
+
+
+def check_on_device(case: Case, names: Mapping[str, Any], expected: Expected, target: Target) -> None:
+    """Raises Disagreement where the outputs differ from the reference, or, of exact programs, from the interpreter; Refused for
+    what no device can do.
+    """
+    check_dtypes(case, names, expected)
+    options = pass_config(case.config)
+    lowered = lowered_by(lowering_pipeline(options, case.simple_mode), loops_of(case, names))
+    lowered = lowered.with_body(in_kernels(lowered.body))
+    verify(lowered, flat=True)
+    if iterations(lowered.body, case.sizes) > MANY:
+        raise Refused("more iterations than one thread should take")
+    try:
+        module = compiled_for_device([lowered], target, host_target(), options)
+    except LoweringError as error:  # memory of threads that a program uses outside of its launches
+        raise Refused(str(error)) from error
+    outcome, place = Run(case, expected), device(target.kind.device_kind, 0)
+    given = [device_array(np.array(a), place) if isinstance(a, np.ndarray) else a for a in outcome.arguments]
+    module(*given)
+    for here, there in zip(outcome.arguments, given):
+        if isinstance(here, np.ndarray):
+            here[...] = there.numpy()
+    outcome.compare(str(target.kind), expected)
+    if case.exact:
+        same_bits(case, lowered, outcome, expected, str(target.kind))
+
+
+def in_kernels(stmt: Stmt) -> Stmt:
+    """Returns `stmt` with what stands outside of its launches as kernels of one thread."""
+    if launched(stmt) is not None:
+        return stmt
+    if isinstance(stmt, SeqStmt):
+        return seq(*[in_kernels(part) for part in stmt.seq])
+    if has_launch(stmt) or _needs_the_host(stmt):
+        if isinstance(stmt, IfThenElse):
+            other = None if stmt.else_case is None else in_kernels(stmt.else_case)
+            return stmt.replace(then_case=in_kernels(stmt.then_case), else_case=other)
+        if isinstance(stmt, (For, LetStmt, AttrStmt, AssertStmt, Allocate)):
+            return stmt.replace(body=in_kernels(stmt.body))
+    axis = IterVar(None, Var("threadIdx.x", INT32), IterType.THREAD_INDEX, "threadIdx.x")
+    return AttrStmt(axis, LAUNCH, build.const(1, "int32"), stmt)
+
+
+def _needs_the_host(stmt: Stmt) -> bool:
+    """Tells whether `stmt` holds what no kernel has: an assertion, or memory in which several kernels meet."""
+    return any(isinstance(node, AssertStmt) or (isinstance(node, Allocate) and _is_global(node)) for node in post_order(stmt))
+
+
+def _is_global(s: Allocate) -> bool:
+    return scope_of(s.buffer_var.type_annotation) == "global"
