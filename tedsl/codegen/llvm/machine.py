@@ -61,7 +61,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
     vectorize = vectorize and effort.pipeline
     if not vectorize:
         effort = replace(effort, lean=frozenset())
-    with _lock:
+    with _lock, _switched("instcombine-code-sinking", target.arch != "nvptx64"):
         module = _parsed(llvm, directed(text, effort))
         machine = target_machine(target)
         module.data_layout = str(machine.target_data)
@@ -150,6 +150,22 @@ def _free(llvm: Any, passes: Any) -> None:
     if dispose is not None and type(passes)._dispose is not dispose:
         dispose(passes)
         passes.detach()
+
+
+@contextmanager
+def _switched(option: str, on: bool) -> Iterator[None]:
+    """Switches an option of LLVM that is on by default off meanwhile, unless `on`. The caller holds the lock.
+
+    On devices InstCombine keeps instructions where they are: sums of many steps whose result is used behind a barrier would all
+    move there, and what they add, which cannot move with them, would fill all registers.
+    """
+    if not on:
+        _binding().set_option("tedsl", f"-{option}=false")
+    try:
+        yield
+    finally:
+        if not on:
+            _binding().set_option("tedsl", f"-{option}=true")
 
 
 @contextmanager

@@ -6,7 +6,7 @@
 The axes are those whose points run at once or in any order: the threads of a block, the blocks of a launch, the iterations of a
 parallel loop, the lanes of a vector. The proof is for indices that are sums of a part in the axes and a rest: the parts of two
 different points differ by at least the smallest factor (8*y + x with 8 values of x counts like digits), and the rests differ by
-less than that.
+less than that; or the rests differ by more than the parts in the axes can.
 """
 
 from __future__ import annotations
@@ -80,8 +80,12 @@ class Axes:
             return bool(self.axes)
         if self._is_one_numbering(a, b, same, carried):
             return False
+        low, high = self._difference(a.rest, b.rest, same)
+        span = self._span(a.factors)
+        if span is not None and ((low is not None and low > span) or (high is not None and high < -span)):
+            return False
         apart = self._distance(a.factors)
-        return apart is None or not self._closer(a.rest, b.rest, apart, same)
+        return apart is None or low is None or high is None or not (-apart < low and high < apart)
 
     def _is_one_place(self, one: Expr | None, other: Expr | None, memory: Var) -> bool:
         """Tells whether both indices are the same expression, into an array of the caller's, whose values are not known to
@@ -175,18 +179,21 @@ class Axes:
                 return None
         return digits[0][0] or None
 
-    def _closer(self, a: Expr, b: Expr, apart: int, same: Set[Var]) -> bool:
-        """Tells whether a and b are proved to differ by less than `apart` in all iterations of the loops that are not in
-        `same`.
-        """
+    def _span(self, factors: tuple[int, ...]) -> int | None:
+        """Returns the largest distance between the sums of axes times `factors` at two points; None if it is not known."""
+        counts = [build.as_int(axis.extent) for axis in self.axes]
+        known = [abs(c) * max(count - 1, 0) for c, count in zip(factors, counts) if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    def _difference(self, a: Expr, b: Expr, same: Set[Var]) -> tuple[int | None, int | None]:
+        """Returns the least and the largest value of b - a over all iterations of the loops that are not in `same`."""
         own: dict[Var, Expr] = {}
         for var in {*variables(a), *variables(b)}:
             if var in self.lets:
-                return False
+                return None, None
             if var in self.loops and var not in same:
                 own[var] = self._twin(var)
-        low, high = self.analyzer.bounds(build.sub(substitute(b, own), a))
-        return low is not None and high is not None and -apart < low and high < apart
+        return self.analyzer.bounds(build.sub(substitute(b, own), a))
 
     def _twin(self, var: Var) -> Var:
         twin = Var(var.name, var.dtype)

@@ -139,3 +139,29 @@ def test_targets_of_devices():
     target = Target("cuda -arch=sm_90")
     assert target.triple == "nvptx64-nvidia-cuda" and target.arch == "nvptx64" and target.cpu == "sm_90" and target.has_fma
     assert Target("nvptx").cpu == "sm_70" and tedsl.target.Target("cuda").feature_string == "+ptx63"
+
+
+# --- registers ----------------------------------------------------------------------------------------------------------
+
+
+def test_long_sums_stay_between_their_barriers(tmp_path):
+    """Moved behind the last barrier, where the sums are used, they would need a register for everything that they add."""
+    A, W = te.placeholder((64, 64), name="A"), te.placeholder((128, 64), name="W")
+    k = te.reduce_axis((0, 128), "k")
+    B = te.compute((64, 64), lambda i, j: te.sum(W[k, i] * A[j, k // 2], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    shared = s.cache_read(W, "shared", [B])
+    local = s.cache_write(B, "local")
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].bind(B.op.axis[1], te.thread_axis("threadIdx.x"))
+    s[local].compute_at(s[B], B.op.axis[1])
+    outer, inner = s[local].split(s[local].op.reduce_axis[0], factor=64)
+    s[local].unroll(outer)
+    s[local].unroll(inner)
+    s[shared].compute_at(s[local], outer)
+    s[shared].bind(shared.op.axis[0], te.thread_axis("threadIdx.x"))
+    code = device_code(s, [A, W, B])
+    order = re.findall(r"fma\.rn\.f32|bar\.sync", code.text)
+    assert order.index("fma.rn.f32") < len(order) - order[::-1].index("bar.sync") - 1
+    _, registers = assemble(code.text, "sm_80", tmp_path)
+    assert registers < 128

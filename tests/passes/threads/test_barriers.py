@@ -205,3 +205,11 @@ def test_a_vector_that_is_kept_beyond_a_barrier():
     tedsl.build(s, [A, where, largest])(a, places, values)
     np.testing.assert_array_equal(places, a.argmax(1))
     np.testing.assert_array_equal(values, a.max(1))
+
+
+def test_stores_farther_apart_than_the_threads_can_be_do_not_wait():
+    """Copies of a loop that was unrolled store one part of the memory after the other."""
+    _, count = barriers(seq(put(T, F.load("A", T)), put(build.add(T, 8), F.load("A", build.add(T, 8)))))
+    assert count == 0
+    _, count = barriers(seq(put(T, F.load("A", T)), put(build.add(T, 7), F.load("A", build.add(T, 8)))))
+    assert count == 1
