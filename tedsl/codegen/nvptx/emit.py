@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.codegen.llvm.effort import PLAIN
 from tedsl.codegen.llvm.emit import TABLES as PROCESSOR
 from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.frame import emit_return
@@ -38,9 +39,10 @@ def emit_kernels(kernels: Sequence[PrimFunc], target: Target) -> tuple[str, list
     texts = [_kernel(kernel, module, emitted) for kernel in kernels]
     sizes = [f"!{{ptr @{kernel.name}, {', '.join(kernel.launch.annotations(target))}}}" for kernel in emitted]
     nodes = [module.add_metadata(text) for text in sizes]
-    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *module.definitions.values(),
-             *module.functions, *texts, *(f"!{k} = {text}" for k, text in enumerate(module.metadata)),
-             f"!nvvm.annotations = !{{{', '.join(nodes)}}}"]
+    # No calls: LLVM writes them as ones that all threads of a warp make together.
+    helpers = [text.replace(" noinline ", " alwaysinline ") for text in module.definitions.values()]
+    metadata = [*(f"!{k} = {text}" for k, text in enumerate(module.metadata)), f"!nvvm.annotations = !{{{', '.join(nodes)}}}"]
+    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *helpers, *texts, *metadata]
     text = "\n\n".join(parts) + "\n"
     check_intrinsics(text)
     return text, emitted
@@ -57,4 +59,4 @@ def _kernel(kernel: PrimFunc, module: ModuleText, emitted: list[EmittedKernel]) 
     emit_return(out, None)
     shared = SharedMemory.of(out)
     emitted.append(EmittedKernel(kernel.name, launch, shared.bytes, shared.dynamic is not None))
-    return out.text(f"define ptx_kernel void @{kernel.name}({', '.join(parameters)}) {module.attributes}")
+    return out.text(f"define ptx_kernel void @{kernel.name}({', '.join(parameters)}) {module.attributes} {PLAIN}")
