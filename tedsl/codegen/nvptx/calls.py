@@ -55,12 +55,11 @@ def emit_shuffle(out: Emitter, e: Call) -> str:
         got = moved(bits)
         return out.assign(f"bitcast i32 {got} to float") if t == "float" else got
     if t in ("double", "i64"):
-        bits = out.assign(f"bitcast {t} {value} to <2 x i32>")
-        halves = [moved(out.assign(f"extractelement <2 x i32> {bits}, i64 {k}")) for k in (0, 1)]
-        joined = "poison"
-        for k, half in enumerate(halves):
-            joined = out.assign(f"insertelement <2 x i32> {joined}, i32 {half}, i64 {k}")
-        return out.assign(f"bitcast <2 x i32> {joined} to {t}")
+        bits = out.assign(f"bitcast {t} {value} to i64")  # one instruction, where LLVM's own ways take three
+        both = out.assign(f'call {{ i32, i32 }} asm "mov.b64 {{$0, $1}}, $2;", "=r,=r,l"(i64 {bits})')
+        low, high = (moved(out.assign(f"extractvalue {{ i32, i32 }} {both}, {k}")) for k in (0, 1))
+        joined = out.assign(f'call i64 asm "mov.b64 $0, {{$1, $2}};", "=l,r,r"(i32 {low}, i32 {high})')
+        return out.assign(f"bitcast i64 {joined} to {t}")
     if d.is_handle or d.lanes > 1:
         raise LoweringError(f"{shown(e)}: threads exchange single numbers, not {d}")
     return out.assign(f"trunc i32 {moved(out.assign(f'zext {t} {value} to i32'))} to {t}")
