@@ -1,4 +1,4 @@
-"""Reductions across threads and memory of warps as PTX: shuffles and barriers where they are needed, values of the processor."""
+"""Reductions across threads and memory of warps as PTX: shuffles and barriers where needed, values of the processor."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,8 @@ def in_simulator(monkeypatch, make, data):
     return results
 
 
-@pytest.mark.parametrize("threads, shuffles, barriers", [(8, 4, 0), (31, 6, 0), (32, 6, 0), (64, 7, 1), (65, 7, 2), (256, 9, 1)])
+@pytest.mark.parametrize("threads, shuffles, barriers", [(8, 4, 0), (31, 6, 0), (32, 6, 0), (64, 7, 1), (65, 7, 2),
+                                                         (256, 9, 1)])
 def test_shuffles_and_barriers(threads, shuffles, barriers, tmp_path):
     code = device_code(*sums((4, 1000), {"x": threads}, "x"))
     image, _ = assemble(code.text, "sm_80", tmp_path)
