@@ -41,13 +41,17 @@ class Tables:
 
 @dataclass
 class BufferInfo:
-    """A buffer within a function: its pointer, the region where it is defined, its alignment in bytes and its alias class."""
+    """A buffer within a function: its pointer, the region where it is defined, its alignment in bytes and its alias class.
+    broken: its size may not be a multiple of the alignment, so that nothing is said to be aligned more than it is large: LLVM
+    would load more than that.
+    """
 
     pointer: str
     level: int
     alignment: int  # 0: that of one element
     alias: str = ""  # the metadata of accesses, with its leading comma
     own: bool = False  # memory of ours: nothing else points to it
+    broken: bool = False
     count: int = 0  # of elements, of an array on the stack
 
     def may_meet(self, other: BufferInfo, noalias: bool) -> bool:

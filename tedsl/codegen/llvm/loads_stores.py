@@ -84,7 +84,8 @@ def emit_load(out: Emitter, e: Load) -> str:
 def _load_scalar(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: str | None) -> str:
     t = memory_type(d)
     pointer = address(out, info, index, t, mask is None)
-    text = f"load {t}, ptr {pointer}, align {alignment(info, index, d.bytes)}{info.alias}"
+    known = d.bytes if info.broken else alignment(info, index, d.bytes)
+    text = f"load {t}, ptr {pointer}, align {known}{info.alias}"
     if mask is None:
         return out.load(text, info)
     zero = "0x0000000000000000" if t in ("float", "double") else "null" if t == "ptr" else "0"
@@ -101,6 +102,7 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
     whole = mask is None or _is_within(info, first, lanes)
     pointer = address(out, info, first, element, whole)
     align = alignment(info, first, d.bytes)
+    align = gcd(align, lanes * d.bytes) if info.broken else align
     if whole:
         value = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
         if mask is not None:

@@ -20,6 +20,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, Store
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.device.split_kernels import BROKEN
 
 ALIGNMENT = 16  # bytes of every array that a kernel gets, and of the memory that it allocates: one load of four floats
 DYNAMIC = "shared.dyn"
@@ -70,12 +71,15 @@ def parameter_dtype(var: Var) -> DType:
 def bind_parameters(kernel: PrimFunc, out: Emitter) -> list[str]:
     """Declares the parameters of a kernel to `out` and returns their text for its header."""
     written, parameters = written_memory(kernel), []
-    for var in kernel.params:
+    broken = dict(kernel.attrs.get(BROKEN, ()))
+    for number, var in enumerate(kernel.params):
         text = "%" + out.fresh(var.name)
         if is_pointer(var):
-            out.scope.buffers[var] = BufferInfo(text, 0, ALIGNMENT)
+            out.scope.buffers[var] = BufferInfo(text, 0, broken.get(number, ALIGNMENT), broken=number in broken)
             facts = [*(["noalias"] if out.function.noalias else []), *(["readonly"] if var not in written else [])]
-            parameters.append(" ".join(["ptr", *facts, f"align {ALIGNMENT}", text]))
+            if number not in broken:
+                facts.append(f"align {ALIGNMENT}")
+            parameters.append(" ".join(["ptr", *facts, text]))
             continue
         parameters.append(f"{memory_type(parameter_dtype(var))} {text}")
         _bind_scalar(out, var, text)
@@ -113,7 +117,8 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
                                 "of a kernel has a fixed size",
                                 hint="split the loop by a constant, so that a block needs a fixed part of it")
         count *= max(0, size)
-    t = f"[{max(1, count)} x {memory_type(s.dtype.element)}]"
+    count = -(-max(1, count) * s.dtype.bytes // ALIGNMENT) * ALIGNMENT // s.dtype.bytes  # loads may be joined up to its end
+    t = f"[{count} x {memory_type(s.dtype.element)}]"
     pointer = _shared(out, s, t, count * s.dtype.bytes) if scope in _SHARED else out.alloca(t, ALIGNMENT, s.buffer_var.name)
     out.scope.buffers[s.buffer_var] = BufferInfo(pointer, 0, ALIGNMENT, own=True)
     out.statement(s.body)
@@ -121,7 +126,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
 
 def _shared(out: Emitter, s: Allocate, t: str, size: int) -> str:
     shared = SharedMemory.of(out)
-    shared.bytes = -(-shared.bytes // ALIGNMENT) * ALIGNMENT + size
+    shared.bytes += size
     name = f"{out.function.name}_{out.fresh(s.buffer_var.name)}".replace(".", "_")
     while name in out.module.definitions:
         name += "_"

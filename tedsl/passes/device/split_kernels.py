@@ -14,11 +14,13 @@ take it back. The host cannot see the memory of the device: accesses and calls t
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.calls.raw import raw_arguments
-from tedsl.ir.dtype import HANDLE, INT32, INT64
+from tedsl.ir.dtype import HANDLE, INT32, INT64, DType
 from tedsl.ir.expr import Call, Expr, Let, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import FrozenDict
@@ -39,6 +41,9 @@ from tedsl.target.target import Target
 KERNEL = "_kernel"  # between the name of the host function and the number of the kernel
 DYNAMIC = "shared.dyn"  # the scope of shared memory whose size the launch says
 _ALIGNMENT = 16  # of each allocation in it
+# Attribute of a kernel: the numbers of those pointers whose memory may not end at a multiple of 16 bytes, each with the largest
+# power of two whose multiple the size is, or 16 if the size is not a constant.
+BROKEN = "tedsl.broken"
 
 
 @record(eq=False)
@@ -63,13 +68,16 @@ def split_kernels(func: PrimFunc, target: Target) -> SplitFunction:
 
 
 class _Splitter(ScopedRewriter):
-    """Replaces launches by calls. memory: the pointers into memory of the device, in the order in which kernels take them."""
+    """Replaces launches by calls. memory: the pointers into memory of the device, in the order in which kernels take them.
+    broken: those of them whose memory may end inside of a unit that devices load at once.
+    """
 
     def __init__(self, func: PrimFunc, target: Target) -> None:
         self.func, self.target = func, target
         self.kernels: list[PrimFunc] = []
         arguments = raw_arguments(func)
         self.memory: dict[Var, None] = dict.fromkeys(buffer.data for buffer in func.buffers)
+        self.broken = {buffer.data: rest for buffer in func.buffers if (rest := _unit(buffer.shape, buffer.dtype)) is not None}
         self.order = {var: k for k, var in enumerate(arguments)}
 
     def stmt(self, stmt: Stmt) -> Stmt:
@@ -93,14 +101,16 @@ class _Splitter(ScopedRewriter):
         pointers = [var for var in self.memory if var in used]
         numbers = [var for var in used if var not in inside and var not in self.memory]
         numbers.sort(key=lambda var: self.order.get(var, len(self.order)))
-        self.kernels.append(PrimFunc((*pointers, *numbers), stmt, attrs=self.attributes(kernel, name)))
+        self.kernels.append(PrimFunc((*pointers, *numbers), stmt, attrs=self.attributes(kernel, name, pointers)))
         sizes = [thread.count for thread in kernel.axes] + dynamic_bytes(kernel, name)
         return Evaluate(Call(INT32, CALL_PACKED, (StringImm(name), *pointers, *numbers, *sizes)))
 
-    def attributes(self, kernel: Kernel, name: str) -> FrozenDict[str, object]:
+    def attributes(self, kernel: Kernel, name: str, pointers: list[Var]) -> FrozenDict[str, object]:
+        broken = tuple((k, self.broken[var]) for k, var in enumerate(pointers) if var in self.broken)
         return FrozenDict({
             "calling_conv": 2, "global_symbol": name, "tir.noalias": bool(self.func.attrs.get("tir.noalias", False)),
-            "tir.device_thread_axis": tuple(thread.axis.thread_tag for thread in kernel.axes), "target": self.target})
+            "tir.device_thread_axis": tuple(thread.axis.thread_tag for thread in kernel.axes), "target": self.target,
+            **({BROKEN: broken} if broken else {})})
 
     def workspace(self, stmt: Allocate) -> Stmt:
         scope = scope_of(stmt.buffer_var.type_annotation)
@@ -111,6 +121,9 @@ class _Splitter(ScopedRewriter):
                                 "kernels that use it, and such memory is gone where a kernel ends",
                                 hint="compute the stages that share it in one kernel (compute_at), or in global memory")
         self.memory[stmt.buffer_var] = None
+        unit = _unit(stmt.extents, stmt.dtype)
+        if unit is not None:
+            self.broken[stmt.buffer_var] = unit
         size = functools.reduce(build.mul, [build.cast(INT64, extent) for extent in stmt.extents],
                                 build.const(stmt.dtype.bytes * stmt.dtype.lanes, INT64))
         given = Call(HANDLE, CALL_PACKED, (StringImm(ALLOCATE), build.maximum(size, build.const(0, INT64))))
@@ -120,6 +133,14 @@ class _Splitter(ScopedRewriter):
 
 def _used_by_kernels(memory: Var, stmt: Stmt) -> bool:
     return any(launched(node) is not None and uses(node, memory) for node in post_order(stmt))
+
+
+def _unit(extents: Sequence[Expr], of: DType) -> int | None:
+    """Returns None for an array of `extents` elements that certainly has a multiple of 16 bytes; else what BROKEN says."""
+    size = functools.reduce(build.mul, [build.cast(INT64, extent) for extent in extents],
+                            build.const(of.bytes * of.lanes, INT64))
+    rest = build.as_int(Analyzer().simplify(build.floormod(size, _ALIGNMENT)))
+    return None if rest == 0 else _ALIGNMENT if rest is None else rest & -rest
 
 
 def dynamic_bytes(kernel: Kernel, name: str) -> list[Expr]:

@@ -78,3 +78,19 @@ def test_arithmetic_of_integers(dtype):
     same_bits([lambda x, y: x + y, lambda x, y: x * y, *divisions, lambda x, y: x << y, lambda x, y: x >> y,
                lambda x, y: (x & y) | (x ^ ~y), lambda x, y: te.popcount(x), te.max, *casts], dtype, integers(dtype, 5),
               integers(dtype, 6))
+
+
+@pytest.mark.parametrize("n", [3, 5, 7, 13])
+def test_arrays_that_end_anywhere(n):
+    """Loads of neighbours are joined, but not beyond the end of an array."""
+    A = te.placeholder((n,), "int32", "A")
+    B = te.compute((n,), lambda i: A[i] + 1, name="B")
+    for vector in (False, True):
+        s = te.create_schedule(B.op)
+        s[B].env_threads([te.thread_axis((0, 1), "threadIdx.x")])
+        if vector:
+            s[B].vectorize(B.op.axis[0])
+        a = tedsl.nd.array(np.arange(n, dtype="int32"), tedsl.cuda(0))
+        b = tedsl.nd.empty((n,), "int32", tedsl.cuda(0))
+        tedsl.build(s, [A, B], target="cuda")(a, b)
+        np.testing.assert_array_equal(b.numpy(), np.arange(n) + 1)
