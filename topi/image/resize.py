@@ -10,12 +10,14 @@ coordinate_transformation_mode (ONNX, Resize):
 The data is interpolated there by method "nearest_neighbor" (rounded by rounding_method), "linear" or "cubic"; outside of the
 data the element at the border is used.
 
-Positions are rounded as they are exactly: they are quotients of integers, divided once, and "floor" and "ceil" forgive 1e-5, as
-TVM's do. torch multiplies by a factor of float32: nearest from 480 to 224 rows takes row 254 where 119 * 480 / 224 is 255.
+Positions are quotients of integers and rounded as they are exactly; those of symbolic extents are divided as floats, and there
+"floor" and "ceil" forgive 1e-5, as TVM's do. torch multiplies by a
+factor of float32: nearest from 480 to 224 rows takes row 254 where 119 * 480 / 224 is 255.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +25,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, opening
-from topi.image.taps import ROUNDINGS, Tap, clamped, excluding, method_of, taps, weighted
+from topi.image.taps import ROUNDINGS, Ratio, Tap, clamped, excluding, method_of, taps, weighted
 from topi.injective import injective
 from topi.nn.pool.layout import letters_of
 
@@ -134,8 +136,8 @@ def _part(roi: Any, boxes: te.Tensor | None, box: Any, number: int, rank: int, w
 
 
 def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end: Any) -> Any:
-    """The position of element i of `out` among n elements, computed with integers and one division, so that halves are
-    exact.
+    """The position of element i of `out` among n elements: a Ratio if both are constants, else computed with integers and one
+    division, so that halves are exact.
     """
     single = as_int(out) == 1
     if mode == "tf_crop_and_resize":
@@ -144,12 +146,13 @@ def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end:
         return middle if single else start * last + i.astype(wide) * (end - start) * last / _float(out - 1, wide)
     if single and mode in ("align_corners", "pytorch_half_pixel"):
         return te.const(0, wide)
-    if mode == "align_corners":
-        return (i * (n - 1)).astype(wide) / _float(out - 1, wide)
-    if mode == "asymmetric":
-        return (i * n).astype(wide) / _float(out, wide)
-    middles = (2 * i + 1) * n
-    return (middles if mode == "tf_half_pixel_for_nn" else middles - out).astype(wide) / _float(2 * out, wide)
+    step, offset, divisor = {"align_corners": (n - 1, 0, out - 1), "asymmetric": (n, 0, out),
+                             "tf_half_pixel_for_nn": (2 * n, n, 2 * out)}.get(mode, (2 * n, n - out, 2 * out))
+    a, b, whole = as_int(step), as_int(offset), as_int(divisor)
+    if a is not None and b is not None and whole is not None:
+        common = math.gcd(a, b, whole)
+        return Ratio(i * (a // common) + b // common, whole // common, wide)
+    return (i * step + offset).astype(wide) / _float(divisor, wide)
 
 
 def _repeats(n: Any, out: Any) -> bool:

@@ -34,6 +34,28 @@ class Tap:
     inside: Any
 
 
+@record
+class Ratio:
+    """A place between elements that is a quotient of integers: `number` by `divisor`, a positive constant.
+
+    Rounding down and what is left are computed with integers, exactly; vectors of them need no conversion that saturates.
+    """
+
+    number: Any
+    divisor: int
+    wide: str
+
+    @property
+    def value(self) -> Any:
+        """The place as a float."""
+        return self.number.astype(self.wide) / te.const(float(self.divisor), self.wide)
+
+    def split(self) -> tuple[Any, Any]:
+        """The element at or before the place, and how far the place is behind it."""
+        rest = Ratio(te.floormod(self.number, self.divisor), self.divisor, self.wide)
+        return te.floordiv(self.number, self.divisor).astype("int32"), rest.value
+
+
 def method_of(method: str, where: str) -> str:
     """"nearest", "linear" or "cubic" from any of TVM's names."""
     method_taps = METHODS.get(method.lower()) if isinstance(method, str) else None
@@ -43,20 +65,37 @@ def method_of(method: str, where: str) -> str:
 
 
 def taps(x: Any, extent: Any, method: str, rounding: str = "round", alpha: float = -0.5) -> list[Tap]:
-    """The neighbours of the place `x`, a float, along a dimension of `extent` elements.
+    """The neighbours of the place `x`, a float or a Ratio, along a dimension of `extent` elements.
 
     cubic: the kernel of Keys (1981) with the parameter alpha.
     """
     if method == "nearest":
-        return [_tap(ROUNDINGS[rounding](x).astype("int32"), None, extent)]
-    first = te.floor(x)
-    at, t = first.astype("int32"), x - first
+        return [_tap(_rounded(x, rounding), None, extent)]
+    at, t = _split(x)
     if method == "linear":
         return [_tap(at, 1 - t, extent), _tap(at + 1, t, extent)]
-    a, square, cube = te.const(alpha, x.dtype), t * t, t * t * t
+    a, square, cube = te.const(alpha, t.dtype), t * t, t * t * t
     weights = [a * (cube - 2 * square + t), (a + 2) * cube - (a + 3) * square + 1,
                (2 * a + 3) * square - (a + 2) * cube - a * t, a * (square - cube)]
     return [_tap(at + (n - 1), weight, extent) for n, weight in enumerate(weights)]
+
+
+def _rounded(x: Any, rounding: str) -> Any:
+    if not isinstance(x, Ratio):
+        return ROUNDINGS[rounding](x).astype("int32")
+    if rounding == "floor":
+        return x.split()[0]
+    if rounding == "ceil":
+        return 0 - Ratio(0 - x.number, x.divisor, x.wide).split()[0]
+    return ROUNDINGS[rounding](x.value).astype("int32")
+
+
+def _split(x: Any) -> tuple[Any, Any]:
+    """The element at or before the place, and how far the place is behind it."""
+    if isinstance(x, Ratio):
+        return x.split()
+    first = te.floor(x)
+    return first.astype("int32"), x - first
 
 
 def excluding(row: Sequence[Tap]) -> list[Tap]:

@@ -186,3 +186,18 @@ def test_the_nearest_row_is_that_of_the_exact_position(rows, out):
     data = np.arange(rows, dtype="float32").reshape(1, 1, rows, 1)
     resized = run(image.resize2d(x, ROI, (out, 1), "NCHW", "nearest_neighbor", "asymmetric", "floor"), {x: data})
     assert resized.ravel().tolist() == [i * rows // out for i in range(out)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sizes", [(5, 10), (10, 5), (7, 3), (1, 4), (4, 1)], ids=str)
+def test_constant_and_symbolic_extents_agree(mode, sizes):
+    n, out = sizes
+    data = rng.random((1, n, 3, 18), "float32")
+    for method in ("nearest_neighbor", "linear", "cubic"):
+        for rounding in ROUNDINGS if method == "nearest_neighbor" else ("",):
+            results = []
+            for extent in (n, te.var("n")):
+                x = te.placeholder((1, extent, 3, 18), name="x")
+                resized = image.resize2d(x, (0.1, 0.0, 0.9, 1.0), (out, 2), "NHWC", method, mode, rounding)
+                results.append(run(resized, {x: data}))
+            np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
