@@ -6,8 +6,8 @@ after:   let r0 = A[ramp(0, 1, 16)], r1 = A[ramp(n, 1, 16)], ..., r15           
          B[ramp(0, 1, 16)] = ..., B[ramp(16, 1, 16)] = ..., ...                 16 stores
 
 A gather, or a load for each lane, takes a cycle and more for each element; a shuffle moves a vector. The loop may read several
-turned loads, compute with what it reads, and add to what it stores in every iteration. What is left over where the extent, or
-the vector, is no multiple of the tile keeps its own code.
+turned loads, compute with what it reads, and add to what it stores in every iteration. Where a constant extent is no multiple
+of the tile, the last tile is read from before its end; what is left over of others keeps its own code.
 """
 
 from __future__ import annotations
@@ -127,6 +127,10 @@ class _Tiles(ScopedRewriter):
         main = tile if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, tile)
         if extent is not None and extent % width == 0:
             return main
+        if extent is not None:  # the last tile again reads what is before the rest
+            last = _Rows(loop.loop_var, build.add(loop.min, extent - width), 0, 0, width, skipped=width - extent % width)
+            return seq(main, *(self.guarded(last._replace(at=at, lanes=min(width, lanes - at)), body, store, turned)
+                               for at in range(0, lanes, width)))
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
 
@@ -153,7 +157,7 @@ class _Tiles(ScopedRewriter):
 class _Rows(NamedTuple):
     """The part of a loop that a tile computes: `width` iterations of `var` from `first` on, of `lanes` lanes from `at` on.
 
-    last: the last lane that is read, None if all are.
+    last: the last lane that is read, None if all are. skipped: the first iterations, which are read but not computed.
     """
 
     var: Var
@@ -162,6 +166,7 @@ class _Rows(NamedTuple):
     lanes: int
     width: int
     last: Expr | None = None
+    skipped: int = 0
 
 
 def _stores(body: Stmt) -> list[Store]:
@@ -177,7 +182,7 @@ def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
     lets: list[tuple[Var, Expr]] = []
     columns = [_columns(load, rows, lets) for load in names]
     whole: Stmt = seq(*(_Replaced(dict(zip(names.values(), values)))(_iteration(body, rows, at))
-                        for at, values in enumerate(zip(*columns))))
+                        for at, values in enumerate(zip(*columns)) if at >= rows.skipped))
     for name, value in reversed(lets):
         whole = LetStmt(name, value, whole)
     return whole
@@ -185,7 +190,7 @@ def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
 
 def _iterations(body: Stmt, rows: _Rows) -> Stmt:
     """Returns copies of `body` for the iterations `rows`."""
-    return seq(*(_iteration(body, rows, at) for at in range(rows.width)))
+    return seq(*(_iteration(body, rows, at) for at in range(rows.skipped, rows.width)))
 
 
 def _iteration(body: Stmt, rows: _Rows, at: int) -> Stmt:

@@ -58,7 +58,9 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     axes = list(kernel.tail.axis)
     at = last_of_many(axes)
-    block = rows_of_block(kernel, axes, length_of(kernel.anchor)) if tiles_fit(kernel) or not kernel.fused else 1
+    length = length_of(kernel.anchor)
+    tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
+    block = rows_of_block(kernel, axes, length) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
     partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None)
     axes = list(s[kernel.tail].op.axis)
     if block > 1:
@@ -110,7 +112,7 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     if lanes == 1:
         return []
     partial: list[Any] = []
-    if extent is None or extent >= 2 * lanes:
+    if extent is None or extent >= 2 * lanes or (across is not None and extent > lanes):
         loop = s[op].fuse(*along) if len(along) > 1 else along[0]
         long = extent is None or extent >= 2 * _UNROLL * lanes
         hidden = across is not None and formula.cost >= _DEAR
