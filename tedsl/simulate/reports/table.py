@@ -21,7 +21,7 @@ def text_of(report: KernelReport) -> str:
     """Returns a report as lines of text."""
     lines = [title(report)]
     for name, value in summary(report):
-        parts = wrap(value, 100) or [""]
+        parts = wrap(value, 84) or [""]
         lines += [f"  {name:<22}{parts[0]}", *[" " * 24 + part for part in parts[1:]]]
     rows = accesses(report)
     if rows:
