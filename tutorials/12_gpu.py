@@ -57,7 +57,7 @@ except LoweringError as error:
 
 # --- 3. Neighbours read neighbours --------------------------------------------------------------------------------------
 # A transpose reads columns and writes rows. The threads of a warp read far apart: each of their floats moves a sector of 32
-# bytes. Through shared memory both sides are rows; there the columns are read, all from one bank, unless rows are 33 floats apart.
+# bytes. Through shared memory both sides are rows; there columns are read, each from one bank, unless rows are 33 floats apart.
 m = 128
 X = te.placeholder((m, m), name="X")
 Y = te.compute((m, m), lambda i, j: X[j, i], name="Y")
@@ -93,7 +93,8 @@ for name, s in (("each thread on its own", transposed()), ("tiles in shared memo
     loads, stores = (reports[name].traffic("global", kind) for kind in ("load", "store"))
     shared = reports[name].traffic("shared")
     conflict = f"{shared.conflict:.1f}" if shared.requests else "none"
-    print(f"{name:26s} {loads.efficiency:9.0%} {stores.efficiency:12.0%} {conflict:>16s} {reports[name].duration.seconds * 1e6:12.2f} us")
+    microseconds = reports[name].duration.seconds * 1e6
+    print(f"{name:26s} {loads.efficiency:9.0%} {stores.efficiency:12.0%} {conflict:>16s} {microseconds:12.2f} us")
 direct, shared, aligned = reports.values()
 assert min(direct.traffic("global", kind).efficiency for kind in ("load", "store")) < 0.13
 assert all(r.traffic("global", kind).efficiency == 1 for r in (shared, aligned) for kind in ("load", "store"))
@@ -136,7 +137,8 @@ assert moved[1] * 4 < moved[0]
 # Memory that nothing has written holds anything. A GPU computes with it in silence; the simulator says so, and in checked mode
 # the first finding is an error.
 add = tedsl.build(s_add, [A, B, C], target="cuda")
-here, forgotten, out = tedsl.nd.array(a, device), tedsl.nd.empty((n,), "float32", device), tedsl.nd.empty((n,), "float32", device)
+here = tedsl.nd.array(a, device)
+forgotten, out = (tedsl.nd.empty((n,), "float32", device) for _ in range(2))
 try:
     with simulate.mode("checked"):
         add(here, forgotten, out)
