@@ -227,3 +227,13 @@ def test_sums_that_stand_beside_others():
     np.testing.assert_array_equal(c, exact(a, b))
     text = tedsl.build(s, args, "llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu").get_source("asm")
     assert "vpdpbusd" in text
+
+
+@pytest.mark.parametrize("sizes", [("m", 40, 20), (9, "n", 20), (9, 40, "k")])
+def test_symbolic_products_of_topi(sizes):
+    m, n, k = (te.var(size) if isinstance(size, str) else size for size in sizes)
+    a, b = te.placeholder((m, k), "uint8", name="a"), te.placeholder((n, k), "int8", name="b")
+    out = topi.nn.dense(a, b, out_dtype="int32")
+    x, w, result = numbers("uint8", 9, 20), numbers("int8", 40, 20, seed=1), np.empty((9, 40), "int32")
+    tedsl.build(topi.schedules.schedule([out]), [a, b, out])(x, w, result)
+    np.testing.assert_array_equal(result, exact(x, w.T))

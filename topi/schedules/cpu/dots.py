@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.schedules.formulas import constant
+from topi.schedules.formulas import constant, extent_of
 from topi.schedules.kernel import Kernel
 
 
 def group_of(kernel: Kernel, a: Any, b: Any, terms: Any) -> int:
     """The number of terms that one instruction adds to the sums of the anchor, products of `a` and `b`; 1 if there is none.
 
-    terms: the extent along which groups are taken.
+    terms: the extent along which groups are taken. Symbolic terms or columns would leave parts of groups in many kinds of
+    tiles, which take long to compile.
     """
     group: int = kernel.target.dot_terms(a.dtype, b.dtype)
     sums = kernel.anchor.output(0).dtype
@@ -25,7 +26,8 @@ def group_of(kernel: Kernel, a: Any, b: Any, terms: Any) -> int:
     plain = len(loads) == 2 and {load.producer for load in loads} == {a, b}
     count = constant(terms)
     fits = sums.bits == 32 and (sums.is_integer or a.dtype == b.dtype == "bfloat16")
-    return group if fits and plain and (count is None or count >= group) else 1
+    is_known = count is not None and count >= group and extent_of(kernel.anchor.axis[-1]) is not None
+    return group if fits and plain and is_known else 1
 
 
 def copy_by_groups(kernel: Kernel, tensor: Any, terms: int, columns: int, group: int) -> Any:
