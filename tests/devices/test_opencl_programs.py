@@ -94,6 +94,11 @@ def test_floats(dtype, vector):
     agree(program, ([x], (200,)), dtype=dtype)
 
 
+def test_vectors_wider_than_those_of_processors():
+    program, x = elementwise(lambda v: v * 0 + 2.5, "float64", 256, vector=8), floats(256).astype("float64")
+    np.testing.assert_array_equal(agree(program, ([x], (256,)), dtype="float64")[0], np.full(256, 2.5))
+
+
 def test_bool():
     x = floats(200)
     program = elementwise(lambda v: v > 0, "float32")

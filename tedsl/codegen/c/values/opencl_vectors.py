@@ -12,6 +12,7 @@ class OpenCLVectors:
     """The vector types of OpenCL."""
 
     most_lanes = 16
+    most_bytes = 32  # PoCL 3.0 compiles for ever where wider ones are stored, on processors whose vectors have 32 bytes
     has_fma = True
 
     def name(self, out: Emitter, d: DType) -> str:

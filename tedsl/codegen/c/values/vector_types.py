@@ -28,6 +28,7 @@ class VectorTypes(Protocol):
     """How a dialect spells vector types and what is done with them. place: the address of the first element, as text."""
 
     most_lanes: int
+    most_bytes: int
     has_fma: bool  # fma(a, b, c) takes vectors
 
     def name(self, out: Emitter, d: DType) -> str:
@@ -55,6 +56,7 @@ class GccVectors:
     """The vector types of gcc and clang."""
 
     most_lanes = 64
+    most_bytes = 512
     has_fma = False
 
     def name(self, out: Emitter, d: DType) -> str:
@@ -101,7 +103,9 @@ def store_as_vector(out: Emitter, s: Store) -> bool:
 
 def _has_type(form: VectorTypes, d: DType) -> bool:
     """Tells whether there is a vector type for `d`."""
-    return (d.is_integer or (d.is_float and d.bits >= 32)) and d.lanes & (d.lanes - 1) == 0 and d.lanes <= form.most_lanes
+    if d.lanes > form.most_lanes or d.bytes * d.lanes > form.most_bytes or d.lanes & (d.lanes - 1):
+        return False
+    return d.is_integer or (d.is_float and d.bits >= 32)
 
 
 def _is_consecutive(index: Expr) -> bool:
