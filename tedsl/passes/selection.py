@@ -38,11 +38,14 @@ NAMES = {
     "separate_tails": "tir.SeparateTails", "shorten_tails": "tir.ShortenTails", "widen_loops": "tir.WidenLoops",
     "mark_streams": "tir.MarkStreams", "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors",
     "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
+    "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
+    "lower_allreduce": "tir.LowerThreadAllreduce",
 }
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
 LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.SeparateTails", "tir.ShortenTails",
-                        "tir.MarkStreams", "tir.TransposeTiles", "tir.PromoteAccumulators", "tir.ChooseFMA"), 1)
+                        "tir.MarkStreams", "tir.TransposeTiles", "tir.UseDotProducts", "tir.PromoteAccumulators",
+                        "tir.ChooseFMA"), 1)
 
 # Why code without the step would be wrong, or could not be made.
 NEEDED = {
@@ -62,6 +65,8 @@ NEEDED = {
     "tir.UseIntrinsics": "tensorized loops would have no code",
     "tir.GatherThreads": "the threads of a kernel would not run together",
     "tir.ThreadSync": "threads would read shared memory before others have written it",
+    "tir.LowerWarpMemory": "devices have no memory of a warp: its threads exchange what is in their registers",
+    "tir.LowerThreadAllreduce": "devices have no instruction that reduces across threads",
     "tir.LowerThreads": "this machine has no threads of a device: their loops would be gone",
     "tir.NormalizeParallel": "threads would store to the memory of one another",
     "tir.WidenLoops": "loops of more than 2**31 - 1 iterations would overflow",

@@ -20,16 +20,22 @@ from tedsl.lower.request import FunctionOptions
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
 from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.device.lower_allreduce import lower_allreduce
+from tedsl.passes.device.lower_warp_memory import lower_warp_memory
+from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.threads.gather_threads import gather_threads
+from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target
 from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
 
 PASSES = Path(tedsl.__file__).parent / "passes"
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"
+CUDA = Target("cuda")
 I, N = Var("i"), SizeVar("n")
 EXAMPLES = {}
 
@@ -243,6 +249,44 @@ for _name, _step in (("gather_threads", None), ("insert_barriers", None), ("lowe
     example(_name, step=_step)(read_backwards)
 
 
+def barriers_of(program):
+    """The function of a schedule with its launches gathered and its barriers."""
+    s, args = program()
+    return insert_barriers(gather_threads(tedsl.lower(s, args)["main"]))
+
+
+@example("lower_warp_memory", run=lambda func: lower_warp_memory(func, CUDA))
+def a_row_in_a_warp():
+    A = te.placeholder((32,), name="A")
+    W = te.compute((32,), lambda i: A[i] + 1.0, name="W")
+    B = te.compute((32,), lambda i: W[31 - i], name="B")
+    s = te.create_schedule(B.op)
+    thread = te.thread_axis((0, 32), "threadIdx.x")
+    outer, inner = s[B].split(B.op.axis[0], factor=32)
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(inner, thread)
+    s[W].compute_at(s[B], outer)
+    s[W].set_scope("warp")
+    s[W].bind(W.op.axis[0], thread)
+    return gather_threads(tedsl.lower(s, [A, B])["main"])
+
+
+@example("lower_allreduce", run=lambda func: lower_allreduce(func, CUDA))
+def a_sum_by_64_threads():
+    A, k = te.placeholder((8, 64), name="A"), te.reduce_axis((0, 64), name="k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].bind(s[B].op.reduce_axis[0], te.thread_axis("threadIdx.x"))
+    (kernel,) = split_kernels(barriers_of(lambda: (s, [A, B])), CUDA).kernels
+    return kernel
+
+
+@example("split_kernels", run=lambda func: split_kernels(func, CUDA).host)
+def a_launch():
+    return barriers_of(read_backwards)
+
+
 @example("own_memory", run=own_memory)
 def memory_around_a_launch():
     A, B = (tir.decl_buffer((8,), name=name) for name in "AB")
@@ -363,6 +407,17 @@ def a_tensorized_copy():
     _, inner = s[B].split(B.op.axis[0], factor=4)
     s[B].tensorize(inner, copy)
     return s, [A, B]
+
+
+@example("use_dot_products", target="llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake")
+def products_of_bytes():
+    A, B = te.placeholder((8,), "uint8", name="A"), te.placeholder((2, 16, 4), "int8", name="B")
+    k, r = te.reduce_axis((0, 2), name="k"), te.reduce_axis((0, 4), name="r")
+    C = te.compute((16,), lambda j: te.sum(A[k * 4 + r].astype("int32") * B[k, j, r].astype("int32"), axis=[k, r]), name="C")
+    s = te.create_schedule(C.op)
+    s[C].reorder(k, r, C.op.axis[0])
+    s[C].vectorize(C.op.axis[0])
+    return s, [A, B, C]
 
 
 @example("widen_loops")

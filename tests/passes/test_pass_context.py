@@ -8,7 +8,7 @@ from tedsl import te, tir, transform
 from tedsl.errors import AccessError, ArgumentTypeError, OptionError
 from tedsl.ir.func import Accesses
 from tedsl.ir.instrument import PassInstrument, PassTimingInstrument, PrintAfterAll, PrintBeforeAll, pass_instrument
-from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipeline, target_pipeline
 from tedsl.passes.selection import NAMES, NEEDED, info_of
 from tedsl.target import Target
 from tests.one_stage import doubled
@@ -54,7 +54,8 @@ def test_every_step_has_a_name():
     config = transform.PassContext(config={"tir.noalias": False, "tir.disable_assert": True}).options
     steps = [*lowering_pipeline(config).passes, *lowering_pipeline(simple_mode=True).passes,
              *lowering_pipeline(accesses=Accesses.AT_RUN_TIME).passes,
-             *target_pipeline(Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=haswell")).passes]
+             *target_pipeline(Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=haswell")).passes,
+             *device_pipeline(Target("cuda")).passes, *kernel_pipeline(Target("cuda")).passes]
     assert all(info_of(step).name.startswith("tir.") for step in steps)
     assert NEEDED.keys() <= set(NAMES.values())
 
