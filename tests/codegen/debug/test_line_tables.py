@@ -86,7 +86,9 @@ def test_the_listing_shows_loops_between_instructions(target):
 def test_the_listing_has_the_instructions_of_the_code():
     s, args = two_stages()
     module = tedsl.build(s, args)
-    plain = assembly(optimize(module.get_source("ll"), module.target, vectorize=True, unroll=True), module.target)
+    image = module.image()
+    plain = assembly(optimize(module.get_source("ll"), module.target, vectorize=image.vectorize, unroll=image.unroll),
+                     module.target)
     instructions = lambda text: [line.split()[0] for line in text.splitlines() if re.match(r"\t[a-z]", line)]
     assert instructions(module.get_source("asm")) == instructions(plain)
 
