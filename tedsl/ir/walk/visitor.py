@@ -20,7 +20,9 @@ def post_order(root: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         if node is None:
-            yield stack.pop()  # type: ignore[misc]
+            node = stack.pop()
+            assert node is not None
+            yield node
         elif id(node) not in seen:
             seen.add(id(node))
             children = node.child_nodes()
