@@ -106,7 +106,7 @@ def sigmoid(out: FunctionBody, x: Value) -> Value:
 
 
 def tanh(out: FunctionBody, x: Value) -> Value:
-    """x + x**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
+    """With the sign of x: |x| + |x|**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1).
 
     Both need a polynomial, of one degree: x**2 or the reduced argument is chosen before, and the coefficients with it.
     """
@@ -120,7 +120,7 @@ def tanh(out: FunctionBody, x: Value) -> Value:
     n = shifted - magic
     r = out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n)
     power = (shifted.as_bits() << MANTISSA[x.bits]).as_float()
-    argument, factor = near.choose(x * x, r), near.choose(x, r)
+    argument, factor = near.choose(x * x, r), near.choose(magnitude, r)
     of_exp = (*EXP[x.bits], 0.0)[:len(TANH[x.bits])]
     coefficients = [near.choose(out.real(a, x.bits), b) for a, b in zip(TANH[x.bits], of_exp)]
     value = coefficients[-1]
@@ -128,7 +128,7 @@ def tanh(out: FunctionBody, x: Value) -> Value:
         value = out.fma(value, argument, c)
     value = out.fma(value, argument * factor, factor)
     far = 1.0 - 2.0 / out.fma(power, value, power + 1.0)
-    return near.choose(value, far.with_sign_of(x))
+    return near.choose(value, far).with_sign_of(x)
 
 
 def sinh(out: FunctionBody, x: Value) -> Value:
