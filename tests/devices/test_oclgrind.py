@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 
@@ -18,7 +19,9 @@ from tests.passes.threads.programs import convolution, row_sums, softmax, tiled_
 
 PLACES = [f"{folder}/oclgrind/liboclgrind-rt-icd.so" for folder in ("/usr/lib", "/usr/lib64", "/usr/local/lib")]
 SIMULATOR = next((place for place in PLACES if os.path.exists(place)), "")
-needs_oclgrind = pytest.mark.skipif(not SIMULATOR, reason="oclgrind is not installed (Debian: apt-get install oclgrind)")
+NEEDED = {"oclgrind (Debian: apt-get install oclgrind)": SIMULATOR, "pyopencl": find_spec("pyopencl")}
+needs_oclgrind = pytest.mark.skipif(not all(NEEDED.values()),
+                                    reason=f"not installed: {', '.join(name for name, there in NEEDED.items() if not there)}")
 PROGRAMS = {
     "vector add": (lambda: vector_add(21), [(21,), (21,)], (21,)),
     "tiled product": (lambda: tiled_matmul(17, 5, 9), [(17, 9), (9, 5)], (17, 5)),
