@@ -134,8 +134,8 @@ def special_cases_single(out: FunctionBody, x: Value, y: Value, exponent: Value,
     """pow(x, y) of float32 by pow(|x|, y): its sign, NaN, and 1 for y = 0. exponent: y within the range of i32, no NaN."""
     integer = exponent.to_integer()
     odd = ((integer << 31) & x.as_bits()) & out.integer(1 << 31, 32)
-    result = (magnitude.as_bits() ^ odd).as_float()
     fraction = integer.small_to_float().equals(exponent).invert()
+    result = fraction.choose(magnitude, (magnitude.as_bits() ^ odd).as_float())
     below = x.as_bits() - (1 - 2**31)  # from 0 up for negative numbers, in their order
     complex_result = ((below >= 0) & (below < (255 << 23) - 1)) & fraction
     unordered = y.is_nan() & x.equals(1.0).invert()

@@ -64,6 +64,8 @@ class _Splitter(ScopedRewriter):
         if lanes == 1:
             return store
         try:
+            if store.predicate is None and isinstance(store.index, Ramp) and build.as_int(store.index.stride) == 0:
+                return slice_lanes(store, lanes, lanes - 1, 1)  # one place: the last lane stays
             pieces = self.pieces(lanes, store.value.dtype)
             if pieces is not None:
                 return pieces_of(self, store, lanes, *pieces)

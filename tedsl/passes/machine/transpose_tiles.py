@@ -87,7 +87,7 @@ class _Tiles(ScopedRewriter):
         step = build.as_int(self.analyzer.simplify(build.sub(substitute(base, {var: build.add(var, 1)}), base)))
         if any(load.buffer_var is store.buffer_var for load in loads):
             return step != 0
-        return step is not None and apart is not None and 0 < abs(step) < store.value.dtype.lanes * abs(apart)
+        return step is None or apart is None or 0 < abs(step) < store.value.dtype.lanes * abs(apart)
 
     def has_one_mask(self, loop: For, stores: Sequence[Store], loads: list[Load]) -> bool:
         """Tells whether all accesses are unmasked, or have the mask of the only store, which turns on the first lanes, as many

@@ -26,7 +26,7 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
-from tedsl.passes.machine.lane_slices import slice_lanes
+from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
 from tedsl.target.target import Target
 
 PRAGMA = "pragma_bfloat16_pairs"
@@ -94,7 +94,7 @@ class _Dots(ScopedRewriter):
         """Returns a loop over sums as groups; None if it does something else, or if terms are left over."""
         parts = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
         body = [s for s in parts if isinstance(s, Store) and self.terms(s)]
-        if len(body) < len(parts):
+        if len(body) < len(parts) or any(s.buffer_var is not body[0].buffer_var for s in body):
             return None
         copies = [substitute(s, {loop.loop_var: build.add(loop.min, build.const(r, loop.loop_var.dtype))})
                   for r in range(extent) for s in body]
@@ -127,12 +127,13 @@ class _Dots(ScopedRewriter):
         done: list[Stmt] = []
         found = False
         for same in places.values():
-            terms = [term for store in same for term in self.terms(store) or ()]
-            groups, rest = self.groups(terms)
-            if whole and (rest or not groups):
+            listed = [self.terms(store) for store in same]
+            groups, rest = self.groups([term for terms in listed for term in terms or ()])
+            added = None if None in listed or not groups else self.added(same, groups, rest)
+            if whole and (rest or added is None):
                 return None
-            found |= bool(groups)
-            done += self.added(same, groups, rest) if groups else same
+            found |= added is not None
+            done += same if added is None else added
         return seq(*done) if found else None
 
     # --- what is added ----------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ class _Dots(ScopedRewriter):
         of = store.value.dtype
         if store.predicate is not None or of.lanes < LEAST or of.bits != 32 or not (of.is_integer or self.floats):
             return None
-        if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm):
+        if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm) or not store.index.stride.value:
             return None
         if not (self.noalias or store.buffer_var in self.allocated):
             return None
@@ -159,10 +160,10 @@ class _Dots(ScopedRewriter):
                     return None
             else:
                 term = self.term(part)
-                if term is None or store.buffer_var in (term.left.load.buffer_var, term.right.load.buffer_var):
+                if term is None or _reads(part, store.buffer_var):
                     return None
                 found.append(term)
-        return found if before == 1 and found else None
+        return found if before == 1 and found and not _reads(store.index, store.buffer_var) else None
 
     def term(self, value: Expr) -> Term | None:
         if isinstance(value, Broadcast) or not isinstance(value, Mul):
@@ -202,9 +203,9 @@ class _Dots(ScopedRewriter):
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
-    def added(self, same: list[Store], groups: list[Term], rest: list[Term]) -> list[Stmt]:
+    def added(self, same: list[Store], groups: list[Term], rest: list[Term]) -> list[Stmt] | None:
         """Returns the stores that add `groups` to the elements of the stores `same`, one for each power of two lanes, and then
-        `rest`. Fewer lanes than LEAST that are left over are added up as before.
+        `rest`. Fewer lanes than LEAST that are left over are added up as before; None where that cannot be.
         """
         store, at = same[0], 0
         assert isinstance(store.index, Ramp)
@@ -220,11 +221,18 @@ class _Dots(ScopedRewriter):
             done.append(Store(store.buffer_var, total, index))
             at += width
         if at < lanes:
-            return [*done, *(slice_lanes(s, lanes, at, lanes - at) for s in same)] if not rest else list(same)
+            try:
+                return None if rest else [*done, *(slice_lanes(s, lanes, at, lanes - at) for s in same)]
+            except CannotSlice:
+                return None
         for term in rest:
             before = Load(store.value.dtype, store.buffer_var, store.index, None)
             done.append(Store(store.buffer_var, build.add(before, term.value), store.index))
         return done
+
+
+def _reads(e: Expr, memory: Var) -> bool:
+    return any(isinstance(node, Load) and node.buffer_var is memory for node in post_order(e))
 
 
 def _operand(e: Expr) -> Operand | None:
