@@ -79,9 +79,10 @@ class NDArray:
     def host_array(self, where: str) -> Array:
         """Returns the numpy array that this one wraps; for one on a device raises ArgumentTypeError, beginning with `where`."""
         if isinstance(self._array, DeviceArray):
+            targets = {"sim": "cuda"}  # whose code its devices run
             raise ArgumentTypeError(f"{where} is an array on {self.device}, and the function runs on the CPU",
                                     hint="copy it: x.copyto(tedsl.cpu()), and a result back with y.copyto(x); or build the "
-                                         f'function for the device: target="{self.device.kind}"')
+                                         f'function for the device: target="{targets.get(self.device.kind, self.device.kind)}"')
         return self._array
 
     def device_array(self) -> DeviceArray | None:

@@ -15,6 +15,7 @@ from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import words
 from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
+from tedsl.runtime.device import Device, cpu
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
@@ -99,6 +100,10 @@ class CheckedCall:
     def prepare(self, args: Sequence[Any]) -> Prepared:
         """Returns the checked arguments."""
         return prepare(self.signature, args, self._compact_scalars)
+
+    def place_of(self, args: Sequence[Any]) -> Device:
+        """Returns the device on which a call with `args` runs."""
+        return cpu()
 
     def fail(self, status: int) -> None:
         """Raises the error for a non-zero status."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentError, DeviceError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DeviceError
 from tedsl.record import record
 from tedsl.runtime.devices import table
 from tedsl.runtime.devices.streams import current_stream, set_stream
@@ -70,6 +70,8 @@ class Device:
 
     def set_raw_stream(self, stream: int | None) -> None:
         """Makes copies and kernels of this thread go to `stream`; None or 0 is the default one."""
+        if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
+            raise ArgumentTypeError(f"set_raw_stream takes a stream of create_raw_stream, or None, not {stream!r}")
         if self._working() is not None:
             set_stream(self.kind, self.device_id, int(stream or 0))
 

@@ -121,6 +121,9 @@ class Module:
         call = self._calls[func_name]
 
         def evaluate(*args: Any) -> TimingResult:
+            if dev is not None and call.place_of(args) != dev:
+                raise ArgumentError(f"time_evaluator: {func_name} runs on {call.place_of(args)}, not on {dev}",
+                                    hint="give the device of the arrays")
             return call.time(args, number, repeat, min_repeat_ms)
 
         return evaluate

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.solve import detect_linear_equation
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
@@ -25,7 +26,9 @@ from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Stor
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.ir.walk.visitor import post_order, uses
+from tedsl.passes.facts.conjunctions import conjunction
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.folding import is_always_false
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
 from tedsl.passes.machine.split_vectors import lanes_on
 from tedsl.target.target import Target
@@ -56,7 +59,14 @@ class _Tiles(ScopedRewriter):
             return stmt
         if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and (stores := _stores(stmt.body)):
             turned = self.turned_loads(stmt, stores)
-            return self.tiled(stmt, stmt.body, stores[0], turned) if turned else stmt
+            apart = conjunction(self.apart(store, stmt) for store in stores) if turned else build.const(False, "bool")
+            if is_always_false(apart):
+                return stmt
+            if build.is_true(apart):
+                return self.tiled(stmt, stmt.body, stores[0], turned)
+            whole = fresh_copy(stmt)
+            tiles = self.tiled(stmt, stmt.body, stores[0], turned)
+            return stmt if tiles is stmt else IfThenElse(apart, tiles, whole)
         return self.descend(stmt)
 
     def turned_loads(self, loop: For, stores: Sequence[Store]) -> list[Load]:
@@ -73,21 +83,52 @@ class _Tiles(ScopedRewriter):
             return []  # what is loaded under a condition may not be there in the iterations beside
         loads = [node for node in nodes if isinstance(node, Load)]
         written = {store.buffer_var: self.number(store.index) for store in stores}
-        if any(self.overlaps(store, loop.loop_var, loads) for store in stores) or not self.has_one_mask(loop, stores, loads):
+        if any(self.reads_others(store, loop.loop_var, loads) for store in stores):
+            return []
+        if not self.has_one_mask(loop, stores, loads):
             return []
         accesses: list[Load | Store] = [*loads, *stores]
         if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index)) for access in accesses):
             return []
         return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)]
 
-    def overlaps(self, store: Store, var: Var, loads: list[Load]) -> bool:
-        """Tells whether an iteration may write elements that others write in other lanes, or read: their order changes."""
+    def reads_others(self, store: Store, var: Var, loads: list[Load]) -> bool:
+        """Tells whether an iteration may read elements that others write."""
+        return any(load.buffer_var is store.buffer_var for load in loads) and self.step(store, var) != 0
+
+    def step(self, store: Store, var: Var) -> int | None:
+        """Returns how far the first lane moves from one iteration to the next; None if that is not a constant."""
+        return build.as_int(self.moved(store, var))
+
+    def moved(self, store: Store, var: Var) -> Expr:
+        """Returns how far the first lane moves from one iteration to the next."""
         assert isinstance(store.index, Ramp)
-        base, apart = store.index.base, build.as_int(store.index.stride)
-        step = build.as_int(self.analyzer.simplify(build.sub(substitute(base, {var: build.add(var, 1)}), base)))
-        if any(load.buffer_var is store.buffer_var for load in loads):
-            return step != 0
-        return step is None or apart is None or 0 < abs(step) < store.value.dtype.lanes * abs(apart)
+        base = store.index.base
+        linear = detect_linear_equation(base, [var])
+        if linear:
+            return linear[0]
+        return self.analyzer.simplify(build.sub(substitute(base, {var: build.add(var, 1)}), base))
+
+    def apart(self, store: Store, loop: For) -> Expr:
+        """Returns the condition under which no iteration writes elements that others write in other lanes, whose order tiles
+        change: lanes lie farther apart than all iterations reach, or iterations farther than all lanes.
+        """
+        assert isinstance(store.index, Ramp)
+        step, stride, lanes = self.moved(store, loop.loop_var), store.index.stride, store.value.dtype.lanes
+        known, gap = build.as_int(step), build.as_int(stride)
+        if known == 0:
+            return build.true()
+        if known is not None and gap is not None:
+            return build.const(abs(known) >= lanes * abs(gap), "bool")
+        if uses(step, {loop.loop_var}) or any(isinstance(node, Load) for node in (*post_order(step), *post_order(stride))):
+            return build.const(False, "bool")
+        if known is not None:
+            condition = build.greater_equal(stride, build.mul(build.cast(stride.dtype, loop.extent), abs(known)))
+        elif gap is not None:
+            condition = build.greater_equal(step, lanes * abs(gap))
+        else:
+            return build.const(False, "bool")
+        return build.true() if self.analyzer.can_prove(condition) else condition
 
     def has_one_mask(self, loop: For, stores: Sequence[Store], loads: list[Load]) -> bool:
         """Tells whether all accesses are unmasked, or have the mask of the only store, which turns on the first lanes, as many

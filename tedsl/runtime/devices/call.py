@@ -20,7 +20,7 @@ from tedsl.runtime.devices.launch import Launches
 from tedsl.runtime.devices.memory import DeviceArray, driver_for
 from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.devices.streams import current_stream
-from tedsl.runtime.devices.table import runs_code_of
+from tedsl.runtime.devices.table import kinds_for_code_of, runs_code_of
 from tedsl.runtime.foreign import device_of_dlpack
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
@@ -57,7 +57,7 @@ class DeviceCall(CheckedCall):
         sig, kind = self.signature, self.code.kind
         if len(args) != len(sig.params):
             raise ArgumentTypeError(words.wrong_count(sig, str(len(args))))
-        arrays = {k: self._array(k, args[k]) for k, _ in sig.tensors()}
+        arrays = {k: self._array(k, args[k], self._place_for(args)) for k, _ in sig.tensors()}
         place = device(kind, 0)
         for number, (k, array) in enumerate(arrays.items()):
             if not number:
@@ -65,7 +65,7 @@ class DeviceCall(CheckedCall):
             elif array.device != place:
                 raise ArgumentError(f"{words.argument(sig, k)} is an array on {array.device}, and {words.position(sig, first)} "
                                     f"lies on {place}: a function runs on one device",
-                                    hint=f"copy it: x.copyto(tedsl.device({kind!r}, {place.device_id}))")
+                                    hint=f"copy it: x.copyto(tedsl.device({place.kind!r}, {place.device_id}))")
         shadows = [arrays[k].shadow() if k in arrays else arg for k, arg in enumerate(args)]
         try:
             prepared = prepare(sig, shadows)
@@ -75,9 +75,22 @@ class DeviceCall(CheckedCall):
             prepared.slots[slot] = array.address
         return prepared, place
 
-    def _array(self, k: int, value: Any) -> DeviceArray:
-        """Returns argument k as an array on a device of the function's kind."""
+    def place_of(self, args: Sequence[Any]) -> Device:
+        """Returns the device on which a call with `args` runs."""
+        return self.prepare_on_device(args)[1]
+
+    def _place_for(self, args: Sequence[Any]) -> Device:
+        """Returns the device to which arguments are to be copied: that of the first array on one, else one that is there."""
+        kind = self.code.kind
+        lying = [inner.device for arg in args if isinstance(arg, NDArray) and (inner := arg.device_array()) is not None]
+        here = [place for place in lying if runs_code_of(place.kind, kind)]
+        there = [place for name in kinds_for_code_of(kind) if (place := device(name, 0)).exist]
+        return next(iter((*here, *there)), device(kind, 0))
+
+    def _array(self, k: int, value: Any, place: Device) -> DeviceArray:
+        """Returns argument k as an array on a device of the function's kind; `place` is such a device, for hints."""
         sig, kind = self.signature, self.code.kind
+        there = f"tedsl.device({place.kind!r}, {place.device_id})"
         array = value.device_array() if isinstance(value, NDArray) else _of_other_library(value, kind)
         if array is not None and runs_code_of(array.device.kind, kind):
             if array.address % ALIGNMENT and array.size:
@@ -89,12 +102,13 @@ class DeviceCall(CheckedCall):
         name = name if name.isidentifier() else "x"
         if array is not None:
             raise ArgumentTypeError(f"{where} is an array on {array.device}, and the function runs on devices of {kind}",
-                                    hint=f"copy it: {name} = {name}.copyto(tedsl.device({kind!r}, 0))")
-        lies = "lies in the memory of the CPU" if isinstance(value, NDArray) or hasattr(value, "__array__") else \
-            f"is {type(value).__name__}"
-        raise ArgumentTypeError(f"{where} {lies}, and the function runs on a device of the kind {kind}",
-                                hint=f"copy it there: {name} = tedsl.nd.array({name}, tedsl.device({kind!r}, 0)), and a result "
-                                     f"back with {name}.numpy()")
+                                    hint=f"copy it: {name} = {name}.copyto({there})")
+        if not isinstance(value, NDArray) and not hasattr(value, "__array__"):
+            raise ArgumentTypeError(f"{where} is {type(value).__name__}, and the function takes an array on a device of the "
+                                    f"kind {kind}", hint=f"tedsl.nd.array(values, {there}) makes one")
+        raise ArgumentTypeError(f"{where} lies in the memory of the CPU, and the function runs on a device of the kind {kind}",
+                                hint=f"copy it there: {name} = tedsl.nd.array({name}, {there}), and a result back with "
+                                     f"{name}.numpy()")
 
     @contextmanager
     def running_on(self, place: Device) -> Iterator[None]:

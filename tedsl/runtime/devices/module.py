@@ -9,7 +9,7 @@ from typing import Any
 from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
 from tedsl.ir.dtype import dtype
-from tedsl.runtime.array import NDArray
+from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.device import Device, device
 from tedsl.runtime.devices.api import LoadedCode
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParameter
@@ -82,9 +82,14 @@ class DeviceModule:
         return f"<tedsl.DeviceModule {', '.join(self.function_names)}; {self.kind}>"
 
 
+def shown_value(value: object) -> str:
+    """Returns an argument as a message shows it: a number as it is, of all else the class."""
+    return repr(value) if isinstance(value, (int, float)) else f"an object of {type(value).__name__}"
+
+
 class DeviceKernel:
     """A kernel of a module, to be launched by itself: `kernel(arguments..., sizes of the axes...)`. Arrays are NDArrays on the
-    device.
+    device; their sizes are not checked, for only the host function knows which the kernel needs.
     """
 
     def __init__(self, module: DeviceModule, function: DeviceFunction) -> None:
@@ -96,19 +101,40 @@ class DeviceKernel:
                  *(["bytes of shared memory"] if function.dynamic_shared else [])]
         if len(args) != len(names):
             raise ArgumentTypeError(f"{function.name} takes {len(names)} arguments ({', '.join(names)}), {len(args)} given")
-        place = device(self.module.kind, 0)
+        places: list[Device] = []
         given: list[int | float] = []
-        for name, arg in zip(names, args):
-            inner = arg.device_array() if isinstance(arg, NDArray) else None
-            if inner is not None and runs_code_of(inner.device.kind, self.module.kind):
-                place = inner.device
-                given.append(inner.address)
-            elif isinstance(arg, (int, float)):
-                given.append(arg)
-            else:
-                raise ArgumentTypeError(f"{function.name}: {name} is a number or an NDArray on a device of the kind "
-                                        f"{self.module.kind}, not {type(arg).__name__}")
+        count = len(function.parameters)
+        for param, arg in zip(function.parameters, args):
+            given.append(self._array(param, arg, places) if param.array else self._number(param, arg))
+        for name, arg in zip(names[count:], args[count:]):
+            if isinstance(arg, bool) or not isinstance(arg, int) or arg < 0:
+                raise ArgumentTypeError(f"{function.name}: the size {name} is an int of at least 0, not {shown_value(arg)}",
+                                        hint=f"call it with {', '.join(names)}, in this order")
+            given.append(arg)
+        place = places[0] if places else device(self.module.kind, 0)
         launch_kernel(self.module.loaded_on(place), function, tuple(given), current_stream(place.kind, place.device_id))
+
+    def _array(self, param: DeviceParameter, arg: object, places: list[Device]) -> int:
+        """Returns the address of an argument, which is an array of the dtype of `param` on the device of those before it,
+        `places`, to which that of this one is added.
+        """
+        inner = arg.device_array() if isinstance(arg, NDArray) else None
+        where = f"{self.function.name}: {param.name}"
+        if inner is None or not runs_code_of(inner.device.kind, self.module.kind):
+            raise ArgumentTypeError(f"{where} is an NDArray on a device of the kind {self.module.kind}, not {shown_value(arg)}")
+        if inner.dtype != numpy_dtype(param.dtype):
+            raise ArgumentTypeError(f"{where} is an array of {param.dtype}, and the given one holds {inner.dtype}")
+        if places and inner.device != places[0]:
+            raise ArgumentError(f"{where} lies on {inner.device}, and other arrays on {places[0]}: a kernel runs on one device",
+                                hint=f"copy it: x.copyto(tedsl.device({places[0].kind!r}, {places[0].device_id}))")
+        places.append(inner.device)
+        return inner.address
+
+    def _number(self, param: DeviceParameter, arg: object) -> int | float:
+        if not isinstance(arg, (int, float)) or (isinstance(arg, float) and not param.dtype.is_float):
+            raise ArgumentTypeError(f"{self.function.name}: {param.name} is a number of dtype {param.dtype}, not "
+                                    f"{shown_value(arg)}")
+        return arg
 
     def __repr__(self) -> str:
         return f"<tedsl.DeviceKernel {self.function.name}>"

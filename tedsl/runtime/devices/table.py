@@ -56,7 +56,12 @@ def stand_in_of(kind: str) -> str:
 
 def runs_code_of(place: str, kind: str) -> bool:
     """Whether devices of the kind `place` run code that was made for devices of `kind`."""
-    return place == kind or _SIMULATORS.get(kind) == place
+    return place in kinds_for_code_of(kind)
+
+
+def kinds_for_code_of(kind: str) -> list[str]:
+    """Returns the kinds of devices that run code made for devices of `kind`: that kind first."""
+    return [kind, *([_SIMULATORS[kind]] if kind in _SIMULATORS else [])]
 
 
 def register_device(kind: str, driver: DeviceAPI) -> None:

@@ -47,6 +47,11 @@ class LoadedProgram:
         if threads > most:
             raise DeviceError(f"{function}: opencl({opened.number}) has at most {most} threads in a block, not {threads}",
                               hint="bind fewer threads to threadIdx")
+        own = loaded.kernel.get_work_group_info(opened.cl.kernel_work_group_info.LOCAL_MEM_SIZE, opened.device)
+        local = own + shared
+        if local > opened.device.local_mem_size:
+            raise DeviceError(f"{function}: opencl({opened.number}) has {opened.device.local_mem_size} bytes of shared memory "
+                              f"for a block, not {local}", hint="keep smaller parts in shared memory")
         values: list[Any] = [opened.argument(int(value)) if number is None else number(value)
                   for value, number in zip(arguments, loaded.numbers, strict=True)]
         if loaded.function.dynamic_shared:
