@@ -45,7 +45,8 @@ def test_kernels_launched_by_themselves(kind):
 
 def test_kernels_take_arrays_of_one_device():
     _, kernel, a, _ = plus_one("sim")
-    refused(lambda: kernel(a, tedsl.nd.empty((64,), "float32", tedsl.sim(1)), 2, 32), "a kernel runs on one device", ArgumentError)
+    elsewhere = tedsl.nd.empty((64,), "float32", tedsl.sim(1))
+    refused(lambda: kernel(a, elsewhere, 2, 32), "a kernel runs on one device", ArgumentError)
 
 
 @pytest.mark.parametrize("kind", DEVICES)
