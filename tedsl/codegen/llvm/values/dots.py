@@ -84,7 +84,7 @@ def emit_dot(out: Emitter, e: Call) -> str:
         return _neon(out, total, a, b)
     vnni = _has_vnni(out.target)
     if left.bits == 16:
-        return _in_parts(out, _x86("vpdpwssd", 16) if vnni else _pairs, total, a.plain(out), b.plain(out), a.lanes)
+        return _in_parts(out, _x86("vpdpwssd") if vnni else _pairs, total, a.plain(out), b.plain(out), a.lanes)
     return _vnni(out, total, a, b) if vnni else _even_and_odd(out, total, a, b)
 
 
@@ -173,16 +173,17 @@ def _called(out: Emitter, name: str, lanes: int, bits: int, *args: str) -> str:
 
 # --- x86-64 -------------------------------------------------------------------------------------------------------------------
 
-def _x86(name: str, bits: int) -> Instruction:
+def _x86(name: str) -> Instruction:
+    """The instruction `name` of words, as LLVM 20 has its intrinsic; LLVM 22, where its operands are narrow, reads that too."""
     def emit(out: Emitter, lanes: int, total: str, a: str, b: str) -> str:
-        return _called(out, f"llvm.x86.avx512.{name}.{32 * lanes}", lanes, bits, total, a, b)
+        return _called(out, f"llvm.x86.avx512.{name}.{32 * lanes}", lanes, 32, total, a, b)
 
     return emit
 
 
 def _vnni(out: Emitter, total: str, a: Operand, b: Operand) -> str:
     """Emits vpdpbusd. Signed times signed is (a + 128) b - 128 b, unsigned times unsigned a (b - 128) + 128 a."""
-    lanes, bytes_ = a.lanes, _x86("vpdpbusd", 8)
+    lanes, bytes_ = a.lanes, _x86("vpdpbusd")
     if a.signed is not b.signed:
         unsigned, signed = (b, a) if a.signed else (a, b)
         return _in_parts(out, bytes_, total, unsigned.plain(out), signed.plain(out), lanes)
