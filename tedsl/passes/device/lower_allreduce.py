@@ -30,9 +30,8 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.threads import launched
 from tedsl.passes.threads.allreduce import combined
-from tedsl.passes.threads.gather_threads import Kernel, kernel_of
+from tedsl.passes.threads.gather_threads import Kernel, with_kernel_bodies
 from tedsl.passes.threads.meetings import barrier, is_allreduce, reduction_parts
 from tedsl.record import record
 from tedsl.target.target import Target
@@ -44,24 +43,16 @@ def lower_allreduce(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with the reductions across threads of its launches lowered; itself if there are none."""
     if not any(isinstance(node, Evaluate) and is_allreduce(node) for node in post_order(func.body)):
         return func
-    return func.with_body(_Launches(target.thread_warp_size)(func.body))
+    return with_kernel_bodies(func, lambda kernel: _lowered(kernel, target.thread_warp_size))
 
 
-class _Launches(ScopedRewriter):
-    def __init__(self, warp: int) -> None:
-        self.warp = warp
-
-    def stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Evaluate)):
-            return stmt
-        if launched(stmt) is None:
-            return self.descend(stmt)
-        kernel = kernel_of(stmt)
-        reductions = _Reductions(kernel, self.warp)
-        body = reductions(kernel.body)
-        for memory, of, size in reductions.shared:
-            body = Allocate(memory, of, (build.const(size, INT32),), build.true(), body)
-        return kernel.launched(body)
+def _lowered(kernel: Kernel, warp: int) -> Stmt:
+    """Returns the body of the kernel with its reductions lowered, and the shared memory that they need."""
+    reductions = _Reductions(kernel, warp)
+    body = reductions(kernel.body)
+    for memory, of, size in reductions.shared:
+        body = Allocate(memory, of, (build.const(size, INT32),), build.true(), body)
+    return body
 
 
 @record(eq=False)

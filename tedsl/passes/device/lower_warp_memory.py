@@ -29,8 +29,8 @@ from tedsl.ir.types import PointerType, PrimType
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import launched, scope_of
-from tedsl.passes.threads.gather_threads import Kernel, Thread, kernel_of
+from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.threads.gather_threads import Kernel, Thread, with_kernel_bodies
 from tedsl.passes.threads.uniform import Uniformity
 from tedsl.record import record
 from tedsl.target.target import Target
@@ -40,24 +40,11 @@ def lower_warp_memory(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func`, whose launches are gathered, without memory of warps; itself if it has none."""
     if not any(_is_of_warp(node) for node in post_order(func.body)):
         return func
-    return func.with_body(_Launches(target.thread_warp_size)(func.body))
+    return with_kernel_bodies(func, lambda kernel: _Allocations(kernel, target.thread_warp_size)(kernel.body))
 
 
 def _is_of_warp(node: Node) -> bool:
     return isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) == "warp"
-
-
-class _Launches(ScopedRewriter):
-    def __init__(self, warp: int) -> None:
-        self.warp = warp
-
-    def stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Evaluate)):
-            return stmt
-        if launched(stmt) is None:
-            return self.descend(stmt)
-        kernel = kernel_of(stmt)
-        return kernel.launched(_Allocations(kernel, self.warp)(kernel.body))
 
 
 class _Allocations(ScopedRewriter):

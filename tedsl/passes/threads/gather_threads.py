@@ -11,7 +11,7 @@ All threads of a launch run all of its statements; a statement that names no thr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -121,6 +121,27 @@ def kernel_of(stmt: Stmt) -> Kernel:
         axes.append(Thread(axis, stmt.value))
         stmt = stmt.body
     return Kernel(tuple(axes), stmt)
+
+
+def with_kernel_bodies(func: PrimFunc, change: Callable[[Kernel], Stmt]) -> PrimFunc:
+    """Returns `func`, whose launches are gathered, with the body of each of its kernels replaced by what `change` makes of the
+    kernel; `func` itself if nothing changes.
+    """
+    return func.with_body(_Bodies(change)(func.body)) if has_launch(func.body) else func
+
+
+class _Bodies(ScopedRewriter):
+    def __init__(self, change: Callable[[Kernel], Stmt]) -> None:
+        self.change = change
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if launched(stmt) is None:
+            return self.descend(stmt)
+        kernel = kernel_of(stmt)
+        body = self.change(kernel)
+        return stmt if body is kernel.body else kernel.launched(body)
 
 
 def _gathered(stmt: Stmt) -> Kernel:

@@ -30,18 +30,15 @@ from tedsl.ir.stmt import (
     LetStmt,
     SeqStmt,
     Stmt,
-    Store,
     While,
     seq,
 )
 from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import Binding, Condition, Loop, Step
-from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.races.every_thread import EveryThread
 from tedsl.passes.races.may_meet import may_meet
 from tedsl.passes.threads.common_memory import CommonMemory
-from tedsl.passes.threads.gather_threads import Kernel, kernel_of
+from tedsl.passes.threads.gather_threads import Kernel, with_kernel_bodies
 from tedsl.passes.threads.make_way import checked_before, guarded
 from tedsl.passes.threads.meetings import barrier, divergent, is_barrier, meeting, thread_in
 from tedsl.passes.threads.uniform import Uniformity
@@ -51,18 +48,7 @@ Entry = Access | None  # None: a barrier that is sure to be met
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:
     """Returns `func` with the barriers that its kernels need; `func` itself if it has no kernels. Launches must be gathered."""
-    return func.with_body(_Inserter()(func.body)) if has_launch(func.body) else func
-
-
-class _Inserter(ScopedRewriter):
-    def stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Evaluate)):
-            return stmt
-        if launched(stmt) is None:
-            return self.descend(stmt)
-        kernel = kernel_of(stmt)
-        body, _ = _KernelBarriers(kernel)(kernel.body, frozenset())
-        return stmt if body is kernel.body else kernel.launched(body)
+    return with_kernel_bodies(func, lambda kernel: _KernelBarriers(kernel)(kernel.body, frozenset())[0])
 
 
 class _Pending:
