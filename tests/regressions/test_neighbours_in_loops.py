@@ -19,25 +19,23 @@ def agree(s, arguments, inputs, *shapes, dtype="int32"):
         np.testing.assert_array_equal(got, expected)
 
 
-@te.hybrid.script
-def two_sums(a, b, d):
-    x = output_tensor((16,), "int32")  # noqa: F821 - names of hybrid scripts
-    y = output_tensor((16,), "int32")  # noqa: F821
-    for j in range(16):
-        x[j] = int32(0)  # noqa: F821
-        y[j] = int32(0)  # noqa: F821
-    for q in range(2):
-        for r in range(4):
-            for j in vectorize(16):  # noqa: F821
-                x[j] = x[j] + int32(a[q * 4 + r]) * int32(b[q, j, r])  # noqa: F821
-                y[j] = y[j] + int32(a[q * 4 + r]) * int32(d[q, j, r])  # noqa: F821
-    return x, y
-
-
 def test_products_of_bytes_added_to_two_arrays_in_one_loop():
     inputs = [rng.integers(-9, 9, shape).astype("int8") for shape in ((8,), (2, 16, 4), (2, 16, 4))]
     places = [te.placeholder(value.shape, "int8", name=name) for name, value in zip("abd", inputs)]
-    x, y = two_sums(*places)
+
+    def body(ins, outs):
+        ib, (a, b, d) = tir.ir_builder.create(), ins
+        with ib.for_range(0, 16, name="z") as z:
+            for out in outs:
+                ib.emit(out.vstore([z], tir.const(0, "int32")))
+        with ib.for_range(0, 2, name="q") as q, ib.for_range(0, 4, name="r") as r, \
+                ib.for_range(0, 16, kind="vectorize", name="j") as j:
+            for out, of in zip(outs, (b, d)):
+                product = a.vload([q * 4 + r], "int8").astype("int32") * of.vload([q, j, r], "int8").astype("int32")
+                ib.emit(out.vstore([j], out.vload([j], "int32") + product))
+        return ib.get()
+
+    x, y = te.extern([(16,), (16,)], places, body, dtype=["int32", "int32"], name="sums")
     agree(te.create_schedule(x.op), [*places, x, y], inputs, (16,), (16,))
 
 
