@@ -125,7 +125,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     )))
 
 
-def device_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+def device_pipeline(target: Target, config: PassConfig) -> Pipeline:
     """Returns the pipeline that `build` runs after lowering for a device, before the kernels leave the function of the host
     (`passes/device/split_kernels.py`).
     """
@@ -139,7 +139,7 @@ def device_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     )))
 
 
-def kernel_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+def kernel_pipeline(target: Target, config: PassConfig) -> Pipeline:
     """Returns the pipeline that runs on each kernel, a function of its own, and fits it to the device of `target`."""
     return config.selection.of(Pipeline((
         with_options(lower_allreduce, target),

@@ -8,6 +8,7 @@ from tedsl import te, tir, transform
 from tedsl.errors import AccessError, ArgumentTypeError, OptionError
 from tedsl.ir.func import Accesses
 from tedsl.ir.instrument import PassInstrument, PassTimingInstrument, PrintAfterAll, PrintBeforeAll, pass_instrument
+from tedsl.passes.config import PassConfig
 from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipeline, target_pipeline
 from tedsl.passes.selection import NAMES, NEEDED, info_of
 from tedsl.target import Target
@@ -55,7 +56,7 @@ def test_every_step_has_a_name():
     steps = [*lowering_pipeline(config).passes, *lowering_pipeline(simple_mode=True).passes,
              *lowering_pipeline(accesses=Accesses.AT_RUN_TIME).passes,
              *target_pipeline(Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=haswell")).passes,
-             *device_pipeline(Target("cuda")).passes, *kernel_pipeline(Target("cuda")).passes]
+             *device_pipeline(Target("cuda"), PassConfig()).passes, *kernel_pipeline(Target("cuda"), PassConfig()).passes]
     assert all(info_of(step).name.startswith("tir.") for step in steps)
     assert NEEDED.keys() <= set(NAMES.values())
 

@@ -18,6 +18,7 @@ from tedsl.ir.expr import Call, Cast
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
 from tedsl.lower.lower import lower_schedule
+from tedsl.passes.config import PassConfig
 from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipeline
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.target import Target
@@ -42,8 +43,8 @@ def text_of(kernels):
 def program_text(name):
     """The kernels of a program, with reductions across threads as on a device without warps."""
     target = Target("opencl")
-    func = device_pipeline(target)(lowering_pipeline()(lower_schedule(*PROGRAMS[name]())))
-    return text_of([kernel_pipeline(target)(kernel) for kernel in split_kernels(func, target).kernels])
+    func = device_pipeline(target, PassConfig())(lowering_pipeline()(lower_schedule(*PROGRAMS[name]())))
+    return text_of([kernel_pipeline(target, PassConfig())(kernel) for kernel in split_kernels(func, target).kernels])
 
 
 def report_of(text, architecture="compute_80"):

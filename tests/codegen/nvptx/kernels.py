@@ -10,8 +10,8 @@ from tedsl.target import Target
 
 def kernels_of(s, args, target):
     """The kernels of a schedule after all passes."""
-    flat = device_pipeline(target)(lowering_pipeline()(lower_schedule(s, args)))
-    return [kernel_pipeline(target)(kernel) for kernel in split_kernels(flat, target).kernels]
+    flat = device_pipeline(target, PassConfig())(lowering_pipeline()(lower_schedule(s, args)))
+    return [kernel_pipeline(target, PassConfig())(kernel) for kernel in split_kernels(flat, target).kernels]
 
 
 def device_code(s, args, arch="sm_80"):

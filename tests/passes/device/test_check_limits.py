@@ -5,6 +5,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError
+from tedsl.passes.config import PassConfig
 from tedsl.passes.default import device_pipeline
 from tedsl.passes.device.check_limits import check_limits
 from tedsl.passes.device.split_kernels import split_kernels
@@ -32,7 +33,7 @@ def tiled(x, y, shared):
 
 def checked(x, y, target, shared=False):
     target = tedsl.Target(target)
-    kernel = split_kernels(device_pipeline(target)(tedsl.lower(*tiled(x, y, shared))["main"]), target).kernels[0]
+    kernel = split_kernels(device_pipeline(target, PassConfig())(tedsl.lower(*tiled(x, y, shared))["main"]), target).kernels[0]
     assert check_limits(kernel, target) is kernel
 
 

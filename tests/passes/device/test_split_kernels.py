@@ -10,6 +10,7 @@ import topi
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 from tedsl.ir.text import text
+from tedsl.passes.config import PassConfig
 from tedsl.passes.default import device_pipeline
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.runtime.signature import signature_of
@@ -26,7 +27,7 @@ def bound(s, tensor, threads=32):
 def split(s, args, **config):
     with tedsl.transform.PassContext(config=config):
         func = tedsl.lower(s, args)["main"]
-        return split_kernels(device_pipeline(TARGET)(func), TARGET)
+        return split_kernels(device_pipeline(TARGET, PassConfig())(func), TARGET)
 
 
 def words(stmt):
@@ -137,4 +138,4 @@ def test_an_assertion_in_a_kernel_is_refused():
     data[tx] = 1.0
     func = tir.PrimFunc([A], ib.get())
     with pytest.raises(LoweringError, match=r"inside of a kernel, which cannot raise(.|\n)*disable_assert"):
-        split_kernels(device_pipeline(TARGET)(tedsl.lower(func)["main"]), TARGET)
+        split_kernels(device_pipeline(TARGET, PassConfig())(tedsl.lower(func)["main"]), TARGET)
