@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tedsl
+from tedsl import simulate, te
 from tests.simulate.kernels import kernel, launch
 
 OUT = "mad.wide.u32 %rd9, %r0, 4, %rd0; st.global.b32 [%rd9], %r2;"
@@ -154,3 +156,17 @@ def test_packing_and_scalar_parameters():
     launch(kernel(f"{body} {OUT}", ("A",), scalars=", .param .f32 x"), array, block=(64, 1, 1), scalars=(1.5,))
     bits = int(np.float32(1.5).view(np.uint32))
     assert array[0] == (bits >> 16 | bits << 16) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 31, 32, 33, 37, 40, 48, 63, 65, 100, 256, 1000])
+def test_reductions_over_any_number_of_threads_have_no_findings(threads):
+    """No thread takes a value of a lane that the last warp of the block does not have."""
+    A, r = te.placeholder((threads,), name="A"), te.reduce_axis((0, threads), "r")
+    B = te.compute((1,), lambda i: te.sum(A[r], axis=r), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(B.op.reduce_axis[0], te.thread_axis("threadIdx.x"))
+    a = tedsl.nd.array(np.arange(threads, dtype="float32"), tedsl.sim(0))
+    b = tedsl.nd.empty((1,), "float32", tedsl.sim(0))
+    with simulate.mode("checked"):
+        tedsl.build(s, [A, B], "cuda")(a, b)
+    assert b.numpy()[0] == threads * (threads - 1) // 2

@@ -151,9 +151,16 @@ class _Reductions(ScopedRewriter):
             return IntImm(UINT32, everybody)
         return build.select(build.less(group.thread, total - rest), IntImm(UINT32, everybody), IntImm(UINT32, (1 << rest) - 1))
 
-    def shuffle(self, op: Op, group: _Group, value: Expr, lane: int, width: int) -> Expr:
+    def shuffle(self, op: Op, group: _Group, value: Expr, lane: Expr, width: int) -> Expr:
         of = build.const(width, INT32), build.const(self.warp, INT32)
-        return Call(value.dtype, op, (self.mask(group), value, build.const(lane, INT32), *of))
+        return Call(value.dtype, op, (self.mask(group), value, lane, *of))
+
+    def distance(self, group: _Group, step: int) -> Expr:
+        """Returns how far behind a thread the one is whose value it gets: `step`, or 0 where the block has none there."""
+        total, far = group.count * group.groups, build.const(step, INT32)
+        if total % self.warp == 0:
+            return far
+        return build.select(build.less(group.thread, total - step), far, build.const(0, INT32))
 
     def in_warp(self, own: _Values, group: _Group, rank: Expr, count: int) -> list[Stmt]:
         """Combines the values of the threads with ranks 0 to count - 1 of each part of a warp."""
@@ -164,7 +171,8 @@ class _Reductions(ScopedRewriter):
         """Combines the values of each part of `width` threads in its first one; only ranks below `count` have values."""
         stmts, step = [], width // 2
         while step:
-            news = [self.shuffle(WARP_SHUFFLE_DOWN, group, value, step, width) for value in own.loads()]
+            distance = self.distance(group, step)
+            news = [self.shuffle(WARP_SHUFFLE_DOWN, group, value, distance, width) for value in own.loads()]
             guard = None if count % width == 0 else self.simple(build.less(build.add(rank, step), count))
             stmts.append(own.take(news, guard))
             step //= 2
@@ -172,7 +180,8 @@ class _Reductions(ScopedRewriter):
 
     def from_first(self, own: _Values, group: _Group, width: int) -> Stmt:
         """Returns the statement that gives the values of the first thread of each part of `width` threads to all of it."""
-        return own.store([self.shuffle(WARP_SHUFFLE, group, value, 0, width) for value in own.loads()])
+        first = build.const(0, INT32)
+        return own.store([self.shuffle(WARP_SHUFFLE, group, value, first, width) for value in own.loads()])
 
     def by_warps(self, own: _Values, group: _Group) -> list[Stmt]:
         """Combines the values of each warp, then those of the warps of a group, which stand in shared memory."""
