@@ -26,8 +26,8 @@ def einsum(subscripts: str, *operand: te.Tensor) -> te.Tensor:
     Raises ArgumentError for subscripts that are malformed, ShapeError for operands that do not fit them.
     """
     tensors = list(operand[0]) if len(operand) == 1 and isinstance(operand[0], (list, tuple)) else list(operand)
-    inputs, result = _parsed(subscripts, tensors)
-    extents = _extents(subscripts, inputs, tensors)
+    inputs, result = parsed(subscripts, tensors)
+    extents = extents_of(subscripts, inputs, tensors)
     unknown = [label for label in result if label not in extents]
     if unknown or len(set(result)) != len(result):
         raise ArgumentError(f"einsum {subscripts!r}: the result names {', '.join(unknown or result)}",
@@ -61,7 +61,7 @@ def _summed(product: Any, shape: Sequence[Any], loops: Sequence[Any], info: Eins
     return te.map_elements("cast", lambda e: e.astype(dtype), output, name="T_einsum") if narrow else output
 
 
-def _parsed(subscripts: str, tensors: Sequence[te.Tensor]) -> tuple[list[list[str]], list[str]]:
+def parsed(subscripts: str, tensors: Sequence[te.Tensor]) -> tuple[list[list[str]], list[str]]:
     """The labels of the dimensions of each operand and of the result; those of an ellipsis: "...1", "...0"."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     parts = left.split(",")
@@ -90,7 +90,7 @@ def _labels(part: str, tensor: te.Tensor, subscripts: str) -> list[str]:
     return [*before, *[f"{ELLIPSIS}{place}" for place in reversed(range(extra))], *after]
 
 
-def _extents(subscripts: str, inputs: Sequence[Sequence[str]], tensors: Sequence[te.Tensor]) -> dict[str, Any]:
+def extents_of(subscripts: str, inputs: Sequence[Sequence[str]], tensors: Sequence[te.Tensor]) -> dict[str, Any]:
     """The extent of each label, in the order of their first occurrence; one of 1 is repeated."""
     extents: dict[str, Any] = {}
     for labels, tensor in zip(inputs, tensors):

@@ -1,12 +1,40 @@
 """Typed records of operator families, which operators store in `op.info` for schedules to find their stages.
 
-Element-wise and broadcasting operators leave `te.ElementwiseOp`.
+Element-wise and broadcasting operators leave `te.ElementwiseOp`. Records that are `Differentiable` give the derivative of
+their operator in operators (`topi.adjoints`), which has fast schedules; the formulas of all others are differentiated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from tedsl import te
 from tedsl.record import record
+
+
+class Differentiable:
+    """A record whose operator has an adjoint. operand_fields: the fields that hold what the operator was called with: tensors,
+    None where one was left out, or tuples of them.
+    """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ()
+
+    def operands(self, op: te.Operation) -> tuple[te.Tensor, ...]:
+        """The tensors that the operator was called with."""
+        tensors: list[te.Tensor] = []
+        for name in self.operand_fields:
+            given = getattr(self, name)
+            tensors += given if isinstance(given, tuple) else [] if given is None else [given]
+        return tuple(tensors)
+
+    def adjoint(self, op: te.Operation, head: te.Tensor, inputs: Sequence[te.Tensor]) -> Mapping[te.Tensor, te.Tensor] | None:
+        """For each of `inputs`, some of the operands, the derivative of sum(head * op.output(0)); None if there is no adjoint
+        in operators for this case.
+        """
+        from topi.adjoints.table import adjoint_of
+
+        return adjoint_of(self, op, head, inputs)
 
 
 @record
@@ -17,8 +45,10 @@ class InjectiveOp:
 
 
 @record
-class ReduceOp:
+class ReduceOp(Differentiable):
     """A reduction of `source` over its dimensions `axes` (sorted, from 0)."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     operator: str
     source: te.Tensor
@@ -27,8 +57,10 @@ class ReduceOp:
 
 
 @record
-class SoftmaxOp:
+class SoftmaxOp(Differentiable):
     """softmax or log_softmax of `source` along `axis`; `stages` are computed for it before: maximum, exponentials, sum, ..."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     source: te.Tensor
     axis: int
@@ -53,8 +85,10 @@ class NormalizeOp:
 
 
 @record
-class MatmulOp:
+class MatmulOp(Differentiable):
     """A product of matrices, a[..., i, k] * b[..., k, j], either of them stored transposed; `batched`: of several."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("a", "b",)
 
     operator: str
     a: te.Tensor
@@ -73,8 +107,10 @@ class ScatterOp:
 
 
 @record
-class CumulativeOp:
+class CumulativeOp(Differentiable):
     """Running sums or products of `source` along `axis`."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     operator: str
     source: te.Tensor
@@ -91,11 +127,13 @@ class SortOp:
 
 
 @record
-class ConvOp:
+class ConvOp(Differentiable):
     """A convolution of `data` with `kernel`; `padded` is what it reads: `data` with zeros around it.
 
     layout, kernel_layout: a letter for each dimension, "NCHW" and "OIHW". The rest has an entry for each of D, H, W.
     """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("data", "kernel")
 
     operator: str
     data: te.Tensor
@@ -126,8 +164,10 @@ class PackedDepthwiseConvOp(ConvOp):
 
 
 @record
-class TransposedConvOp:
+class TransposedConvOp(Differentiable):
     """A transposed convolution as one with stride 1: sums of `padded` (data with zeros in and around it) times `flipped`."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("data", "kernel")
 
     operator: str
     data: te.Tensor
@@ -138,6 +178,7 @@ class TransposedConvOp:
     kernel_layout: str
     strides: tuple[int, ...]
     groups: int = 1
+    before: tuple[int, ...] = ()  # the padding that the convolution would have of which this is the gradient
 
 
 @record
@@ -154,11 +195,13 @@ class TransformOp:
 
 
 @record
-class PoolOp:
+class PoolOp(Differentiable):
     """The maximum or the sum ("max", "sum") in windows of `padded`, which is `data` with a border.
 
     layout: a letter for each dimension, "NCHWc". The rest has an entry for each spatial dimension, in the order of the layout.
     """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("data",)
 
     operator: str
     data: te.Tensor
@@ -179,11 +222,13 @@ class AdaptivePoolOp:
 
 
 @record
-class EinsumOp:
-    """The sum of products of `operands` that `subscripts` describe."""
+class EinsumOp(Differentiable):
+    """The sum of products of `tensors` that `subscripts` describe."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("tensors",)
 
     subscripts: str
-    operands: tuple[te.Tensor, ...]
+    tensors: tuple[te.Tensor, ...]
 
 
 @record

@@ -27,7 +27,7 @@ def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padd
 
     Raises ShapeError for ranks or channels that differ.
     """
-    return _depthwise("depthwise_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, "NCHW", "CMHW")
+    return convolve_channels("depthwise_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, "NCHW", "CMHW")
 
 
 def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
@@ -38,11 +38,12 @@ def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padd
 
     Raises ShapeError for ranks or channels that differ.
     """
-    return _depthwise("depthwise_conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, "NHWC", "HWCM")
+    return convolve_channels("depthwise_conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, "NHWC", "HWCM")
 
 
-def _depthwise(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any,
-               layout: str, kernel_layout: str) -> te.Tensor:
+def convolve_channels(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any,
+                      out_dtype: Any, layout: str, kernel_layout: str) -> te.Tensor:
+    """The convolution of each channel alone, in any layout: "NCHW" and "CMHW", M counting the results for each channel."""
     where = opening(operator, data, kernel)
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)

@@ -85,7 +85,8 @@ def _transposed(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, 
         return te.sum(total(element) * total(weight), axis=[dc, *loops])
 
     shape = [data.shape[0], results * groups, *spread.extents]
-    record = TransposedConvOp(operator, data, kernel, padded, flipped, layout, kernel_layout, spread.strides, groups)
+    record = TransposedConvOp(operator, data, kernel, padded, flipped, layout, kernel_layout, spread.strides, groups,
+                              spread.before)
     return accumulated(shape, formula, record, result_dtype(data, kernel, out_dtype, where), name=operator, tag=operator,
                        axes=[_LOOPS[letter] for letter in layout])
 
@@ -115,6 +116,7 @@ class _Spread:
     taps: tuple[Any, ...]
     extents: tuple[Any, ...]  # of the result
     strides: tuple[int, ...]
+    before: tuple[int, ...]
     first: tuple[int, ...] | None = None  # of phases
 
     def places(self, at: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
@@ -149,7 +151,7 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
         return _by_phases(data, kernel, extents, strides, before, high, extents_out)
     dilated = dilate(data, [1, 1, *strides], name="data_dilate")
     return _Spread(pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), _turned(kernel), tuple(kernel.shape[2:]),
-                   tuple(extents_out), strides)
+                   tuple(extents_out), strides, before)
 
 
 def _turned(kernel: te.Tensor) -> te.Tensor:
@@ -174,7 +176,8 @@ def _by_phases(data: te.Tensor, kernel: te.Tensor, extents: Sequence[int], strid
 
     shape = (kernel.shape[1], kernel.shape[0], *[n * s for n, s in zip(taps, strides)])
     moved = te.compute(shape, entry, name="kernel_transform", tag="injective", info=InjectiveOp("flip"))
-    return _Spread(padded, moved, tuple(taps), tuple(made), strides, tuple(p % s for p, s in zip(before, strides)))
+    return _Spread(padded, moved, tuple(taps), tuple(made), strides, tuple(before),
+                   tuple(p % s for p, s in zip(before, strides)))
 
 
 def _output_padding(given: Any, strides: Sequence[int], where: str) -> tuple[int, ...]:
