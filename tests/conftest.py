@@ -12,7 +12,7 @@ import pytest
 from tedsl.codegen.llvm.backend import LLVMBackend
 from tests.golden_files import Golden
 
-VALUES = ("ir", "lang", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
+VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
 
 ROOT = Path(__file__).parent
 

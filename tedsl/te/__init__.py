@@ -91,9 +91,10 @@ from tedsl.schedule.journal import Journal
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
 from tedsl.te import hybrid, operation, schedule, tensor
-from tedsl.te.later import gradient
 
 if TYPE_CHECKING:
+    from tedsl.autodiff.gradient import gradient
+    from tedsl.autodiff.registry import register_gradient
     from tedsl.lower.prim_func import create_prim_func
 
 __all__ = [
@@ -107,10 +108,13 @@ __all__ = [
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "ceildiv", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
+    "register_gradient",
     "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]
 
-entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func"})
+entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func",
+                          "gradient": "tedsl.autodiff.gradient:gradient",
+                          "register_gradient": "tedsl.autodiff.registry:register_gradient"})

@@ -1,0 +1,97 @@
+"""Tensors of derivatives: the sum, over the loops of a formula, of what one of its reads adds.
+
+    before:  C[i] = sum(A[i, k] * B[2 * k], axis=k)              head H[i]; the read B[2 * k] adds H[i] * A[i, k]
+    after:   B.grad[j] = sum(select(2 * k == j, H[i] * A[i, k], 0), axis=[i, k])
+
+An index that is an axis alone gives the axis its value: A.grad[i, k] = H[i] * B[2 * k] has no sum at all. Other indices become
+equations, of which `eliminate_zeros` solves what it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.autodiff.sweep import Share
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.declare import define
+from tedsl.lang.operation import extent_of, note_axis
+from tedsl.lang.reductions import sum as sum_over
+from tedsl.lang.tensor import Tensor
+
+
+def sum_of_share(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], loops: Sequence[IterVar], name: str) -> Tensor:
+    """The tensor of `share` summed over `loops`, for every element that its load may read.
+
+    prefix, extents: variables in the share that become the first dimensions, and their extents.
+    """
+    read = share.load.producer
+    names = [*(f"p{d}" for d in range(len(prefix))), *(f"j{d}" for d in range(read.ndim))]
+
+    def element(*axes: Any) -> Expr:
+        places = axes[len(prefix):]
+        values, ranges, equations = _solved(share.load.indices, places, read.shape, loops)
+        rest = [axis for axis in loops if axis.var not in values]
+        values.update(zip(prefix, axes))
+        renewed = {axis.var: _reduced(axis) for axis in rest}
+        values.update({var: axis.var for var, axis in renewed.items()})
+        value = share.guarded
+        if equations:
+            value = build.select(_all(equations), value, build.const(0.0, value.dtype))
+        value = substitute(value, values)
+        if ranges:
+            value = build.if_then_else(_all(ranges), value, build.const(0.0, value.dtype))
+        return sum_over(value, axis=list(renewed.values())) if renewed else value
+
+    return Tensor(define((*extents, *read.shape), element, names, name))
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = build.logical_and(total, condition)
+    return total
+
+def _solved(indices: Sequence[Expr], places: Sequence[Var], shape: Sequence[Expr], loops: Sequence[IterVar]) \
+        -> tuple[dict[Var, Expr], list[Expr], list[Expr]]:
+    """The axes that are read alone with their values, the conditions that these values are in range, and the equations of the
+    other indices.
+    """
+    alone = {axis.var: axis for axis in loops if _is_fixed(axis, loops)}
+    values: dict[Var, Expr] = {}
+    ranges, equations = [], []
+    for index, place, extent in zip(indices, places, shape):
+        if isinstance(index, Var) and index in alone and index not in values:
+            values[index] = build.cast(index.dtype, place)
+            ranges += _within(values[index], alone[index], extent)
+        elif build.as_int(extent) != 1:
+            equations.append(build.equal(index, place))
+    return values, ranges, equations
+
+def _is_fixed(axis: IterVar, loops: Sequence[IterVar]) -> bool:
+    """Whether the range of an axis depends on no other axis."""
+    assert axis.dom is not None
+    others = {loop.var for loop in loops}
+    return not any(node in others for end in (axis.dom.min, extent_of(axis)) for node in variables(end))
+
+def _within(value: Expr, axis: IterVar, extent: Expr) -> list[Expr]:
+    """The conditions, beyond 0 <= value < extent, that `value` is in the range of `axis`."""
+    assert axis.dom is not None
+    first, last = axis.dom.min, build.add(axis.dom.min, extent_of(axis))
+    analyzer = Analyzer()
+    conditions = []
+    if not analyzer.can_prove(build.less_equal(first, 0)):
+        conditions.append(build.less_equal(first, value))
+    if not analyzer.can_prove(build.greater_equal(last, extent)):
+        conditions.append(build.less(value, last))
+    return conditions
+
+def _reduced(axis: IterVar) -> IterVar:
+    """A new reduce axis over the range of `axis`."""
+    assert axis.dom is not None
+    span = Range.from_min_extent(axis.dom.min, extent_of(axis))
+    return note_axis(IterVar(span, Var(axis.name, axis.var.dtype), IterType.COMM_REDUCE))
