@@ -12,7 +12,8 @@ import pytest
 from tedsl.codegen.llvm.backend import LLVMBackend
 from tests.golden_files import Golden
 
-VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
+# Tests of results; what LLVM optimises is tested in codegen.
+VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi")
 
 ROOT = Path(__file__).parent
 

@@ -37,8 +37,8 @@ def check(output, inputs, arrays=None, *, by=None, seed=0, low=-2.0, high=2.0, t
     forward = compiled(inputs, [output])
     for tensor, derivative in zip(by, found):
         expected = differences(lambda *a: float((forward(*a)[0] * weights).sum()), arrays, inputs.index(tensor), step)
-        np.testing.assert_allclose(derivative, expected, rtol=tolerance, atol=tolerance * max(1.0, np.abs(expected).max(initial=0)),
-                                   err_msg=f"by {tensor.name}")
+        scale = tolerance * np.abs(expected).max(initial=1.0)
+        np.testing.assert_allclose(derivative, expected, rtol=tolerance, atol=scale, err_msg=f"by {tensor.name}")
 
 
 def differences(function, arrays, position, step):
