@@ -3,6 +3,7 @@
     ranges -> affine (sums of terms) -> canonical (equal values, one representative) -> bounds (what is known here)
     rules/<operator>: one step of simplification each, with its side condition -> simplify -> analyzer (the front door)
     inequality: proofs over symbols      prove: sympy's opinion      interval: regions      solve, deduce: equations
+    systems/: linear equations and inequalities in several variables
     splits: x//4*4 + x%4 is x            modular: divisibility       conditions: what an `if` teaches
 
 **When the rules apply.** The arithmetic rules hold for ideal integers. An expression is treated as ideal (it is *exact*) if

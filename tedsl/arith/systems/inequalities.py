@@ -1,0 +1,184 @@
+"""Ranges of variables from linear inequalities, by Fourier-Motzkin elimination.
+
+0 <= h - 2*y <= 2   ->   y = h//2 - 1 + t, t in [0, 2)
+
+A bound `coef*var >= value` is exact for integers with the quotient rounded up. What follows for the other variables once one
+is eliminated is true of all solutions, and may be true of others: the inequalities themselves still have to be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import lcm
+
+from tedsl.arith.affine import Key, Sum
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.inequality import expand, factors, multiply, nonnegative
+from tedsl.arith.interval import relax
+from tedsl.arith.systems.linear import expression, floordiv, slope
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.walk.visitor import uses
+from tedsl.record import record
+
+MOST_GAPS = 64  # inequalities that elimination may derive: those beyond are dropped, which loosens the ranges
+
+
+@record(eq=False)
+class Bound:
+    """coef * var >= value (of a list of lower bounds), or coef * var <= value (of upper ones); coef is positive."""
+
+    coef: Sum
+    value: Sum
+
+
+@record(eq=False)
+class Found:
+    """The values first, ..., first + extent - 1 of a variable, in terms of symbols and of variables that are found after it."""
+
+    var: Var
+    first: Expr
+    extent: Expr
+
+
+def bounds_of(known: Bounds, gaps: Iterable[Sum], var: Var) -> tuple[list[Bound], list[Bound], list[Sum]]:
+    """Returns the lower and upper bounds of `var` that follow from gap >= 0 for all `gaps`, and the gaps without it.
+
+    A gap that is not linear in `var`, or with a coefficient of unknown sign, is left out.
+    """
+    lower: list[Bound] = []
+    upper: list[Bound] = []
+    others: list[Sum] = []
+    for gap in gaps:
+        linear = slope(known, gap, var)
+        if linear is None:
+            continue
+        coef, rest = linear
+        if not coef.terms and coef.const == 0:
+            others.append(gap)
+        elif nonnegative(known, coef.shifted(-1)):
+            lower.append(Bound(coef, rest.times(-1)))
+        elif nonnegative(known, coef.times(-1).shifted(-1)):
+            upper.append(Bound(coef.times(-1), rest))
+    return lower, upper, others
+
+
+def eliminated(known: Bounds, gaps: Sequence[Sum], var: Var) -> list[Sum]:
+    """Returns gaps without `var` that are at least 0 wherever all of `gaps` are."""
+    lower, upper, result = bounds_of(known, gaps, var)
+    seen: set[Key] = {gap.key for gap in result}
+    for low in lower:
+        for high in upper:
+            gap = tightened(_times(known, high.value, low.coef, var).plus(_times(known, low.value, high.coef, var), -1))
+            if gap.terms and gap.key not in seen and len(result) < MOST_GAPS:
+                seen.add(gap.key)
+                result.append(gap)
+    return result
+
+
+def tightened(gap: Sum) -> Sum:
+    """Returns the gap divided by its common factor, its constant rounded down: the same for integers."""
+    g = gap.common_factor()
+    return Sum({t: c // g for t, c in gap.terms.items()}, gap.const // g) if g > 1 else gap
+
+
+def _times(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
+    return a.times(b.const) if not b.terms else expand(known, multiply(known, a, b, like))
+
+
+@record(eq=False)
+class Choice:
+    """A range for a variable; of several the one with the least rank is taken.
+
+    rank: whether the extent is symbolic, the extent, how many ends are, the size of the coefficient (of the digits of an index
+    the last one is found first, those before it are what is left), the length of the range's begin.
+    """
+
+    rank: tuple[bool, int, int, tuple[int, int], int]
+    first: Expr
+    extent: Expr
+
+
+def _size(coef: Sum) -> tuple[int, int]:
+    """Returns a key that orders positive coefficients: by the number of symbols in a product, then by their constants."""
+    return max((len(factors(term)), c) for term, c in coef.terms.items()) if coef.terms else (0, coef.const)
+
+
+class Ranges:
+    """Finds the ranges of variables, one after the other, smallest first: the range of one may depend on those after it.
+
+    ends: the least and greatest value of each variable and symbol over which the number of values is maximised.
+    """
+
+    def __init__(self, analyzer: Analyzer, gaps: Iterable[Sum], ends: dict[Var, tuple[Expr, Expr]]) -> None:
+        self.analyzer = analyzer
+        self.known = analyzer.known
+        self.gaps = [tightened(gap) for gap in gaps]
+        self.ends = ends
+
+    def find(self, variables: Sequence[Var]) -> list[Found] | None:
+        """Returns the ranges of all variables; None if one has no bounds."""
+        left, found = list(variables), []
+        while left:
+            choices = [(self.best(var), var) for var in left]
+            possible = [(choice, var) for choice, var in choices if choice is not None]
+            if not possible:
+                return None
+            choice, var = min(possible, key=lambda option: option[0].rank)
+            found.append(Found(var, choice.first, choice.extent))
+            left.remove(var)
+            self.gaps = eliminated(self.known, self.gaps, var)
+        return found
+
+    def best(self, var: Var) -> Choice | None:
+        """Returns the range with the fewest values that one lower and one upper bound give; None without such a pair."""
+        lower, upper, _ = bounds_of(self.known, self.gaps, var)
+        choices = [choice for low in lower for high in upper if (choice := self._between(var, low, high)) is not None]
+        return min(choices, key=lambda choice: choice.rank, default=None)
+
+    def _between(self, var: Var, low: Bound, high: Bound) -> Choice | None:
+        """Returns the range between two bounds; None if the number of its values is not known."""
+        scaled = self._of_one_coefficient(var, low, high)
+        if scaled is None:
+            return None
+        coef, bottom, top = scaled
+        spread = self._greatest(top.plus(bottom, -1), var)
+        if spread is None:
+            return None
+        number, symbolic = self._count(spread, coef, var)
+        skewed = any(term in self.ends for term in bottom.terms) + any(term in self.ends for term in top.terms)
+        if not coef.terms and coef.const == 1:
+            first = expression(self.known, bottom, var.dtype)
+        else:
+            first = build.add(build.sub(floordiv(self.known, top, coef, var.dtype), number), 1)
+        rank = (symbolic, build.as_int(number) or 0, skewed, _size(coef), len(bottom.terms))
+        return Choice(rank, self.analyzer.simplify(first), number)
+
+    def _of_one_coefficient(self, var: Var, low: Bound, high: Bound) -> tuple[Sum, Sum, Sum] | None:
+        """Returns c, bottom and top with bottom <= c * var <= top."""
+        a, b = low.coef, high.coef
+        if a.key == b.key:
+            return a, low.value, high.value
+        if not a.terms and not b.terms:
+            c = lcm(a.const, b.const)
+            return Sum({}, c), low.value.times(c // a.const), high.value.times(c // b.const)
+        return _times(self.known, a, b, var), _times(self.known, low.value, b, var), _times(self.known, high.value, a, var)
+
+    def _greatest(self, s: Sum, var: Var) -> Sum | None:
+        """Returns the greatest value of `s` over the variables that have ends."""
+        if not any(uses(term, self.ends) for term in s.terms):
+            return s
+        _, high = relax(expression(self.known, s, var.dtype), self.ends, self.analyzer)
+        return None if high is None else self.known.sum(high)
+
+    def _count(self, spread: Sum, coef: Sum, var: Var) -> tuple[Expr, bool]:
+        """Returns how many multiples of `coef` there are at most in spread + 1 successive integers, and whether it is not a
+        constant.
+        """
+        if not coef.terms and not spread.terms:
+            return build.const(max(spread.const // coef.const + 1, 0), var.dtype), False
+        if nonnegative(self.known, coef.plus(spread, -1).shifted(-1)):
+            return build.const(1, var.dtype), False
+        number = self.analyzer.simplify(build.add(floordiv(self.known, spread, coef, var.dtype), 1))
+        return number, build.as_int(number) is None

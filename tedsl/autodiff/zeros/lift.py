@@ -1,0 +1,161 @@
+"""Values as sums of terms, each zero unless its conditions hold.
+
+    select(a, x, 0) * cast(float, b)   ->   x where a, b          select(a, x, y)   ->   x where a,  y where !a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.arith.conditions import conjuncts
+from tedsl.arith.rules.logic import negated
+from tedsl.ir import build
+from tedsl.ir.expr import (
+    Add,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Or,
+    Select,
+    Sub,
+)
+from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.record import record
+
+MOST_TERMS = 8  # a value of more terms is one term
+DEEPEST = 64  # what is nested deeper stays as it is
+
+
+@record(eq=False)
+class Term:
+    """`value` where all conditions hold, else 0."""
+
+    conditions: tuple[Expr, ...]
+    value: Expr
+
+
+def lifted(value: Expr) -> list[Term]:
+    """Returns the terms of `value`; none for a zero."""
+    return _Lift().terms(value, 0)
+
+
+def split(condition: Expr) -> tuple[Expr, ...]:
+    """Returns the conditions that must all hold; what both sides of an `or` ask for is taken out of it."""
+    parts: list[Expr] = []
+    for part in conjuncts(condition):
+        parts += _factored(part) if isinstance(part, Or) else [part]
+    return tuple(parts)
+
+
+def _factored(condition: Or) -> list[Expr]:
+    left, right = split(condition.a), split(condition.b)
+    shared = [part for part in left if any(part is other for other in right)]
+    if not shared:
+        return [condition]
+    rests = [[part for part in side if not any(part is other for other in shared)] for side in (left, right)]
+    if not rests[0] or not rests[1]:
+        return shared  # a || (a && b)
+    return [*shared, build.logical_or(_all(rests[0]), _all(rests[1]))]
+
+
+def _all(conditions: list[Expr]) -> Expr:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = build.logical_and(result, condition)
+    return result
+
+
+def _is_zero(value: Expr) -> bool:
+    return isinstance(value, (IntImm, FloatImm)) and value.value == 0
+
+
+class _Lift:
+    """Lifts conditions out of one value, shared parts once."""
+
+    def __init__(self) -> None:
+        self.done: dict[Expr, list[Term]] = {}
+
+    def terms(self, value: Expr, depth: int) -> list[Term]:
+        if value not in self.done:
+            found = self.find(value, depth + 1) if depth < DEEPEST else None
+            self.done[value] = [Term((), value)] if found is None or len(found) > MOST_TERMS else found
+        return self.done[value]
+
+    def find(self, value: Any, depth: int) -> list[Term] | None:
+        """Returns the terms; None where the value is a single term as it stands."""
+        if _is_zero(value):
+            return []
+        kind = type(value)
+        if kind is Select or (kind is Call and value.op is IF_THEN_ELSE):
+            condition, x, y = value.child_nodes() if kind is Select else value.args
+            return self.choice(condition, self.terms(x, depth), self.terms(y, depth))
+        if kind is Add or kind is Sub:
+            return self.sum(value, self.terms(value.a, depth), self.terms(value.b, depth))
+        if kind is Mul:
+            return self.product(value, self.terms(value.a, depth), self.terms(value.b, depth))
+        if kind is Div and value.dtype.is_float:
+            return self.each(self.terms(value.a, depth), lambda x: build.div(x, value.b))
+        if kind is Cast:
+            return self.cast(value, depth)
+        if (kind is Max or kind is Min) and _is_zero(value.b):
+            return self.only(self.terms(value.a, depth), lambda x: build.binary(kind, x, value.b))
+        return None
+
+    def choice(self, condition: Expr, x: list[Term], y: list[Term]) -> list[Term] | None:
+        """Returns the terms of a choice; None if neither side has a condition or is 0."""
+        if x and y and not any(term.conditions for term in (*x, *y)):
+            return None
+        return [*_under(split(condition), x), *(_under(split(negated(condition)), y) if y else [])]
+
+    def sum(self, value: Add | Sub, a: list[Term], b: list[Term]) -> list[Term] | None:
+        """Returns the terms of both sides, those with the same conditions added; None if there are no conditions."""
+        if a and b and not any(term.conditions for term in (*a, *b)):
+            return None
+        if isinstance(value, Sub):
+            b = [Term(term.conditions, build.negative(term.value)) for term in b]
+        result: list[Term] = []
+        for term in (*a, *b):
+            at = next((i for i, other in enumerate(result) if _same(other.conditions, term.conditions)), None)
+            if at is None:
+                result.append(term)
+            else:
+                result[at] = Term(term.conditions, build.add(result[at].value, term.value))
+        return result
+
+    def product(self, value: Mul, a: list[Term], b: list[Term]) -> list[Term] | None:
+        if a and b and not any(term.conditions for term in (*a, *b)):
+            return None
+        return [Term(_joined(x.conditions, y.conditions), build.mul(x.value, y.value)) for x in a for y in b]
+
+    def cast(self, value: Cast, depth: int) -> list[Term] | None:
+        if value.value.dtype.is_bool and value.dtype.lanes == 1:
+            return [Term(split(value.value), build.const(1, value.dtype))]
+        return self.only(self.terms(value.value, depth), lambda x: build.cast(value.dtype, x))
+
+    def only(self, terms: list[Term], apply: Callable[[Expr], Expr]) -> list[Term] | None:
+        """Returns the term with a function applied that keeps 0 but is not linear: None for several terms."""
+        return None if len(terms) > 1 else self.each(terms, apply)
+
+    def each(self, terms: list[Term], apply: Callable[[Expr], Expr]) -> list[Term] | None:
+        if terms and not any(term.conditions for term in terms):
+            return None
+        return [Term(term.conditions, apply(term.value)) for term in terms]
+
+
+def _under(conditions: tuple[Expr, ...], terms: list[Term]) -> list[Term]:
+    return [Term(_joined(conditions, term.conditions), term.value) for term in terms]
+
+
+def _joined(first: tuple[Expr, ...], second: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return first + tuple([c for c in second if not any(c is other for other in first)])
+
+
+def _same(first: tuple[Expr, ...], second: tuple[Expr, ...]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second))

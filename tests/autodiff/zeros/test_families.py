@@ -1,0 +1,76 @@
+"""Formulas of every family: the sum that is left has the same values, and as many iterations as it has terms."""
+
+import numpy as np
+import pytest
+
+from tedsl import te
+from tedsl.autodiff.zeros import eliminate_zeros
+from tests.autodiff.zeros.sums import adjoint, iterations, results
+
+W = te.placeholder((4, 3, 3, 3), name="W")
+X = te.placeholder((2, 3, 11, 11), name="X")
+A = te.placeholder((7, 5), name="A")
+DATA = te.placeholder((2, 3, 9, 9), name="D")
+
+FAMILIES = {  # a sum, and the most iterations that it may have after
+    "transpose": (lambda: adjoint((4, 6), (6, 4), (), lambda a, b: (b, a)), 24),
+    "flip": (lambda: adjoint((9,), (9,), (), lambda a: (8 - a,)), 9),
+    "flatten": (lambda: adjoint((6, 4), (24,), (), lambda a: (a // 4, a % 4)), 24),
+    "unflatten": (lambda: adjoint((24,), (2, 3, 4), (), lambda a, b, c: (a * 12 + b * 4 + c,)), 24),
+    "reshape": (lambda: adjoint((6, 4), (3, 8), (), lambda a, b: ((a * 8 + b) // 4, (a * 8 + b) % 4)), 24),
+    "reshape to other factors": (lambda: adjoint((4, 6), (3, 8), (), lambda a, b: ((a * 8 + b) // 6, (a * 8 + b) % 6)), 24),
+    "slice": (lambda: adjoint((12,), (7,), (), lambda a: (a + 3,)), 12),
+    "strided slice": (lambda: adjoint((20,), (6,), (), lambda a: (a * 3 + 1,)), 20),
+    "backward slice": (lambda: adjoint((20,), (6,), (), lambda a: (17 - a * 3,)), 20),
+    "pad": (lambda: adjoint((5,), (9,), (), lambda a: (a - 2,), where=lambda a: te.all(a >= 2, a < 7)), 5),
+    "dilate": (lambda: adjoint((5,), (13,), (), lambda a: (a // 3,), where=lambda a: a % 3 == 0), 5),
+    "concatenate, first": (lambda: adjoint((5,), (9,), (), lambda a: (a,), where=lambda a: a < 5), 5),
+    "concatenate, second": (lambda: adjoint((4,), (9,), (), lambda a: (a - 5,), where=lambda a: a >= 5), 4),
+    "broadcast": (lambda: adjoint((3, 1), (3, 5), (), lambda a, b: (a, 0)), 15),
+    "tile": (lambda: adjoint((4,), (12,), (), lambda a: (a % 4,)), 12),
+    "repeat": (lambda: adjoint((4,), (12,), (), lambda a: (a // 3,)), 12),
+    "window sum": (lambda: adjoint((10,), (8,), (3,), lambda a, k: (a + k,)), 30),
+    "diagonal": (lambda: adjoint((5, 5), (5,), (), lambda a: (a, a)), 25),
+    "sum of all": (lambda: adjoint((4, 5), (), (4, 5), lambda a, b: (a, b)), 20),
+    "row sums": (lambda: adjoint((4, 5), (4,), (5,), lambda a, b: (a, b)), 20),
+    "matmul, left": (lambda: adjoint((6, 7), (6, 5), (7,), lambda i, j, k: (i, k), lambda i, j, k: A[k, j]), 6 * 7 * 5),
+    "matmul, right": (lambda: adjoint((5, 7), (7, 7), (5,), lambda i, j, k: (k, j), lambda i, j, k: A[i, k]), 5 * 7 * 7),
+    "convolution, data": (
+        lambda: adjoint((2, 3, 9, 9), (2, 4, 7, 7), (3, 3, 3), lambda n, o, y, x, c, a, b: (n, c, y + a, x + b),
+                        lambda n, o, y, x, c, a, b: W[o, c, a, b]), 2 * 3 * 81 * 4 * 9),
+    "convolution, weights": (
+        lambda: adjoint((4, 3, 3, 3), (2, 4, 7, 7), (3, 3, 3), lambda n, o, y, x, c, a, b: (o, c, a, b),
+                        lambda n, o, y, x, c, a, b: DATA[n, c, y + a, x + b]), 4 * 3 * 9 * 2 * 49),
+    "strided convolution, data": (
+        lambda: adjoint((2, 3, 11, 11), (2, 4, 5, 5), (3, 3, 3), lambda n, o, y, x, c, a, b: (n, c, 2 * y + a, 2 * x + b),
+                        lambda n, o, y, x, c, a, b: W[o, c, a, b]), 2 * 3 * 121 * 4 * 4),
+    "strided convolution, weights": (
+        lambda: adjoint((4, 3, 3, 3), (2, 4, 5, 5), (3, 3, 3), lambda n, o, y, x, c, a, b: (o, c, a, b),
+                        lambda n, o, y, x, c, a, b: X[n, c, 2 * y + a, 2 * x + b]), 4 * 3 * 9 * 2 * 25),
+    "dilated convolution": (lambda: adjoint((13,), (9,), (3,), lambda y, k: (y + 2 * k,)), 39),
+    "stride 2, dilation 3": (lambda: adjoint((14,), (5,), (3,), lambda y, k: (2 * y + 3 * k,)), 28),
+    "stride and dilation 2": (lambda: adjoint((14,), (5,), (3,), lambda y, k: (2 * y + 2 * k,)), 14 * 3),
+    "padded pooling": (lambda: adjoint((10, 10), (5, 5), (3, 3), lambda y, x, a, b: (2 * y + a - 1, 2 * x + b - 1),
+                                       where=lambda y, x, a, b: te.all(2 * y + a >= 1, 2 * x + b >= 1)), 400),
+    "im2col": (lambda: adjoint((3, 8, 8), (27, 36), (), lambda k, p: (k // 9, p // 6 + k // 3 % 3, p % 6 + k % 3)), 3 * 64 * 9),
+    "space to depth": (
+        lambda: adjoint((2, 6, 6), (8, 3, 3), (), lambda c, y, x: (c % 2, y * 2 + c // 4, x * 2 + c // 2 % 2)), 72),
+    "blocked layout": (lambda: adjoint((8, 5), (2, 5, 4), (), lambda o, y, i: (o * 4 + i, y)), 40),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_sum_that_is_left_has_the_same_values_and_few_iterations(name):
+    make, most = FAMILIES[name]
+    before = make()
+    after = eliminate_zeros(before)
+    expected, found = results([before, after])
+    assert np.array_equal(expected, found)
+    assert iterations(after) <= most, after.op.body
+
+
+def test_what_has_no_zeros_stays():
+    k = te.reduce_axis((0, 7), "k")
+    total = te.compute((5,), lambda j: te.sum(A[k, j], axis=k))
+    assert eliminate_zeros(total) is total
+    assert eliminate_zeros(A) is A
