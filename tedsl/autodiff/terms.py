@@ -14,6 +14,7 @@ from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.autodiff.sweep import Share
+from tedsl.autodiff.zeros import eliminate_zeros
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
@@ -48,7 +49,7 @@ def sum_of_share(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], l
             value = build.if_then_else(_all(ranges), value, build.const(0.0, value.dtype))
         return sum_over(value, axis=list(renewed.values())) if renewed else value
 
-    return Tensor(define((*extents, *read.shape), element, names, name))
+    return eliminate_zeros(Tensor(define((*extents, *read.shape), element, names, name)))
 
 def _all(conditions: Sequence[Expr]) -> Expr:
     total = conditions[0]
