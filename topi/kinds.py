@@ -7,6 +7,7 @@ their operator in operators (`topi.adjoints`), which has fast schedules; the for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import ClassVar
 
 from tedsl import te
@@ -58,13 +59,14 @@ class ReduceOp(Differentiable):
 
 @record
 class SoftmaxOp(Differentiable):
-    """softmax or log_softmax of `source` along `axis`; `stages` are computed for it before: maximum, exponentials, sum, ..."""
+    """softmax of `source` along `axis`, or its logarithm; `stages` are computed for it before: maximum, exponentials, sum."""
 
     operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     source: te.Tensor
     axis: int
     stages: tuple[te.Tensor, ...]
+    logarithm: bool = False
 
 
 @record
@@ -73,15 +75,20 @@ class RowsOp:
 
 
 @record
-class NormalizeOp:
+class NormalizeOp(Differentiable):
     """A normalization of each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in
-    order.
+    order. gamma, beta: what it is scaled with and what is added, if anything; epsilon: what is added to the variance.
     """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source", "gamma", "beta")
 
     operator: str
     source: te.Tensor
     axes: tuple[int, ...]
     stages: tuple[te.Tensor, ...]
+    gamma: te.Tensor | None = None
+    beta: te.Tensor | None = None
+    epsilon: float = 0.0
 
 
 @record
@@ -99,31 +106,42 @@ class MatmulOp(Differentiable):
 
 
 @record
-class ScatterOp:
-    """Stores at positions that another tensor holds. axis: the only dimension in which they differ from the source, or None."""
+class ScatterOp(Differentiable):
+    """Stores at positions that another tensor holds. axis: the only dimension in which they differ from the source, or None.
+
+    tensors: what the operator was called with. adds: whether elements are added to those that are there.
+    """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("tensors",)
 
     operator: str
     axis: int | None
+    tensors: tuple[te.Tensor, ...] = field(default=(), compare=False)
+    adds: bool = False
 
 
 @record
 class CumulativeOp(Differentiable):
-    """Running sums or products of `source` along `axis`."""
+    """Running sums or products of `source` along `axis`. exclusive: without the element itself."""
 
     operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     operator: str
     source: te.Tensor
     axis: int
+    exclusive: bool = False
 
 
 @record
-class SortOp:
+class SortOp(Differentiable):
     """`source` put in order along `axis`, whole or the first elements of it; or places in that order."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     operator: str
     source: te.Tensor
     axis: int
+    ascending: bool = True
 
 
 @record
@@ -182,6 +200,21 @@ class TransposedConvOp(Differentiable):
 
 
 @record
+class TiledConvOp(Differentiable):
+    """A convolution with stride and dilation 1 that other operators compute by tiles, as in winograd."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("data", "kernel")
+
+    operator: str
+    data: te.Tensor
+    kernel: te.Tensor
+    layout: str
+    kernel_layout: str
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@record
 class TransformOp:
     """A product of small constant matrices with parts of a tensor, as in winograd.
 
@@ -210,6 +243,8 @@ class PoolOp(Differentiable):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
+    before: tuple[int, ...] = field(default=(), compare=False)
+    after: tuple[int, ...] = field(default=(), compare=False)
 
 
 @record

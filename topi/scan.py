@@ -55,7 +55,7 @@ def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclu
         return ib.get()
 
     output: te.Tensor = te.extern([data.shape], [data], body, name=f"{operator}_generic", dtype=of, tag=f"{operator}_generic",
-                                  info=CumulativeOp(operator, data, along))
+                                  info=CumulativeOp(operator, data, along, bool(exclusive)))
     return output
 
 

@@ -1,4 +1,4 @@
-"""Adjoints of the kin of convolutions: transposed ones, and those of blocked layouts."""
+"""Adjoints of the kin of convolutions: transposed ones, those of blocked layouts, those that are computed by tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topi.adjoints.convolutions import Along, extents_along, of_convolution, of_
 from topi.adjoints.parts import Parts, in_dtype
 from topi.extents import as_int
 from topi.injective import injective
-from topi.kinds import ConvOp, DepthwiseConvOp, PackedConvOp, PackedDepthwiseConvOp, TransposedConvOp
+from topi.kinds import ConvOp, DepthwiseConvOp, PackedConvOp, PackedDepthwiseConvOp, TiledConvOp, TransposedConvOp
 from topi.nn.conv.formula import convolve
 
 
@@ -39,6 +39,14 @@ def _convolved(ahead: ConvOp, along: dict[str, Along]) -> te.Tensor:
     borders = [*ahead.before, *[max(0, rest) for rest in behind]]
     return convolve("conv_transpose_adjoint", head, in_dtype(ahead.kernel, head.dtype), ahead.strides, borders, 1, None,
                     layout=ahead.layout, kernel_layout=ahead.kernel_layout, groups=ahead.groups)
+
+
+def of_tiled(info: TiledConvOp, op: te.Operation, head: te.Tensor) -> Parts:
+    """The adjoints of the convolution without tiles."""
+    ones = (1,) * len(info.before)
+    plain = ConvOp(info.operator, info.data, info.data, info.kernel, info.layout, info.kernel_layout, ones, ones, info.before,
+                   info.after)
+    return of_convolution(plain, op, head)
 
 
 def of_packed(info: PackedConvOp | PackedDepthwiseConvOp, op: te.Operation, head: te.Tensor) -> Parts:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tedsl import te
-from topi.adjoints import convolutions, kin, products
+from topi.adjoints import convolutions, kin, positions, products, reductions, rows
 from topi.adjoints.parts import Rule, in_dtype
 from topi.broadcast import add
 from topi.kinds import (
     ConvOp,
+    CumulativeOp,
     DepthwiseConvOp,
     Differentiable,
     EinsumOp,
     MatmulOp,
+    NormalizeOp,
     PackedConvOp,
     PackedDepthwiseConvOp,
+    PoolOp,
+    ReduceOp,
+    ScatterOp,
+    SoftmaxOp,
+    SortOp,
+    TiledConvOp,
     TransposedConvOp,
 )
 
@@ -26,7 +34,15 @@ RULES: dict[type[Differentiable], Rule] = {
     PackedConvOp: kin.of_packed,
     PackedDepthwiseConvOp: kin.of_packed,
     TransposedConvOp: kin.of_transposed,
+    TiledConvOp: kin.of_tiled,
     EinsumOp: products.of_einsum,
+    SoftmaxOp: rows.of_softmax,
+    NormalizeOp: rows.of_normalization,
+    ReduceOp: reductions.of_reduction,
+    PoolOp: reductions.of_pooling,
+    CumulativeOp: reductions.of_running,
+    SortOp: reductions.of_sorting,
+    ScatterOp: positions.of_scatter,
 }
 
 

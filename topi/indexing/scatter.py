@@ -63,7 +63,8 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
         return ib.get()
 
     return te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
-                     tag=f"{operator}_generic", info=ScatterOp(operator, along))
+                     tag=f"{operator}_generic",
+                     info=ScatterOp(operator, along, (data, indices, updates), operator == "scatter_add"))
 
 
 def _larger(one: Any, other: Any) -> bool:
@@ -101,7 +102,7 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
         return ib.get()
 
     return te.extern(data.shape, [data, indices, updates], body, name="scatter_nd_generic", dtype=data.dtype,
-                     tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None))
+                     tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None, (data, indices, updates), mode == "add"))
 
 
 def inside(places: Sequence[Any], shape: Sequence[Any]) -> Any:
@@ -140,5 +141,5 @@ def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], spar
         return ib.get()
 
     output: te.Tensor = te.extern([shape], tensors, body, name="T_sparse_to_dense", dtype=sparse_values.dtype,
-                                  tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None))
+                                  tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None, tuple(tensors)))
     return output

@@ -54,8 +54,8 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
         normalized = (data(*i).astype(wide) - mean(*rest)) * scale(*rest) * gamma(*own).astype(wide)
         return (normalized if beta is None else normalized + beta(*own).astype(wide)).astype(data.dtype)
 
-    output: te.Tensor = te.compute(data.shape, formula, name="T_layer_norm", tag="injective",
-                                   info=NormalizeOp("layer_norm", data, axes, (total, mean, squares, scale)))
+    record = NormalizeOp("layer_norm", data, axes, (total, mean, squares, scale), gamma, beta, epsilon)
+    output: te.Tensor = te.compute(data.shape, formula, name="T_layer_norm", tag="injective", info=record)
     return output
 
 

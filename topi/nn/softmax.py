@@ -43,7 +43,7 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
         return (_wide(x(*i)) - peak(*rest) - logarithm(*rest)).astype(x.dtype)
 
     output: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
-                                   info=SoftmaxOp(x, along, (peak, total, logarithm)))
+                                   info=SoftmaxOp(x, along, (peak, total, logarithm), logarithm=True))
     return output
 
 

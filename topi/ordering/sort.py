@@ -38,7 +38,7 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
         return ib.get()
 
     output: te.Tensor = te.extern([data.shape], [data], body, name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
-                                  info=SortOp("sort", data, along))
+                                  info=SortOp("sort", data, along, bool(is_ascend)))
     return output
 
 
@@ -122,7 +122,7 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
 
     dtypes = [data.dtype if what == "values" else dtype for what in wanted]
     return te.extern([shape] * len(wanted), [data], body, name="topk_cpu", dtype=dtypes, tag="topk_cpu",
-                     info=SortOp("topk", data, along))
+                     info=SortOp("topk", data, along, is_ascend))
 
 
 def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, int]:

@@ -120,3 +120,10 @@ def test_blocks_of_channels_alone(multiplier):
     kernel = te.placeholder((2, 1, 3, 3, 1, 3 * multiplier), "float64", name="kernel")
     feeds = {tensor: distinct([n.value for n in tensor.shape]) for tensor in (data, kernel)}
     check_record(nn.depthwise_conv2d_NCHWc(data, kernel, 1, 1, 1), feeds)
+
+
+@pytest.mark.parametrize("layout, weights", [("NCHW", "OIHW"), ("NHWC", "HWIO")])
+def test_winograd(layout, weights):
+    feeds = operands(layout, weights, sizes("HW", (6, 5), (3, 3), N=1, C=2, kI=2, kO=3))
+    operator = nn.conv2d_winograd_nchw if layout == "NCHW" else nn.conv2d_winograd_nhwc
+    check_record(operator(*feeds, 1, 1, 1), feeds)

@@ -21,7 +21,7 @@ from tedsl.errors import ArgumentError, DTypeError
 from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, opening
-from topi.kinds import InjectiveOp, ReduceOp, TransformOp
+from topi.kinds import InjectiveOp, ReduceOp, TiledConvOp, TransformOp
 from topi.nn.conv.formula import require_channels, require_rank, result_dtype, windows
 from topi.nn.pad import pad
 
@@ -194,7 +194,10 @@ def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, p
         return inverse(tile, at["H"] % m, at["W"] % m, at["C"]).astype(dtype)
 
     shape = [{"N": extents["N"], "C": outputs, "H": height, "W": width}[d] for d in layout]
-    return te.compute(shape, formula, name=operator, tag=operator, info=InjectiveOp(operator), axes="ax")
+    info: Any = InjectiveOp(operator)
+    if not pre_computed:
+        info = TiledConvOp(operator, data, weight, layout, kernel_layout, w.before, w.after)
+    return te.compute(shape, formula, name=operator, tag=operator, info=info, axes="ax")
 
 
 def _packed(padded: te.Tensor, m: int, r: int, tiles: tuple[Any, Any], wide: str) -> te.Tensor:

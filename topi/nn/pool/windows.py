@@ -87,7 +87,8 @@ def _pool(operator: str, space: str, data: te.Tensor, kernel: Any, stride: Any, 
             at[d] = i[d] * step + loop * hole
         return padded(*at)
 
-    record = PoolOp("max" if is_max else "sum", data, padded, letters, tuple(w.extents), w.strides, w.dilation)
+    record = PoolOp("max" if is_max else "sum", data, padded, letters, tuple(w.extents), w.strides, w.dilation,
+                    w.before, w.after)
     if is_max:
         return te.compute(shape, lambda *i: te.max(element(*i), axis=loops), name="pool_max", tag="pool_max",
                           info=record, axes="ax")

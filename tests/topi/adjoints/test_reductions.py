@@ -1,0 +1,100 @@
+"""Adjoints of reductions, pooling, running sums and sorting against central differences; what counts where elements tie."""
+
+import numpy as np
+import pytest
+
+import topi
+from tedsl import te
+from tests.topi.adjoints.differences import check_record, distinct, values
+from topi import nn
+
+AXES = [None, 0, 1, -1, (0, 2), (1, 2)]
+
+
+def adjoint_of(out, feeds, head):
+    tensor = te.placeholder(out.shape, out.dtype, name="head")
+    wanted = [one for one in feeds if one.dtype.is_float]
+    found = out.op.info.adjoint(out.op, tensor, wanted)
+    return values([found[one] for one in wanted], {**feeds, tensor: np.asarray(head, str(out.dtype))})
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("operator", [topi.sum, topi.max, topi.min])
+def test_reductions(operator, axis, keepdims):
+    x = te.placeholder((3, 5, 4), "float64", name="x")
+    check_record(operator(x, axis, keepdims), {x: distinct((3, 5, 4))})
+
+
+def test_the_first_of_equal_elements_wins_in_row_major_order():
+    x = te.placeholder((2, 3, 2), "float64", name="x")
+    feeds = {x: np.array([[[1, 2], [2, 2], [0, 2]], [[3, 3], [3, 3], [3, 3]]], "float64")}
+    made, = adjoint_of(topi.max(x, (1, 2)), feeds, [5, 7])
+    assert np.array_equal(made, [[[0, 5], [0, 0], [0, 0]], [[7, 0], [0, 0], [0, 0]]])
+
+
+def test_products_are_left_to_the_formula():
+    x = te.placeholder((3, 4), "float64", name="x")
+    product = topi.prod(x, 1)
+    assert product.op.info.adjoint(product.op, te.placeholder((3,), "float64", name="head"), [x]) is None
+
+
+@pytest.mark.parametrize("kernel, stride, padding, ceil", [
+    ((2, 2), (2, 2), (0, 0, 0, 0), False), ((3, 2), (2, 1), (1, 0, 1, 1), False), ((3, 3), (2, 2), (1, 1, 1, 1), True),
+    ((2, 3), (3, 2), (0, 1, 1, 0), True)])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_pooling(layout, kind, kernel, stride, padding, ceil):
+    shape = (2, 3, 7, 6) if layout == "NCHW" else (2, 7, 6, 3)
+    x = te.placeholder(shape, "float64", name="x")
+    pooled = nn.pool2d(x, kernel, stride, (1, 1), padding, kind, ceil, layout)
+    sums = pooled if kind == "max" else pooled.op.input_tensors[0]
+    check_record(sums, {x: distinct(shape)})
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_pooling_of_other_ranks(rank, kind):
+    shape = (2, 2, 5, 4, 3)[:2 + rank]
+    x = te.placeholder(shape, "float64", name="x")
+    pooled = {1: nn.pool1d, 3: nn.pool3d}[rank](x, [2] * rank, [2] * rank, [1] * rank, [1] * 2 * rank, kind)
+    check_record(pooled if kind == "max" else pooled.op.input_tensors[0], {x: distinct(shape)})
+
+
+def test_the_first_element_of_a_window_wins():
+    x = te.placeholder((1, 1, 2, 4), "float64", name="x")
+    pooled = nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max")
+    made, = adjoint_of(pooled, {x: np.zeros((1, 1, 2, 4))}, [[[[3, 4]]]])
+    assert np.array_equal(made[0, 0], [[3, 0, 4, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("shape, axis", [((6,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 4), 1), ((2, 40), 1)])
+@pytest.mark.parametrize("operator", [topi.cumsum, topi.cumprod])
+def test_running(operator, shape, axis, exclusive):
+    x = te.placeholder(shape, "float64", name="x")
+    check_record(operator(x, axis, exclusive=exclusive), {x: distinct(shape, low=0.5, high=1.5)}, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("zeros", [(0,), (2,), (5,), (1, 3), (0, 5)])
+def test_running_products_with_zeros(zeros, exclusive):
+    x = te.placeholder((6,), "float64", name="x")
+    row = distinct((6,), low=0.5, high=1.5)
+    row[list(zeros)] = 0
+    check_record(topi.cumprod(x, 0, exclusive=exclusive), {x: row})
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("shape, axis", [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 4), 1)])
+def test_sorting(shape, axis, ascending):
+    x = te.placeholder(shape, "float64", name="x")
+    check_record(topi.sort(x, axis, ascending), {x: distinct(shape)})
+    check_record(topi.topk(x, 2, axis, "values", ascending), {x: distinct(shape)})
+    check_record(topi.topk(x, 2, axis, "both", ascending)[0], {x: distinct(shape)})
+
+
+def test_places_have_no_derivative():
+    x = te.placeholder((3, 5), "float64", name="x")
+    places = topi.argsort(x, dtype="float64")
+    assert places.op.info.adjoint(places.op, te.placeholder((3, 5), "float64", name="head"), [x]) is None

@@ -1,0 +1,42 @@
+"""Adjoints of softmax and layer_norm against central differences and closed forms."""
+
+import numpy as np
+import pytest
+
+from tedsl import te
+from tests.topi.adjoints.differences import check_record, distinct, values
+from topi import nn
+
+SHAPES = [((5,), (0,)), ((3, 7), (1,)), ((3, 7), (0,)), ((2, 3, 5), (2,)), ((2, 3, 5), (1,)), ((2, 3, 5), (1, 2)),
+          ((1, 1), (1,))]
+
+
+@pytest.mark.parametrize("operator", [nn.softmax, nn.fast_softmax, nn.log_softmax])
+@pytest.mark.parametrize("shape, axes", [pair for pair in SHAPES if len(pair[1]) == 1])
+def test_softmax(shape, axes, operator):
+    x = te.placeholder(shape, "float64", name="x")
+    check_record(operator(x, axes[0]), {x: distinct(shape, low=-3, high=3)})
+
+
+@pytest.mark.parametrize("has_beta", [True, False])
+@pytest.mark.parametrize("shape, axes", SHAPES[:-1])
+def test_layer_norm(shape, axes, has_beta):
+    x = te.placeholder(shape, "float64", name="x")
+    own = [shape[d] for d in axes]
+    more = [te.placeholder(own, "float64", name=name) for name in ("gamma", "beta")[:1 + has_beta]]
+    feeds = {x: distinct(shape), **{tensor: distinct(own, seed=n) for n, tensor in enumerate(more, 1)}}
+    check_record(nn.layer_norm(x, *more, *([] if has_beta else [None]), axes), feeds, tolerance=1e-6)
+
+
+def test_softmax_reads_its_result_instead_of_computing_it_again():
+    x = te.placeholder((4, 5), "float64", name="x")
+    y = nn.softmax(x)
+    head, result = distinct((4, 5)), np.exp(distinct((4, 5), seed=3))
+    saved = te.placeholder((4, 5), "float64", name="saved")
+    adjoint = y.op.info.adjoint(y.op, te.placeholder((4, 5), "float64", name="head"), [x])[x]
+    assert {tensor.op for tensor in adjoint.op.input_tensors} >= {y.op}
+    by_hand = (head - np.sum(head * result, -1, keepdims=True)) * result
+    head_tensor = te.placeholder((4, 5), "float64", name="head")
+    total = te.compute((4, 5), lambda i, j: saved(i, j) * head_tensor(i, j))
+    made, = values([total], {saved: result, head_tensor: head})
+    np.testing.assert_allclose((head - made.sum(-1, keepdims=True)) * result, by_hand)
