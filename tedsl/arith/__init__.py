@@ -30,13 +30,19 @@ if TYPE_CHECKING:
     from tedsl.arith.deduce import deduce_bound, detect_clip_bound
     from tedsl.arith.sets import ConstIntBound, IntervalSet, IntSet, ModularSet
     from tedsl.arith.solve import detect_linear_equation
+    from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
+    from tedsl.arith.systems.solve import solve_linear_equations, solve_linear_inequalities
 
 _HOMES = {  # name → the module that defines it; imported on first use
     "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
     "detect_linear_equation": "solve", "deduce_bound": "deduce", "detect_clip_bound": "deduce",
+    "IntConstraints": "systems.constraints", "IntConstraintsTransform": "systems.constraints",
+    "IntGroupBounds": "systems.constraints", "solve_linear_equations": "systems.solve",
+    "solve_linear_inequalities": "systems.solve",
 }
-__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "ModularSet", "deduce_bound", "detect_clip_bound",
-           "detect_linear_equation"]
+__all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
+           "ModularSet", "deduce_bound", "detect_clip_bound", "detect_linear_equation", "solve_linear_equations",
+           "solve_linear_inequalities"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

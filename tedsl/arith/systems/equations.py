@@ -83,13 +83,11 @@ class Equations:
 
     def _quotient(self, s: Sum, g: int) -> Sum:
         """Returns s / g, and adds the condition that g divides s."""
-        if s.const % g == 0 and all(c % g == 0 for c in s.terms.values()):
-            return s.divided(g)
-        if not s.terms:
-            self.conditions.append(IntImm(BOOL, 0))
-            return Sum({})
         whole = Sum({t: c // g for t, c in s.terms.items() if c % g == 0})
         part = s.plus(whole, -g)
+        if not part.terms:
+            self.conditions += [IntImm(BOOL, 0)] if part.const % g else []
+            return whole.shifted(part.const // g)
         sign = 1 if next(iter(part.terms.values())) > 0 else -1  # -(j // 2) reads better than (0 - j) // 2, and is equal here
         value = expression(self.known, part.times(sign), self.dtype)
         self.conditions.append(build.equal(build.floormod(value, g), 0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import lcm
+from typing import Any
 
 from tedsl.arith.affine import Key, Sum
 from tedsl.arith.analyzer import Analyzer
@@ -100,6 +101,21 @@ class Choice:
     extent: Expr
 
 
+@record(eq=False)
+class Step:
+    """The bounds of a variable when it is eliminated, and the best range that they give."""
+
+    var: Var
+    lower: list[Bound]
+    upper: list[Bound]
+    choice: Choice | None
+
+    @property
+    def rank(self) -> Any:
+        assert self.choice is not None
+        return self.choice.rank
+
+
 def _size(coef: Sum) -> tuple[int, int]:
     """Returns a key that orders positive coefficients: by the number of symbols in a product, then by their constants."""
     return max((len(factors(term)), c) for term, c in coef.terms.items()) if coef.terms else (0, coef.const)
@@ -108,32 +124,63 @@ def _size(coef: Sum) -> tuple[int, int]:
 class Ranges:
     """Finds the ranges of variables, one after the other, smallest first: the range of one may depend on those after it.
 
-    ends: the least and greatest value of each variable and symbol over which the number of values is maximised.
+    ends: the least and greatest value of each variable and symbol over which the number of values is maximised; those of the
+    variables that are found are added.
     """
 
     def __init__(self, analyzer: Analyzer, gaps: Iterable[Sum], ends: dict[Var, tuple[Expr, Expr]]) -> None:
         self.analyzer = analyzer
         self.known = analyzer.known
         self.gaps = [tightened(gap) for gap in gaps]
-        self.ends = ends
+        self.ends = dict(ends)
 
     def find(self, variables: Sequence[Var]) -> list[Found] | None:
-        """Returns the ranges of all variables; None if one has no bounds."""
-        left, found = list(variables), []
+        """Returns the ranges of all variables, smallest first; None if one has no bounds."""
+        left, steps = list(variables), []
         while left:
-            choices = [(self.best(var), var) for var in left]
-            possible = [(choice, var) for choice, var in choices if choice is not None]
-            if not possible:
+            candidates = [self.step(var) for var in left]
+            step = min((one for one in candidates if one.choice is not None), key=lambda one: one.rank, default=None)
+            if step is None:
                 return None
-            choice, var = min(possible, key=lambda option: option[0].rank)
-            found.append(Found(var, choice.first, choice.extent))
-            left.remove(var)
-            self.gaps = eliminated(self.known, self.gaps, var)
-        return found
+            steps.append(step)
+            left.remove(step.var)
+            self.gaps = eliminated(self.known, self.gaps, step.var)
+        return [one for one in self.from_last(steps) if one is not None]
 
-    def best(self, var: Var) -> Choice | None:
-        """Returns the range with the fewest values that one lower and one upper bound give; None without such a pair."""
+    def in_order(self, variables: Sequence[Var]) -> list[Found | None]:
+        """Returns the range of each variable, None for one without bounds; that of the first may depend on all others."""
+        steps = []
+        for var in variables:
+            steps.append(self.step(var))
+            self.gaps = eliminated(self.known, self.gaps, var)
+        return self.from_last(steps)
+
+    def step(self, var: Var) -> Step:
+        """Returns the bounds that `var` has now, with the best range that two of them give."""
         lower, upper, _ = bounds_of(self.known, self.gaps, var)
+        return Step(var, lower, upper, self.among(var, lower, upper))
+
+    def from_last(self, steps: Sequence[Step]) -> list[Found | None]:
+        """Returns what the steps found, looked for again where the ranges of later variables, found by now, may narrow it."""
+        found: list[Found | None] = []
+        for step in reversed(steps):
+            choice, var = step.choice, step.var
+            if choice is None or choice.rank[0] or choice.rank[2]:
+                choice = self.among(var, step.lower, step.upper)
+            found.append(None if choice is None else Found(var, choice.first, choice.extent))
+            if choice is not None:
+                self.note(var, choice)
+        return found[::-1]
+
+    def note(self, var: Var, choice: Choice) -> None:
+        """Makes what is known of the values of `var` the ends of its range, over those of other variables."""
+        last = build.sub(build.add(choice.first, choice.extent), 1)
+        low, high = relax(choice.first, self.ends, self.analyzer)[0], relax(last, self.ends, self.analyzer)[1]
+        if low is not None and high is not None:
+            self.ends[var] = low, high
+
+    def among(self, var: Var, lower: Sequence[Bound], upper: Sequence[Bound]) -> Choice | None:
+        """Returns the range with the fewest values that one lower and one upper bound give; None without such a pair."""
         choices = [choice for low in lower for high in upper if (choice := self._between(var, low, high)) is not None]
         return min(choices, key=lambda choice: choice.rank, default=None)
 
@@ -143,16 +190,15 @@ class Ranges:
         if scaled is None:
             return None
         coef, bottom, top = scaled
-        spread = self._greatest(top.plus(bottom, -1), var)
-        if spread is None:
+        number = self._count(top.plus(bottom, -1), coef, var)
+        if number is None:
             return None
-        number, symbolic = self._count(spread, coef, var)
         skewed = any(term in self.ends for term in bottom.terms) + any(term in self.ends for term in top.terms)
         if not coef.terms and coef.const == 1:
             first = expression(self.known, bottom, var.dtype)
         else:
             first = build.add(build.sub(floordiv(self.known, top, coef, var.dtype), number), 1)
-        rank = (symbolic, build.as_int(number) or 0, skewed, _size(coef), len(bottom.terms))
+        rank = (build.as_int(number) is None, build.as_int(number) or 0, skewed, _size(coef), len(bottom.terms))
         return Choice(rank, self.analyzer.simplify(first), number)
 
     def _of_one_coefficient(self, var: Var, low: Bound, high: Bound) -> tuple[Sum, Sum, Sum] | None:
@@ -172,13 +218,13 @@ class Ranges:
         _, high = relax(expression(self.known, s, var.dtype), self.ends, self.analyzer)
         return None if high is None else self.known.sum(high)
 
-    def _count(self, spread: Sum, coef: Sum, var: Var) -> tuple[Expr, bool]:
-        """Returns how many multiples of `coef` there are at most in spread + 1 successive integers, and whether it is not a
-        constant.
-        """
-        if not coef.terms and not spread.terms:
-            return build.const(max(spread.const // coef.const + 1, 0), var.dtype), False
+    def _count(self, spread: Sum, coef: Sum, var: Var) -> Expr | None:
+        """Returns how many multiples of `coef` there are at most in spread + 1 successive integers; None if that is unknown."""
         if nonnegative(self.known, coef.plus(spread, -1).shifted(-1)):
-            return build.const(1, var.dtype), False
-        number = self.analyzer.simplify(build.add(floordiv(self.known, spread, coef, var.dtype), 1))
-        return number, build.as_int(number) is None
+            return build.const(int(not (spread.const < 0 and not spread.terms)), var.dtype)
+        greatest = self._greatest(spread, var)
+        if greatest is None:
+            return None
+        if not coef.terms and not greatest.terms:
+            return build.const(max(greatest.const // coef.const + 1, 0), var.dtype)
+        return self.analyzer.simplify(build.add(floordiv(self.known, greatest, coef, var.dtype), 1))

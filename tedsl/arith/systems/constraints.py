@@ -1,0 +1,74 @@
+"""Systems of constraints and transformations between them, as programs see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.systems.inequalities import Bound, Ranges
+from tedsl.errors import ArgumentTypeError
+from tedsl.ir import build
+from tedsl.ir.dtype import INT32
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import Range
+from tedsl.record import record
+
+
+@record(eq=False)
+class IntConstraints:
+    """Integers `variables` within `ranges` (those that have one) for which all `relations` hold."""
+
+    variables: Sequence[Var] = ()
+    ranges: Mapping[Var, Range] = field(default_factory=dict)
+    relations: Sequence[Expr] = ()
+
+
+@record(eq=False)
+class IntConstraintsTransform:
+    """Two systems with solutions that correspond one to one: src_to_dst gives the variables of `src` in terms of those of
+    `dst`, dst_to_src the other way round.
+
+        src: a + b == 0, a in [0, 9]      dst: n in [-9, 0]      src_to_dst: a = -n, b = n      dst_to_src: n = b
+    """
+
+    src: IntConstraints
+    dst: IntConstraints
+    src_to_dst: Mapping[Var, Expr]
+    dst_to_src: Mapping[Var, Expr]
+
+
+class IntGroupBounds:
+    """Bounds of coef * var: at least each of `lower`, equal to each of `equal`, at most each of `upper`; coef is positive."""
+
+    def __init__(self, coef: Any, lower: Sequence[Any], equal: Sequence[Any], upper: Sequence[Any]) -> None:
+        self.coef = build.as_expr(coef)
+        number = build.as_int(self.coef)
+        if not self.coef.dtype.is_integer or (number is not None and number < 1):
+            raise ArgumentTypeError(f"IntGroupBounds: the coefficient is a positive integer, not {coef!r}",
+                                    hint="change the signs of the bounds, and lower for upper")
+        self.lower, self.equal, self.upper = (tuple([build.as_expr(bound) for bound in bounds])
+                                              for bounds in (lower, equal, upper))
+
+    @staticmethod
+    def from_range(rng: Range) -> IntGroupBounds:
+        """Returns the bounds that say that a variable is in `rng`.
+
+        Raises ArgumentTypeError for what is not a Range.
+        """
+        if not isinstance(rng, Range) or rng.extent is None:
+            raise ArgumentTypeError(f"IntGroupBounds.from_range takes a Range, got {rng!r}", hint="write tedsl.ir.Range(0, 10)")
+        return IntGroupBounds(build.const(1, rng.min.dtype), [rng.min], [], [build.sub(build.add(rng.min, rng.extent), 1)])
+
+    def find_best_range(self) -> Range | None:
+        """Returns the smallest range that one lower and one upper bound give the variable; None if there is none."""
+        analyzer = Analyzer()
+        coef, known = analyzer.known.sum(self.coef), analyzer.known
+        var = Var("var", self.coef.dtype if self.coef.dtype.bits >= 32 else INT32)
+        ends = [[Bound(coef, known.sum(bound)) for bound in (*side, *self.equal)] for side in (self.lower, self.upper)]
+        choice = Ranges(analyzer, [], {}).among(var, *ends)
+        return None if choice is None else Range.from_min_extent(choice.first, choice.extent)
+
+    def __repr__(self) -> str:
+        return f"IntGroupBounds(coef={self.coef!r}, lower={self.lower!r}, equal={self.equal!r}, upper={self.upper!r})"
