@@ -21,6 +21,23 @@ class IdentityOp:
     """The record of a head that is 1 where the first half of its indices equals the second, else 0."""
 
 
+@record(eq=False)
+class RowsFromOp:
+    """The record of a head that has `rows` in reverse order, from row `begin` on, and is 0 before it.
+
+    The rows are the first dimension of `rows`, before the leading dimensions of the head.
+    """
+
+    rows: Tensor
+    begin: Expr
+
+    def seed(self, prefix: Sequence[Expr], axes: Sequence[Expr]) -> tuple[Path, Expr]:
+        """The element of the head at these indices: a value, and the condition without which it is 0."""
+        last = build.sub(self.rows.shape[0], 1)
+        value = load(self.rows, (build.sub(last, axes[0]), *prefix, *axes[1:]))
+        return (Branch(build.greater_equal(axes[0], self.begin), True, True),), value
+
+
 def identity(output: Tensor) -> Tensor:
     """The head of the whole Jacobian of `output`, of its shape twice."""
     rank = output.ndim
@@ -43,6 +60,9 @@ def seed(head: Tensor, prefix: Sequence[Expr], axes: Sequence[Expr]) -> tuple[Pa
     if isinstance(getattr(head.op, "info", None), IdentityOp):
         one = build.const(1.0, head.dtype)
         return ((Branch(_equal(prefix, axes), True, False),) if prefix else (), one)
+    if isinstance(getattr(head.op, "info", None), RowsFromOp):
+        info: RowsFromOp = head.op.info
+        return info.seed(prefix, axes)
     return (), load(head, (*prefix, *axes))
 
 

@@ -3,25 +3,28 @@
     before:  C[i] = sum(A[i, k] * B[2 * k], axis=k)              head H[i]; the read B[2 * k] adds H[i] * A[i, k]
     after:   B.grad[j] = sum(select(2 * k == j, H[i] * A[i, k], 0), axis=[i, k])
 
-An index that is an axis alone gives the axis its value: A.grad[i, k] = H[i] * B[2 * k] has no sum at all. Other indices become
-equations, of which `eliminate_zeros` solves what it can.
+An index that is an axis alone, perhaps shifted or reversed, gives the axis its value: A.grad[i, k] = H[i] * B[2 * k] has no sum
+at all. Other indices become equations, of which `eliminate_zeros` solves what it can. An index that is read from a tensor is
+stored to instead: see `scatter.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.solve import detect_linear_equation
 from tedsl.autodiff.sweep import Share
 from tedsl.autodiff.zeros import eliminate_zeros
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import uses, variables
 from tedsl.lang.declare import define
 from tedsl.lang.operation import extent_of, note_axis
+from tedsl.lang.reads import has_load
 from tedsl.lang.reductions import sum as sum_over
 from tedsl.lang.tensor import Tensor
 
@@ -39,7 +42,7 @@ def sum_of_share(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], l
         values, ranges, equations = _solved(share.load.indices, places, read.shape, loops)
         rest = [axis for axis in loops if axis.var not in values]
         values.update(zip(prefix, axes))
-        renewed = {axis.var: _reduced(axis) for axis in rest}
+        renewed = {axis.var: reduced(axis, values) for axis in rest}
         values.update({var: axis.var for var, axis in renewed.items()})
         value = share.guarded
         if equations:
@@ -62,37 +65,50 @@ def _solved(indices: Sequence[Expr], places: Sequence[Var], shape: Sequence[Expr
     """The axes that are read alone with their values, the conditions that these values are in range, and the equations of the
     other indices.
     """
-    alone = {axis.var: axis for axis in loops if _is_fixed(axis, loops)}
+    alone = {axis.var: axis for axis in loops if is_fixed(axis, loops)}
     values: dict[Var, Expr] = {}
     ranges, equations = [], []
     for index, place, extent in zip(indices, places, shape):
-        if isinstance(index, Var) and index in alone and index not in values:
-            values[index] = build.cast(index.dtype, place)
-            ranges += _within(values[index], alone[index], extent)
+        axis = _axis_and_value(index, alone, place)
+        if axis is not None and axis[0] not in values:
+            var, values[axis[0]] = axis
+            ranges += _within(values[var], alone[var], place, extent)
         elif build.as_int(extent) != 1:
             equations.append(build.equal(index, place))
     return values, ranges, equations
 
-def _is_fixed(axis: IterVar, loops: Sequence[IterVar]) -> bool:
+
+def _axis_and_value(index: Expr, axes: Mapping[Var, IterVar], place: Var) -> tuple[Var, Expr] | None:
+    """The one axis that an index is, perhaps reversed, beside terms without axes; and its value where the index is `place`."""
+    used = [var for var in variables(index) if var in axes]
+    if index in used:
+        return used[0], build.cast(used[0].dtype, place)
+    if len(used) != 1 or has_load(index):
+        return None
+    terms = detect_linear_equation(index, used)
+    if len(terms) != 2 or build.as_int(terms[0]) not in (1, -1):
+        return None
+    at = build.cast(index.dtype, place)
+    value = build.sub(at, terms[1]) if build.as_int(terms[0]) == 1 else build.sub(terms[1], at)
+    return used[0], build.cast(used[0].dtype, Analyzer().simplify(value))
+
+
+def is_fixed(axis: IterVar, loops: Sequence[IterVar]) -> bool:
     """Whether the range of an axis depends on no other axis."""
     assert axis.dom is not None
-    others = {loop.var for loop in loops}
-    return not any(node in others for end in (axis.dom.min, extent_of(axis)) for node in variables(end))
+    others = [loop.var for loop in loops]
+    return not uses(axis.dom.min, others) and not uses(extent_of(axis), others)
 
-def _within(value: Expr, axis: IterVar, extent: Expr) -> list[Expr]:
-    """The conditions, beyond 0 <= value < extent, that `value` is in the range of `axis`."""
+def _within(value: Expr, axis: IterVar, place: Var, extent: Expr) -> list[Expr]:
+    """The conditions, as far as they do not follow from 0 <= place < extent, that `value` is in the range of `axis`."""
     assert axis.dom is not None
-    first, last = axis.dom.min, build.add(axis.dom.min, extent_of(axis))
     analyzer = Analyzer()
-    conditions = []
-    if not analyzer.can_prove(build.less_equal(first, 0)):
-        conditions.append(build.less_equal(first, value))
-    if not analyzer.can_prove(build.greater_equal(last, extent)):
-        conditions.append(build.less(value, last))
-    return conditions
+    analyzer.bind(place, Range.from_min_extent(build.const(0, extent.dtype), extent))
+    conditions = [build.less_equal(axis.dom.min, value), build.less(value, build.add(axis.dom.min, extent_of(axis)))]
+    return [condition for condition in conditions if not analyzer.can_prove(condition)]
 
-def _reduced(axis: IterVar) -> IterVar:
-    """A new reduce axis over the range of `axis`."""
+def reduced(axis: IterVar, values: Mapping[Var, Expr]) -> IterVar:
+    """A new reduce axis over the range of `axis`, in which variables have the given values."""
     assert axis.dom is not None
-    span = Range.from_min_extent(axis.dom.min, extent_of(axis))
+    span = Range.from_min_extent(substitute(axis.dom.min, values), substitute(extent_of(axis), values))
     return note_axis(IterVar(span, Var(axis.name, axis.var.dtype), IterType.COMM_REDUCE))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from tedsl.autodiff.heads import seed
-from tedsl.autodiff.sweep import Branch, Path, Share, shares, without_lets
+from tedsl.autodiff.reductions import passed_to_elements
+from tedsl.autodiff.scatter import reads_its_index, scattered
+from tedsl.autodiff.sweep import Share, shares, without_lets
 from tedsl.autodiff.terms import sum_of_share
-from tedsl.errors import TedslError
-from tedsl.ir import build
-from tedsl.ir.expr import Add, Expr, Reduce, Var
+from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.tensor import Tensor, load
+from tedsl.record import record
 
 Heads = Mapping[int, Tensor]  # for outputs by number: the derivative by it, of the shape prefix + output
 
@@ -27,7 +27,8 @@ def vjp(op: ComputeOp, heads: Heads, wanted: Collection[Tensor]) -> dict[Tensor,
     found: dict[Tensor, list[Tensor]] = {}
     for share, loops in _shares(op, heads, prefix, wanted):
         read = share.load.producer
-        found.setdefault(read, []).append(sum_of_share(share, prefix, extents, loops, f"{op.name}.{read.op.name}.grad"))
+        summed = scattered if reads_its_index(share) else sum_of_share
+        found.setdefault(read, []).append(summed(share, prefix, extents, loops, f"{op.name}.{read.op.name}.grad"))
     return found
 
 
@@ -37,26 +38,29 @@ def _shares(op: ComputeOp, heads: Heads, prefix: Sequence[Var], wanted: Collecti
     axes = [axis.var for axis in op.axis]
     seeds = {number: seed(head, prefix, axes) for number, head in heads.items()}
     if op.reduction is not None:
-        return _of_reduction(op, op.reduction, seeds, wanted)
+        elements, starts = passed_to_elements(op, _plain(op.reduction), seeds)
+        loops = (*op.axis, *op.reduce_axis)
+        return [*((share, loops) for share in shares(elements, wanted, {})),
+                *((share, op.axis) for share in shares(starts, wanted, {}))]
     bodies = [without_lets(body) for body in op.body]
-    stored: dict[Node, Expr] = {body: load(op.output(number), tuple(axes)) for number, body in enumerate(bodies)}
+    stored: dict[Node, Expr] = {body: load(_stored(op, number), tuple(axes)) for number, body in enumerate(bodies)}
     return [(share, op.axis) for share in shares([(bodies[number], *at) for number, at in seeds.items()], wanted, stored)]
 
 
-def _of_reduction(op: ComputeOp, reduction: Reduce, seeds: Mapping[int, tuple[Path, Expr]], wanted: Collection[Tensor]) \
-        -> list[tuple[Share, Sequence[IterVar]]]:
-    if not _is_sum(reduction):
-        raise TedslError(f"gradient: the reduction {op.name} has no derivative")
-    path, value = seeds[0]
-    condition: Any = without_lets(reduction.condition)
-    inner = path if build.is_true(condition) else (*path, Branch(condition, True, True))
-    loops = (*op.axis, *op.reduce_axis)
-    terms = shares([(without_lets(reduction.source[0]), inner, value)], wanted, {})
-    starts = shares([(without_lets(start), path, value) for start in reduction.init], wanted, {})
-    return [*((share, loops) for share in terms), *((share, op.axis) for share in starts)]
+@record(eq=False)
+class RecomputedOp:
+    """The record of a formula whose outputs stand in the tensors `values` already; None for those that do not."""
+
+    values: tuple[Tensor | None, ...]
 
 
-def _is_sum(reduction: Reduce) -> bool:
-    combiner = reduction.combiner
-    result = combiner.result[0]
-    return len(combiner.result) == 1 and isinstance(result, Add) and {result.a, result.b} == {combiner.lhs[0], combiner.rhs[0]}
+def _stored(op: ComputeOp, number: int) -> Tensor:
+    """The tensor that holds the values of output `number`."""
+    known = op.info.values[number] if isinstance(op.info, RecomputedOp) else None
+    return op.output(number) if known is None else known
+
+
+def _plain(reduction: Reduce) -> Reduce:
+    """The reduction without lets."""
+    return reduction.replace(source=tuple(map(without_lets, reduction.source)), init=tuple(map(without_lets, reduction.init)),
+                             condition=without_lets(reduction.condition))
