@@ -96,3 +96,43 @@ def _cubic(d: float, a: float) -> float:
     if d < 1:
         return (a + 2) * d**3 - (a + 3) * d**2 + 1
     return a * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0
+
+
+# --- gradients ------------------------------------------------------------------------------------------------------------
+
+def gradient_of_convolution(x: Any, w: Any, head: Any, stride: int, pad: int, of_kernel: bool) -> Any:
+    """The gradient of sum(head * convolution) of NCHW by the kernel, or by the data."""
+    padded = np.pad(wide(x), [(0, 0)] * 2 + [(pad, pad)] * 2)
+    h, of_data, of_weights = wide(head), np.zeros(padded.shape), np.zeros(w.shape)
+    for ky, kx in np.ndindex(*w.shape[2:]):
+        window = (slice(None), slice(None), *[slice(k, k + stride * (n - 1) + 1, stride)
+                                              for k, n in zip((ky, kx), head.shape[2:])])
+        if of_kernel:
+            of_weights[:, :, ky, kx] = np.tensordot(h, padded[window], ((0, 2, 3), (0, 2, 3)))
+        else:
+            of_data[window] += np.moveaxis(np.tensordot(wide(w)[:, :, ky, kx], h, ((0,), (1,))), 0, 1)
+    return of_weights if of_kernel else of_data[:, :, pad:pad + x.shape[2], pad:pad + x.shape[3]]
+
+
+def gradient_of_normalization(x: Any, gamma: Any, head: Any, axes: tuple[int, ...], epsilon: float = 1e-5) -> Any:
+    """The gradients by x, gamma and beta of the normalization over `axes`; gamma has one element for each of the last
+    dimension.
+    """
+    x, h = wide(x), wide(head)
+    centred = x - x.mean(axis=axes, keepdims=True)
+    scale = 1 / np.sqrt((centred**2).mean(axis=axes, keepdims=True) + epsilon)
+    normal, g = centred * scale, h * wide(gamma)
+    of_x = scale * (g - g.mean(axis=axes, keepdims=True) - normal * (g * normal).mean(axis=axes, keepdims=True))
+    rows = tuple(range(x.ndim - 1))
+    return of_x, (h * normal).sum(axis=rows), h.sum(axis=rows)
+
+
+def gradient_of_max_pool(x: Any, head: Any, kernel: int, stride: int, pad: int) -> Any:
+    """The head of each window of NCHW at its first largest element."""
+    padded = np.pad(wide(x), [(0, 0)] * 2 + [(pad, pad)] * 2, constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(2, 3))[:, :, ::stride, ::stride]
+    places = windows.reshape(*windows.shape[:4], -1).argmax(-1)
+    found = np.zeros(padded.shape)
+    n, c, y, col = np.indices(places.shape)
+    np.add.at(found, (n, c, y * stride + places // kernel, col * stride + places % kernel), wide(head))
+    return found[:, :, pad:pad + x.shape[2], pad:pad + x.shape[3]]
