@@ -248,6 +248,20 @@ class PoolOp(Differentiable):
 
 
 @record
+class PlacedSumOp(Differentiable):
+    """Sums of the elements of `grads` at `places`: positions, in row-major order, in the neighbouring dimensions `dims` of the
+    result; elements with the place -1 are left out. The other dimensions are those of `grads`.
+    """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("grads",)
+
+    operator: str
+    grads: te.Tensor
+    places: te.Tensor
+    dims: tuple[int, ...]
+
+
+@record
 class AdaptivePoolOp:
     """The maximum or the sum in as many parts of each spatial dimension as the result has elements."""
 

@@ -178,9 +178,9 @@ def cases(threads: int) -> list[Maker]:
     for spec, times in sorted(plain("ResNet-18").items(), key=lambda pair: -pair[0].size):
         made += [maker(f"{spec} by data", convolution, spec, False, times, threads),
                  maker(f"{spec} by kernel", convolution, spec, True, times, threads)]
-    made += [maker(f"dense {named(size)}", dense, *size, threads) for size in DENSE]
-    made += [maker(f"batch_matmul {named(size)}", batched, *size, threads) for size in BATCHED]
+    made += [maker(f"gradients of dense {named(size)}", dense, *size, threads) for size in DENSE]
+    made += [maker(f"gradients of batch_matmul {named(size)}", batched, *size, threads) for size in BATCHED]
     for shape in ROWS:
-        made += [maker(f"cross entropy {named(shape)}", cross_entropy, shape, threads),
-                 maker(f"layer_norm {named(shape)}", layer_norm, shape, threads)]
-    return [*made, maker(f"max_pool {named(POOLED)}", max_pool, POOLED, threads)]
+        made += [maker(f"gradient of cross entropy {named(shape)}", cross_entropy, shape, threads),
+                 maker(f"gradients of layer_norm {named(shape)}", layer_norm, shape, threads)]
+    return [*made, maker(f"gradient of max_pool {named(POOLED)}", max_pool, POOLED, threads)]

@@ -1,4 +1,4 @@
-"""Adjoints of reductions, pooling, running sums and sorting."""
+"""Adjoints of reductions, running sums and sorting."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from topi.elementwise import full
 from topi.extents import row_major
 from topi.indexing.scatter import scatter
 from topi.injective import injective
-from topi.kinds import CumulativeOp, PoolOp, ReduceOp, SortOp
-from topi.nn.conv.formula import SPACE, Windows
-from topi.nn.pool.grad import grad_of_windows
+from topi.kinds import CumulativeOp, ReduceOp, SortOp
 from topi.ordering.sort import argsort, topk
 from topi.reduction import argmax, argmin
 from topi.scan import cumprod, cumsum
@@ -41,17 +39,6 @@ def of_reduction(record: ReduceOp, op: te.Operation, head: te.Tensor) -> Parts:
             te.const(0, head.dtype)))
 
     return [(source, of_sum if record.operator == "sum" else of_winner)]
-
-
-def of_pooling(record: PoolOp, op: te.Operation, head: te.Tensor) -> Parts:
-    """Each element gets the heads of the windows that it is in: all of them of sums, those that it won of maxima. None for
-    windows with gaps.
-    """
-    if record.operator not in ("max", "sum") or max(record.dilation) > 1:
-        return None
-    places = [record.layout.index(letter) for letter in SPACE if letter in record.layout]
-    w = Windows(record.kernel, record.strides, record.dilation, record.before, record.after)
-    return [(record.data, lambda: grad_of_windows(record.operator, record.data, head, places, w, record.layout))]
 
 
 # --- running sums and products ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tedsl import te
-from topi.adjoints import convolutions, kin, positions, products, reductions, rows
+from topi.adjoints import convolutions, kin, pooling, positions, products, reductions, rows
 from topi.adjoints.parts import Rule, in_dtype
 from topi.broadcast import add
 from topi.kinds import (
@@ -18,6 +18,7 @@ from topi.kinds import (
     NormalizeOp,
     PackedConvOp,
     PackedDepthwiseConvOp,
+    PlacedSumOp,
     PoolOp,
     ReduceOp,
     ScatterOp,
@@ -39,7 +40,8 @@ RULES: dict[type[Differentiable], Rule] = {
     SoftmaxOp: rows.of_softmax,
     NormalizeOp: rows.of_normalization,
     ReduceOp: reductions.of_reduction,
-    PoolOp: reductions.of_pooling,
+    PoolOp: pooling.of_pooling,
+    PlacedSumOp: pooling.of_placed_sums,
     CumulativeOp: reductions.of_running,
     SortOp: reductions.of_sorting,
     ScatterOp: positions.of_scatter,

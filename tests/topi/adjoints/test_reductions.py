@@ -98,3 +98,22 @@ def test_places_have_no_derivative():
     x = te.placeholder((3, 5), "float64", name="x")
     places = topi.argsort(x, dtype="float64")
     assert places.op.info.adjoint(places.op, te.placeholder((3, 5), "float64", name="head"), [x]) is None
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
+def test_gradients_of_maxima_have_gradients(layout):
+    size = {"N": 2, "C": 3, "H": 5, "W": 6}
+    x = te.placeholder([size[letter] for letter in layout], "float64", name="x")
+    pooled = nn.pool2d(x, (3, 2), (2, 1), (1, 2), (1, 1, 0, 1), "max", layout=layout)
+    feeds = {x: distinct([size[letter] for letter in layout])}
+    check_record(pooled, feeds)
+    head = te.placeholder(pooled.shape, "float64", name="of_pooled")
+    adjoint = pooled.op.info.adjoint(pooled.op, head, [x])[x]
+    check_record(adjoint, {**feeds, head: distinct([n.value for n in pooled.shape], seed=5)}, inputs=[head])
+
+
+def test_a_window_with_nan_gives_its_head_to_it():
+    x = te.placeholder((1, 1, 2, 2), "float64", name="x")
+    pooled = nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max")
+    made, = adjoint_of(pooled, {x: np.array([[[[1, np.nan], [3, 2]]]])}, [[[[3]]]])
+    assert np.array_equal(made[0, 0], [[0, 3], [0, 0]])

@@ -41,12 +41,8 @@ def pool_grad(grads: te.Tensor, data: te.Tensor, kernel: Widths, stride: Any, pa
 Share = Callable[[list[Any], list[Any]], Any]
 
 
-def grad_of_windows(pool_type: str, data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows,
-                    letters: str) -> te.Tensor:
-    """The gradient of maxima ("max"), or of sums ("sum"), in windows over the dimensions `places`, without dilation."""
-    if pool_type == "max":
-        return _collected(data, grads, places, w, _of_maximum(data, grads, places, w), "pool_grad_max", letters)
-
+def grad_of_sums(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows, letters: str) -> te.Tensor:
+    """The gradient of sums in windows over the dimensions `places`, without dilation."""
     def share(window: list[Any], element: list[Any]) -> Any:
         return grads(*window).astype(wide(grads.dtype))
 

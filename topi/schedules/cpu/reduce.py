@@ -15,7 +15,7 @@ from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
 from topi.schedules.cpu.parallel import SERIAL, share_out
-from topi.schedules.formulas import Formula, extent_of, product, runs
+from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of partial results: enough to hide the latency of an addition
@@ -42,9 +42,11 @@ def schedule_reduce(kernel: Kernel) -> None:
 
 
 def reads_along(axes: Any, formula: Formula) -> bool:
-    """Whether the reads are contiguous along one of `axes`."""
+    """Whether the reads are contiguous along one of `axes`; those that use most of the loops count, not factors of a row."""
     variables = {axis.var for axis in axes}
-    return any(load.indices and load.indices[-1] in variables for load in formula.loads)
+    used = [(load, len(set().union(*map(variables_in, load.indices)))) for load in formula.loads]
+    most = max([count for _, count in used], default=0)
+    return any(load.indices and load.indices[-1] in variables for load, count in used if count == most)
 
 
 def _is_long(axes: Any) -> bool:
