@@ -46,6 +46,7 @@ KEYS = {
     "tedsl.gdb": _Key("gdb"),
 }
 
+_DEFAULT = PassConfig()
 _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("tedsl_pass_contexts", default=())
 
 
@@ -81,6 +82,8 @@ class PassContext:
     def _options(self) -> PassConfig:
         selection = Selection(self.opt_level, frozenset(self.required_pass), frozenset(self.disabled_pass),
                               tuple(self.instruments))
+        if not self.config and selection == _DEFAULT.selection:
+            return _DEFAULT
         return replace(pass_config(self.config), selection=selection)
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:

@@ -44,13 +44,19 @@ class CheckedCall:
 
     def __init__(self, signature: Signature, library: object, general: int, compact: int, compact_scalars: tuple[Var, ...],
                  messages: Sequence[str], timer: Callable[[], int]) -> None:
-        self.signature = signature
+        self._link(library, general, compact, timer)
+        self._check_by(signature, compact_scalars if compact else None, messages)
+
+    def _link(self, library: object, general: int, compact: int, timer: Callable[[], int]) -> None:
         self._library = library
         self._addresses = {False: general, True: compact}
-        self._compact_scalars = compact_scalars if compact else None
-        self._messages = tuple(messages)
         self._timer = timer
         self._method: _MethodDef | None = None  # lives as long as the function made from it, which holds this object
+
+    def _check_by(self, signature: Signature, compact_scalars: tuple[Var, ...] | None, messages: Sequence[str]) -> None:
+        self.signature = signature
+        self._compact_scalars = compact_scalars
+        self._messages = tuple(messages)
 
     @entry
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -81,6 +87,12 @@ class CheckedCall:
     def timer(self) -> Callable[[], int]:
         """Returns the address of the timing loop."""
         return self._timer
+
+    @property
+    def described(self) -> tuple[str, str]:
+        """The name of the function, and its documentation: how it is called."""
+        of = self.signature
+        return of.name, of.described
 
     def run(self, prepared: Prepared) -> int:
         """Runs the machine code, and returns its status."""
@@ -144,10 +156,8 @@ class CheckedCall:
         self._library = (self._library, library)
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        returns = f" -> {self.signature.result}" if self.signature.result is not None else ""
-        doc = f"{self.signature.name}({self.signature.names}){returns}"
-        self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS,
-                                 doc.encode())
+        name, doc = self.described
+        self._method = _MethodDef(name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
         return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]
 
 

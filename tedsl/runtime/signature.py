@@ -103,6 +103,11 @@ class Signature:
     def names(self) -> str:
         return ", ".join(p.name for p in self.params)
 
+    @property
+    def described(self) -> str:
+        """How the function is called, and the dtype of what it returns."""
+        return f"{self.name}({self.names})" + (f" -> {self.result}" if self.result is not None else "")
+
     def has_symbolic_strides(self) -> bool:
         """Tells whether arrays that are not compact are accepted."""
         return any(not isinstance(s, IntImm) for _, p in self.tensors() for s in p.strides)

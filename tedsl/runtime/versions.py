@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy
 
+from tedsl.cache.store import HOST, current_store
 from tedsl.digest import digest
 from tedsl.ir.walk.identity import identity
 from tedsl.runtime.layout import array_layout
@@ -26,6 +27,7 @@ from tedsl.target.target import Target
 from tedsl.version import IMPORTED, VERSION
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_RECORD = "record"
 _SLACK = 0.1  # seconds by which clocks of file systems lag
 
 
@@ -70,12 +72,37 @@ def installed_source(folder: str, since: float) -> str | None:
     """
     path = os.path.join(os.path.dirname(folder), f"tedsl-{VERSION}.dist-info", "RECORD")
     try:
-        with open(path, "rb") as file:
-            record, changed = file.read(), os.fstat(file.fileno()).st_ctime_ns
+        known = os.stat(path)
+        if known.st_ctime_ns > (since - _SLACK) * 1e9 or os.path.islink(folder):
+            return None
+        return _kept_digest(path, known) or _digest_of_record(path)
     except OSError:
         return None
-    is_its_own = b"\ntedsl/version.py,sha256=" in b"\n" + record and not os.path.islink(folder)
-    return digest(record) if is_its_own and changed <= (since - _SLACK) * 1e9 else None
+
+
+def _kept_digest(path: str, known: os.stat_result) -> str | None:
+    """The digest of the RECORD at `path` with the status `known`, from the cache on disk, or made and put there; None where
+    there is no cache, or if the file is so young that its next change may leave its times as they are.
+    """
+    store = current_store()
+    if store is None or known.st_ctime_ns > (time.time() - _SLACK) * 1e9:
+        return None
+    says = (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns, known.st_ctime_ns)
+    key = digest(f"{path} {says}".encode())
+    pieces = store.load(key, HOST)
+    if pieces is not None and _RECORD in pieces:
+        return pieces[_RECORD].decode()
+    made = _digest_of_record(path)
+    if made is not None and os.stat(path).st_ctime_ns == known.st_ctime_ns:
+        store.save(key, HOST, {_RECORD: made.encode()})
+    return made
+
+
+def _digest_of_record(path: str) -> str | None:
+    """The digest of a RECORD; None if it is not that of the package: of an installation whose files are elsewhere."""
+    with open(path, "rb") as file:
+        record = file.read()
+    return digest(record) if b"\ntedsl/version.py,sha256=" in b"\n" + record else None
 
 
 def source_of(folder: str, since: float) -> str | None:

@@ -18,7 +18,7 @@ from tedsl.cache.store import CODE, current_store
 from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.digest import digest
-from tedsl.errors import ModuleError, TedslError
+from tedsl.errors import TedslError
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.identity import identity
@@ -27,6 +27,7 @@ from tedsl.passes.config import PassConfig
 from tedsl.record import record
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image, image_of
+from tedsl.runtime.modules.linkable import heads_of, linkable_of
 from tedsl.runtime.versions import machine, versions
 from tedsl.target.target import Target
 
@@ -78,15 +79,15 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
     if store is None or pieces is None:
         return None
     try:
-        image = image_of(pieces, key)
-        data = pieces[_FUNCTIONS]
-    except (ModuleError, KeyError):
+        image = functools.cache(lambda: image_of(pieces, key))
+        code, data = linkable_of(pieces, image), pieces[_FUNCTIONS]
+    except (KeyError, TypeError, ValueError):
         store.drop(key, CODE)
         return None
     sources = functools.cache(lambda: texts(from_data(json.loads(zlib.decompress(data)))))
     later: Sources = {form: functools.partial(_text, sources, form) for form in ("ll", "asm", "tir")}
     try:
-        return linked_module(image, later, target, lambda: with_texts(image, later), watchers, key)
+        return linked_module(code, later, target, lambda: with_texts(image(), later), watchers, key)
     except TedslError:  # a C function that it calls is not in this process
         return None
 
@@ -105,4 +106,4 @@ def keep(program: Program, image: Image) -> None:
     store = current_store()
     if store is not None:
         pieces = replace(image, source="", loops="").parts()
-        store.save(program.key, CODE, {**pieces, _FUNCTIONS: program.functions})
+        store.save(program.key, CODE, {**pieces, **heads_of(image), _FUNCTIONS: program.functions})

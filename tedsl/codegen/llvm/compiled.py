@@ -32,6 +32,7 @@ from tedsl.record import record
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
 from tedsl.runtime.modules.image import Image, KernelRecord
+from tedsl.runtime.modules.linkable import linkable
 from tedsl.target.current import host_target
 from tedsl.target.target import Target
 
@@ -85,7 +86,7 @@ def compiled(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
         return _refusing(written, lambda: with_texts(_image(written, quick), written.texts)), None
     image = _image(written, quick)
     watchers = Watchers(config.perf_map, config.gdb, written.loops)
-    return linked_module(image, written.texts, target, lambda: with_texts(image, written.texts), watchers, key), image
+    return linked_module(linkable(image), written.texts, target, lambda: with_texts(image, written.texts), watchers, key), image
 
 
 def texts(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Sources:

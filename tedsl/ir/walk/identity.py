@@ -33,7 +33,10 @@ def identity(value: Any) -> str | None:
         words = _words(value)
     except _Unknown:
         return None
-    return digest(json.dumps(words, separators=(",", ":"), check_circular=False).encode())
+    return digest(_ENCODER.encode(words).encode())
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
 class _Unknown(Exception):

@@ -7,6 +7,7 @@ of kernels bring a copy of it.
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -65,27 +66,29 @@ def read(kind: Any, address: int) -> int:
 
 
 def fields_agree(a: numpy.ndarray[Any, Any], at: Layout) -> bool:
-    pointer, number = ctypes.c_int64, ctypes.c_int32
-    here = id(a)
     if object.__basicsize__ != 16 or type(a).__basicsize__ < at.flags + 4:
         return False
-    if read(pointer, here + at.type) != id(numpy.ndarray):
+    fields = ctypes.string_at(id(a), type(a).__basicsize__)
+
+    def pointer(offset: int) -> int:
+        return int.from_bytes(fields[offset:offset + 8], "little")
+
+    def number(offset: int) -> int:
+        return int.from_bytes(fields[offset:offset + 4], "little")
+
+    dtype, flags, dims = a.dtype, a.flags, a.ndim
+    expected = flags.c_contiguous * C_CONTIGUOUS | flags.aligned * ALIGNED | flags.writeable * WRITEABLE
+    if (pointer(at.type), number(at.ndim), pointer(at.data), pointer(at.descr)) \
+            != (id(numpy.ndarray), dims, a.__array_interface__["data"][0], id(dtype)) \
+            or number(at.flags) & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != expected:
         return False
-    if read(number, here + at.ndim) != a.ndim or read(pointer, here + at.data) != a.ctypes.data:
+    if dims and (struct.unpack(f"<{dims}q", ctypes.string_at(pointer(at.shape), 8 * dims)) != a.shape
+                 or struct.unpack(f"<{dims}q", ctypes.string_at(pointer(at.strides), 8 * dims)) != a.strides):
         return False
-    if read(pointer, here + at.descr) != id(a.dtype):
-        return False
-    shape, strides = read(pointer, here + at.shape), read(pointer, here + at.strides)
-    dims = [(read(pointer, shape + 8 * k), read(pointer, strides + 8 * k)) for k in range(a.ndim)]
-    if dims != list(zip(a.shape, a.strides)):
-        return False
-    flags = read(number, here + at.flags)
-    expected = a.flags.c_contiguous * C_CONTIGUOUS | a.flags.aligned * ALIGNED | a.flags.writeable * WRITEABLE
-    if flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != expected:
-        return False
-    descr = id(a.dtype)
-    swapped = read(ctypes.c_uint8, descr + at.byteorder) == ord(">")
-    return bool(swapped != a.dtype.isnative and read(number, descr + at.number) == a.dtype.num)
+    described = ctypes.string_at(id(dtype), max(at.byteorder + 1, at.number + 4))
+    swapped = described[at.byteorder] == ord(">")
+    return bool(swapped != dtype.isnative
+                and int.from_bytes(described[at.number:at.number + 4], "little") == dtype.num)
 
 
 def _numbers_agree() -> bool:

@@ -18,7 +18,7 @@ from tedsl.target.host import host
 from tedsl.version import VERSION
 
 FORMAT = 1  # the version of what `parts` writes; a reader refuses a larger one
-_CODE, _BESIDE, _SOURCE, _LOOPS, _MANIFEST = "code.o", "beside/{}.o", "source.ll", "loops.tir", "manifest.json"
+CODE, BESIDE, _SOURCE, _LOOPS, _MANIFEST = "code.o", "beside/{}.o", "source.ll", "loops.tir", "manifest.json"
 
 
 @record
@@ -76,8 +76,8 @@ class Image:
             "kernels": to_data(tuple(map(_kernel_to_value, self.kernels)))}
         if self.device:
             manifest["device"] = self.device
-        return {_MANIFEST: json.dumps(manifest, separators=(",", ":")).encode(), _CODE: self.code,
-                **{_BESIDE.format(k): image for k, image in enumerate(self.beside)},
+        return {_MANIFEST: json.dumps(manifest, separators=(",", ":")).encode(), CODE: self.code,
+                **{BESIDE.format(k): image for k, image in enumerate(self.beside)},
                 _SOURCE: self.source.encode(), _LOOPS: self.loops.encode()}
 
     def check_host(self, where: str) -> None:
@@ -101,9 +101,9 @@ def image_of(parts: Mapping[str, bytes], where: str) -> Image:
         layout = manifest["layout"]
         return Image(
             **text, features=tuple(_as(str, name) for name in manifest["features"]),
-            kernels=tuple(map(_kernel_of, from_data(manifest["kernels"]))), code=parts[_CODE],
+            kernels=tuple(map(_kernel_of, from_data(manifest["kernels"]))), code=parts[CODE],
             layout=None if layout is None else tuple(_as(int, offset) for offset in layout),
-            beside=tuple(parts[_BESIDE.format(k)] for k in range(_as(int, manifest["beside"]))),
+            beside=tuple(parts[BESIDE.format(k)] for k in range(_as(int, manifest["beside"]))),
             process=tuple(_as(str, name) for name in manifest["process"]),
             source=parts[_SOURCE].decode(), loops=parts[_LOOPS].decode(),
             vectorize=_as(bool, manifest["vectorize"]), unroll=_as(bool, manifest["unroll"]),

@@ -92,6 +92,13 @@ class Object:
         return symbols
 
     @property
+    def undefined(self) -> list[str]:
+        """The symbols that the object uses and does not define."""
+        names = dict.fromkeys(s.name for s in self.symbols if s.section == 0 and s.name)
+        names.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
+        return list(names)
+
+    @property
     def code(self) -> int:
         """The number of the section `.text`."""
         return next(number for number, section in enumerate(self.sections) if section.name == ".text")
@@ -105,9 +112,7 @@ class Object:
 
 def undefined_symbols(image: bytes) -> list[str]:
     """Lists the symbols that the object `image` uses and does not define."""
-    undefined = dict.fromkeys(s.name for s in Object(image).symbols if s.section == 0 and s.name)
-    undefined.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
-    return list(undefined)
+    return Object(image).undefined
 
 
 def function_ranges(image: bytes) -> list[tuple[str, int, int]]:

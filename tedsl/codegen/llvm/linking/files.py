@@ -9,6 +9,7 @@ from tedsl.errors import InternalError, LoweringError, ModuleError
 from tedsl.passes.context import PassContext
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image
+from tedsl.runtime.modules.linkable import linkable
 from tedsl.runtime.symbols import extern_address
 from tedsl.target.target import Target
 
@@ -24,7 +25,7 @@ def loaded_module(image: Image, where: str) -> Module:
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
     try:
         config = PassContext.current().options
-        return linked_module(image, sources, target, lambda: image, Watchers(config.perf_map, config.gdb))
+        return linked_module(linkable(image), sources, target, lambda: image, Watchers(config.perf_map, config.gdb))
     except (InternalError, LoweringError) as error:
         raise ModuleError(f"{where} cannot be linked here: {error}",
                           hint="load it with the version of tedsl that wrote it") from error

@@ -1,6 +1,6 @@
 """Images become modules: their code is linked into the process, and its entry points become callable.
 
-Both freshly compiled code and code from a file take this path.
+Freshly compiled code, code from a file and code from the cache on disk take this path.
 """
 
 from __future__ import annotations
@@ -17,37 +17,54 @@ from tedsl.codegen.llvm.linking.library import Library
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
-from tedsl.runtime.modules.image import Image, KernelRecord
+from tedsl.runtime.modules.image import Image
+from tedsl.runtime.modules.linkable import Head, Linkable
 from tedsl.target.target import Target
 
 Sources = Mapping[str, Callable[[], str]]
 
 
-def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image],
+def linked_module(code: Linkable, sources: Sources, target: Target, again: Callable[[], Image],
                   watchers: Watchers = NOBODY, code_key: str = "") -> Module:
-    """Links `image` into the process and returns its functions.
+    """Links `code` into the process and returns its functions.
 
     sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
     watchers: who is told about the code. code_key: of the image in the cache on disk.
     """
     layout = array_layout()
-    has_entries = image.layout is not None and layout is not None and astuple(layout) == image.layout
-    exports = [f"{name}.call" for k in image.kernels for name in _versions(k)]
-    exports += [f"{k.name}.entry" for k in image.kernels] if has_entries else []
-    library = jit.link(image.code, exports, beside=image.beside, process=image.process)
-    watchers.tell(image.code, exports[0], library.address(exports[0]), library)
-    checked = {k.name: _checked_call(k, library) for k in image.kernels}
+    has_entries = code.layout is not None and layout is not None and astuple(layout) == code.layout
+    exports = [f"{name}.call" for k in code.kernels for name in _versions(k)]
+    exports += [f"{k.name}.entry" for k in code.kernels] if has_entries else []
+    library = jit.link(code.code, exports, beside=code.beside, process=code.process)
+    watchers.tell(code.code, exports[0], library.address(exports[0]), library)
+    checked = {k.name: _KernelCall(k, library) for k in code.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
     return Module(functions, checked, sources, target, image=again, code_key=code_key)
 
 
-def _versions(kernel: KernelRecord) -> list[str]:
-    return [kernel.name] if kernel.compact_scalars is None else [kernel.name, kernel.name + COMPACT]
+def _versions(kernel: Head) -> list[str]:
+    return [kernel.name, kernel.name + COMPACT] if kernel.has_compact else [kernel.name]
 
 
-def _checked_call(kernel: KernelRecord, library: Library) -> CheckedCall:
-    compact = 0 if kernel.compact_scalars is None else library.address(f"{kernel.name}{COMPACT}.call")
-    return CheckedCall(kernel.signature, library, library.address(f"{kernel.name}.call"), compact,
-                       kernel.compact_scalars or (), kernel.messages,
-                       functools.partial(jit.runtime_address, "tedsl_time_calls"))
+class _KernelCall(CheckedCall):
+    """The call of a linked kernel. What it needs to check arguments is read when it is first asked for."""
+
+    _READ_LATER = ("signature", "_compact_scalars", "_messages")
+
+    def __init__(self, kernel: Head, library: Library) -> None:
+        compact = library.address(f"{kernel.name}{COMPACT}.call") if kernel.has_compact else 0
+        self._link(library, library.address(f"{kernel.name}.call"), compact,
+                   functools.partial(jit.runtime_address, "tedsl_time_calls"))
+        self._head = kernel
+
+    @property
+    def described(self) -> tuple[str, str]:
+        return self._head.name, self._head.described
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._READ_LATER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        whole = self._head.whole()
+        self._check_by(whole.signature, whole.compact_scalars, whole.messages)
+        return self.__dict__[name]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tedsl.cache.store import RUNTIME, current_store
 from tedsl.codegen.llvm.linking import lljit
-from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
+from tedsl.codegen.llvm.linking.elf import Object, defined_functions
 from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import NotUnderstood, load
 from tedsl.digest import digest
@@ -41,10 +41,11 @@ def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), 
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
     known = {*process, *elsewhere, *(name for other in beside for name in defined_functions(other))}
-    needed = {name: None for part in (image, *beside) for name in undefined_symbols(part)}
+    parts = [Object(part) for part in (image, *beside)]
+    needed = {name: None for part in parts for name in part.undefined}
     bound = {name: _bind(name) for name in _checked([name for name in needed if name not in known])}
     bound |= {name: symbols.extern_address(name) or 0 for name in process} | dict(elsewhere)
-    return _linked([image, *beside], exports, bound)
+    return _linked(parts, exports, bound)
 
 
 def _checked(names: list[str]) -> list[str]:
@@ -58,7 +59,7 @@ def _bind(name: str) -> int:
     return runtime_address(name) if name in symbols.RUNTIME else symbols.address_of(name)
 
 
-def _linked(images: Sequence[bytes], exports: Iterable[str], bound: Mapping[str, int]) -> Library:
+def _linked(images: Sequence[Object], exports: Iterable[str], bound: Mapping[str, int]) -> Library:
     wanted = list(exports)
     if len(images) == 1:
         try:
@@ -69,7 +70,7 @@ def _linked(images: Sequence[bytes], exports: Iterable[str], bound: Mapping[str,
             library = Library(loaded.addresses)
             weakref.finalize(library, _release, loaded.pages).atexit = False  # at exit the process goes as a whole
             return library
-    return lljit.link(images, wanted, bound)
+    return lljit.link([image.image for image in images], wanted, bound)
 
 
 def _release(pages: Pages) -> None:
@@ -82,8 +83,8 @@ def runtime_address(name: str) -> int:
     source = symbols.RUNTIME[name]
     with _lock:
         if source not in _runtime:
-            image = _compiled(symbols.provider(source)())
-            bound = {n: symbols.address_of(n) for n in _checked(undefined_symbols(image))}
+            image = Object(_compiled(symbols.provider(source)()))
+            bound = {n: symbols.address_of(n) for n in _checked(image.undefined)}
             _runtime[source] = _linked([image], [n for n, s in symbols.RUNTIME.items() if s == source], bound)
         return _runtime[source].address(name)
 

@@ -40,9 +40,9 @@ class Loaded(NamedTuple):
     addresses: dict[str, int]
 
 
-def load(image: bytes, exports: Iterable[str], bound: Mapping[str, int]) -> Loaded:
+def load(image: bytes | Object, exports: Iterable[str], bound: Mapping[str, int]) -> Loaded:
     """Loads an object whose undefined symbols have the addresses `bound`; NotUnderstood if LLVM's linker has to do it."""
-    layout = _Layout(Object(image))
+    layout = _Layout(Object(image) if isinstance(image, bytes) else image)
     try:
         pages = Pages(layout.size)
     except OSError as error:
