@@ -12,6 +12,7 @@ from typing import Any
 from tedsl.errors import DTypeError
 
 _NAME = re.compile(r"(int|uint|float|bfloat)(\d+)(?:x(\d+))?|(bool|handle)(?:x(\d+))?")
+_DEFAULT_WIDTHS = {"int": "int32", "uint": "uint32", "float": "float32"}  # of names without a width
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
          "float16", "bfloat16", "float32", "float64")
@@ -91,7 +92,7 @@ def dtype_of_call(name: object) -> DType:
 def _parse(name: str) -> DType:
     if name in _TABLE:
         return _TABLE[name]
-    canonical = {"uint1": "bool", "bool_": "bool", "bool8": "bool"}.get(name, name)
+    canonical = {"uint1": "bool", "bool_": "bool", "bool8": "bool", **_DEFAULT_WIDTHS}.get(name, name)
     if name.startswith("uint1x"):
         canonical = "boolx" + name[6:]
     match = _NAME.fullmatch(canonical)

@@ -89,6 +89,13 @@ WARP_SHUFFLE_UP = Op("tir.tvm_warp_shuffle_up", 5, "opaque")  # of the thread `d
 WARP_SHUFFLE_DOWN = Op("tir.tvm_warp_shuffle_down", 5, "opaque")  # of the thread `distance` behind; its own if there is none
 WARP_ACTIVEMASK = Op("tir.tvm_warp_activemask", 0, "opaque")
 SHUFFLES = (WARP_SHUFFLE, WARP_SHUFFLE_UP, WARP_SHUFFLE_DOWN)
+# Matrices that the threads of a warp hold together: see `calls/fragments.py`.
+FILL_FRAGMENT = Op("tir.tvm_fill_fragment", 6, "opaque")  # fragments, m, n, k, which of them, value
+LOAD_MATRIX = Op("tir.tvm_load_matrix_sync", 8, "opaque")  # fragments, m, n, k, which, address, elements between rows, order
+STORE_MATRIX = Op("tir.tvm_store_matrix_sync", 8, "opaque")  # as of LOAD_MATRIX
+MMA = Op("tir.tvm_mma_sync", 8, "opaque")  # d = a * b + c: fragments and which of them, of d, a, b and c
+BMMA = Op("tir.tvm_bmma_sync", 8, "opaque")  # of bits; only its name is known
+FRAGMENT_OPS = (FILL_FRAGMENT, LOAD_MATRIX, STORE_MATRIX, MMA, BMMA)
 PREFETCH = Op("tir.prefetch", None, "opaque")
 TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 
@@ -97,7 +104,7 @@ _ALL = (
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
     CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
-    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK,
+    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

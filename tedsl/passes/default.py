@@ -12,6 +12,7 @@ from tedsl.passes.config import PassConfig
 from tedsl.passes.device.check_limits import check_limits
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
+from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.partition_loops import partition_loops
@@ -44,9 +45,11 @@ from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
 from tedsl.passes.storage.inject_prefetch import inject_prefetch
 from tedsl.passes.storage.inject_rolling_buffer import inject_rolling_buffer
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
+from tedsl.passes.threads.check_fragments import check_fragments
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
+from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target.target import Target
 
@@ -107,8 +110,10 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
         gather_threads,
+        check_fragments,
         refuse_races,  # before barriers divide branches whose sides race
         insert_barriers,
+        with_options(lower_fragments, scope="warp"),
         threads_to_loops,
         normalize_parallel,
         straighten_indices,  # compact strides are known now
@@ -133,9 +138,11 @@ def device_pipeline(target: Target, config: PassConfig) -> Pipeline:
         compact_arrays,
         use_intrinsics,
         gather_threads,
+        check_fragments,
         refuse_races,
         with_options(lower_warp_memory, target),  # what its threads do not exchange by shuffles needs barriers
         insert_barriers,
+        *((with_options(lower_fragments, scope="local"),) if target.kind.name == "opencl" else ()),
     )))
 
 
@@ -143,6 +150,7 @@ def kernel_pipeline(target: Target, config: PassConfig) -> Pipeline:
     """Returns the pipeline that runs on each kernel, a function of its own, and fits it to the device of `target`."""
     return config.selection.of(Pipeline((
         with_options(lower_allreduce, target),
+        unroll_fragments,
         straighten_indices,
         widen_loops,
         with_options(split_vectors, target),

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.types import register_type
 from tedsl.codegen.llvm.values import call
+from tedsl.codegen.nvptx import fragments
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Call, StringImm
+from tedsl.ir.ops import FRAGMENT_OPS
 from tedsl.ir.script import shown
 
 WARP = 32
@@ -79,4 +81,5 @@ def emit_activemask(out: Emitter, e: Call) -> str:
 
 _KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
 CALLS: dict[str, Callable[[Emitter, Call], str]] = {
-    "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask}
+    "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask,
+    **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call)}

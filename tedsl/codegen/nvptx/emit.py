@@ -10,6 +10,7 @@ from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Table
 from tedsl.codegen.llvm.frame import emit_return
 from tedsl.codegen.nvptx import statements
 from tedsl.codegen.nvptx.calls import emit_call
+from tedsl.codegen.nvptx.fragments import Fragments
 from tedsl.codegen.nvptx.launch import Launch, launch_of
 from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters
 from tedsl.codegen.nvptx.refuse import check_intrinsics, check_kernel
@@ -54,6 +55,7 @@ def _kernel(kernel: PrimFunc, module: ModuleText, emitted: list[EmittedKernel]) 
     facts = FunctionFacts(kernel.name, frozenset(), bool(kernel.attrs.get("tir.noalias")), lambda message: 1, owner=kernel.name,
                           is_kernel=True)
     out = Emitter(module, facts)
+    out.__dict__["fragments"] = Fragments(kernel, module.target)
     parameters = bind_parameters(kernel, out)
     out.statement(kernel.body)
     emit_return(out, None)

@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Index, atom_index
 from tedsl.codegen.llvm.types import memory_type
+from tedsl.codegen.nvptx.fragments import MATRIX_ALIGNMENT, Fragments, emit_fragments
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.build import as_int
@@ -117,6 +118,9 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
                                 "of a kernel has a fixed size",
                                 hint="split the loop by a constant, so that a block needs a fixed part of it")
         count *= max(0, size)
+    if scope.startswith("wmma."):
+        emit_fragments(out, s, count)
+        return
     count = -(-max(1, count) * s.dtype.bytes // ALIGNMENT) * ALIGNMENT // s.dtype.bytes  # loads may be joined up to its end
     t = f"[{count} x {memory_type(s.dtype.element)}]"
     pointer = _shared(out, s, t, count * s.dtype.bytes) if scope in _SHARED else out.alloca(t, ALIGNMENT, s.buffer_var.name)
@@ -126,11 +130,12 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
 
 def _shared(out: Emitter, s: Allocate, t: str, size: int) -> str:
     shared = SharedMemory.of(out)
+    alignment = MATRIX_ALIGNMENT if s.buffer_var in Fragments.of(out).moved else ALIGNMENT
     shared.bytes += size
     name = f"{out.function.name}_{out.fresh(s.buffer_var.name)}".replace(".", "_")
     while name in out.module.definitions:
         name += "_"
-    out.module.definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {ALIGNMENT}"
+    out.module.definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {alignment}"
     pointer = "%" + out.fresh(s.buffer_var.name)
     out.entry.append(f"  {pointer} = addrspacecast ptr addrspace(3) @{name} to ptr")
     return pointer

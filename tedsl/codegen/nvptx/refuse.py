@@ -39,7 +39,7 @@ def check_kernel(kernel: PrimFunc) -> None:
                 _check_call(node, where)
             case Allocate(buffer_var=var) if isinstance(var.type_annotation, PointerType):
                 scope = var.type_annotation.storage_scope
-                if scope == "warp" or scope.startswith("wmma"):
+                if scope == "warp":
                     raise LoweringError(f"{where} allocates {var.name} in scope {scope!r}, for which there is no PTX",
                                         hint="use scope shared or local")
 

@@ -146,6 +146,20 @@ def _mask_of_warp(of: DType, args: Args) -> bool:
     return of == "uint32"
 
 
+def _filled(of: DType, args: Args) -> bool:
+    return _no_number(of, args) and args[0].dtype.is_handle and all(_is_index(arg) for arg in args[1:5]) and \
+        (args[5].dtype.is_float or args[5].dtype.is_integer)
+
+
+def _moved_matrix(of: DType, args: Args) -> bool:
+    return _no_number(of, args) and args[0].dtype.is_handle and args[5].dtype.is_handle and isinstance(args[7], StringImm) and \
+        all(_is_index(arg) for arg in (*args[1:5], args[6]))
+
+
+def _products_of_matrices(of: DType, args: Args) -> bool:
+    return _no_number(of, args) and all(arg.dtype.is_handle for arg in args[::2]) and all(_is_index(arg) for arg in args[1::2])
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -182,6 +196,12 @@ SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys(("tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down"), Signature(
         _shuffled, "it takes a mask, a value, a lane or distance, the width and the size of the warp, and gives such a value")),
     "tvm_warp_activemask": Signature(_mask_of_warp, "it gives uint32"),
+    "tvm_fill_fragment": Signature(_filled, "it takes the memory of fragments, m, n, k, the number of the fragment, a value"),
+    **dict.fromkeys(("tvm_load_matrix_sync", "tvm_store_matrix_sync"), Signature(
+        _moved_matrix, "it takes the memory of fragments, m, n, k, the number of the fragment, an address, the number of "
+                       'elements between rows, and "row_major" or "col_major"')),
+    **dict.fromkeys(("tvm_mma_sync", "tvm_bmma_sync"), Signature(
+        _products_of_matrices, "it takes the memory and the number of four fragments: the result, a, b, and what is added")),
     "ret": Signature(_returned, "its dtype is that of the number that it returns"),
     **dict.fromkeys(("type_annotation", "tvm_tuple"), _ANY),
 }

@@ -49,9 +49,10 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.interpreter import arithmetic
+from tedsl.ir.interpreter.fragments import fragment_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import SHUFFLES
+from tedsl.ir.ops import FRAGMENT_OPS, SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -272,6 +273,8 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _memory_argument(c, e, name))
     if name in ("tvm_storage_sync", "prefetch"):
         return "0"
+    if e.op in FRAGMENT_OPS:
+        return (yield from fragment_call(c, e))
     args = []
     for arg in e.args:
         args.append((yield arg, False))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.fragments import Fragment, fragments_of
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
     BufferLoad,
@@ -27,8 +28,9 @@ from tedsl.ir.expr import (
     Reduce,
     Var,
 )
-from tedsl.ir.interpreter import arithmetic
+from tedsl.ir.interpreter import arithmetic, matrices
 from tedsl.ir.interpreter.external import array_view
+from tedsl.ir.node import Node
 from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 from tedsl.ir.walk.visitor import post_order
 
@@ -64,6 +66,7 @@ class SourceWriter:
         self.depth = 1
         self.functions: list[str] = []
         self.scope: dict[str, Any] = {name: getattr(arithmetic, name) for name in vars(arithmetic)}
+        self.scope |= {name: getattr(matrices, name) for name in matrices.CALLS}
         self.scope |= {"np": np, "InternalError": InternalError, "ArgumentError": ArgumentError, "outside_error": outside_error,
                        "array_view": array_view}
         self.constants: dict[Any, str] = {}
@@ -79,6 +82,8 @@ class SourceWriter:
         self.reads: dict[int, bool] = {}
         self.data_vars: set[Var] = set()  # integer variables that stand for data
         self.pure: dict[Expr, bool] = {}
+        self.program: Node | None = None  # whose fragments are known
+        self.fragments: dict[Var, Fragment] | None = None
 
     # --- source ---
 
@@ -94,6 +99,12 @@ class SourceWriter:
     def shuffled(self, e: Call, args: list[str]) -> str:
         """The name of a value of another thread of the warp."""
         raise InternalError(f"{e.op.name} stands outside of a kernel")
+
+    def fragment(self, var: Var) -> Fragment:
+        """What the program says of the fragments of a memory."""
+        if self.fragments is None:
+            self.fragments = {} if self.program is None else fragments_of(self.program)
+        return self.fragments[var]
 
     def local(self, wanted: str) -> str:
         """A new name like `wanted`; generated names end in an underscore and a number, no other name does."""

@@ -278,6 +278,7 @@ STATEMENTS: dict[type, Callable[[StmtCompiler, Any], None]] = {
 def compile_function(func: PrimFunc, *, reverse_parallel: bool) -> StmtCompiler:
     """A compiler that has translated `func`; `.free` lists the values that the caller must give."""
     c = StmtCompiler(reverse_parallel=reverse_parallel)
+    c.program = func.body
     for buffer in func.buffers:
         c.parameter(buffer)
     c.stmt(func.body)

@@ -57,12 +57,14 @@ def never(stmt: Stmt) -> bool:
 class Access:
     """A load, store or other wanted node, with the loops, conditions and lets around it.
 
-    statement: the one that contains it; None if the walk began at an expression.
+    statement: the one that contains it; None if the walk began at an expression. only_read: of a pointer passed to a call,
+    which reads there.
     """
 
     node: Any
     around: Around
     statement: Stmt | None = None
+    only_read: bool = False
 
     @property
     def memory(self) -> Any:
@@ -72,7 +74,7 @@ class Access:
     @property
     def writes(self) -> bool:
         """Whether it may write memory: a store, or a pointer passed to a call."""
-        return not isinstance(self.node, READS)
+        return not isinstance(self.node, READS) and not self.only_read
 
     @property
     def index(self) -> Expr | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Load, StringImm
+from tedsl.ir.calls.fragments import moved
+from tedsl.ir.expr import Call, Expr, Load, StringImm
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import Allocate, Stmt, Store
+from tedsl.ir.ops import LOAD_MATRIX, STORE_MATRIX
+from tedsl.ir.stmt import Allocate, Evaluate, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses, reads
 from tedsl.ir.walk.around import OUTSIDE
 from tedsl.ir.walk.visitor import post_order
@@ -21,9 +23,13 @@ class CommonMemory:
     def __init__(self, kernel: Kernel) -> None:
         nodes = list(post_order(kernel.body))
         allocated = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
-        written = {node.buffer_var for node in nodes if isinstance(node, Store)}
-        outside = {node.buffer_var for node in nodes if isinstance(node, Load) and not takes_notes(node.buffer_var)} \
-            & written - allocated
+        matrices = [(node, moved(node).memory) for node in nodes
+                    if isinstance(node, Call) and node.op in (LOAD_MATRIX, STORE_MATRIX)]
+        written = {node.buffer_var for node in nodes if isinstance(node, Store)} | {
+            memory for call, memory in matrices if call.op is STORE_MATRIX}
+        read = {node.buffer_var for node in nodes if isinstance(node, Load) and not takes_notes(node.buffer_var)} | {
+            memory for call, memory in matrices if call.op is LOAD_MATRIX}
+        outside = read & written - allocated
         self.memories = outside | {memory for memory in allocated
                                    if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
         self.callers = {memory for memory in outside if scope_of(memory.type_annotation) == "global"}
@@ -41,8 +47,12 @@ class CommonMemory:
 
     def accesses(self, stmt: Stmt) -> list[Access]:
         """Returns the accesses of a simple statement to common memory, loads first. A pointer passed to a call counts as a
-        store.
+        store. A matrix that a warp loads or stores may have any elements: which thread has which is not known.
         """
+        match stmt:
+            case Evaluate(value=Call(op=op) as call) if op in (LOAD_MATRIX, STORE_MATRIX):
+                memory = moved(call).memory
+                return [Access(memory, self.around, stmt, op is LOAD_MATRIX)] if memory in self.memories else []
         return [self._of_statement(access) for access in accesses(stmt, self.around, wanted=self._is_used)
                 if access.memory in self.memories]
 

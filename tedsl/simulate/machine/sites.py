@@ -9,6 +9,7 @@ from tedsl.simulate.instructions.operation import unknown
 from tedsl.simulate.machine.liveness import read, registers_in, written
 from tedsl.simulate.machine.operands import Names
 from tedsl.simulate.ptx.flow import BARRIER, Block
+from tedsl.simulate.ptx.matrices import Matrix, matrix_moved
 from tedsl.simulate.ptx.syntax import BYTES, Instruction, Kernel, Memory, Number, Symbol
 
 SPACES = frozenset(("global", "shared", "local", "const", "param"))
@@ -49,7 +50,10 @@ class Sites:
         near = _stores_near(blocks)
         for number, block in enumerate(blocks):
             for instruction in block.instructions:
-                if instruction.name in _KINDS and space_of(instruction) != "param":
+                matrix = matrix_moved(instruction)
+                if matrix is not None:
+                    self._add_matrix(instruction, matrix, near[number], sources)
+                elif instruction.name in _KINDS and space_of(instruction) != "param":
                     self._add(instruction, near[number], sources)
                 elif instruction.name == "cp" and len(instruction.operands) > 2:
                     self._add_copy(instruction, near[number], sources)
@@ -71,6 +75,14 @@ class Sites:
         writes = Site(len(self.all) + 1, instruction, "store", "shared", 4, size.value // 4, near, frozenset())
         self.all += [reads, writes]
         self._copies[id(instruction)] = reads, writes
+
+    def _add_matrix(self, instruction: Instruction, matrix: Matrix, near: bool, sources: dict[str, frozenset[str]]) -> None:
+        base = next(iter(registers_in(instruction.operands[instruction.parts[1] == "load"])), "")
+        width = min(4, matrix.chunk)
+        site = Site(len(self.all), instruction, instruction.parts[1], space_of(instruction), width, matrix.chunk // width, near,
+                    sources.get(base, frozenset()))
+        self.all.append(site)
+        self._by_instruction[id(instruction)] = site
 
     def _add(self, instruction: Instruction, near: bool, sources: dict[str, frozenset[str]]) -> None:
         memory = next((one for one in instruction.operands if isinstance(one, Memory)), None)
@@ -99,6 +111,7 @@ def vector_of(instruction: Instruction) -> int:
 def _may_store(instruction: Instruction) -> bool:
     """Whether an instruction may write shared memory."""
     return (instruction.name in ("st", "atom", "red") and space_of(instruction) in ("shared", GENERIC)) \
+        or (instruction.parts[:2] == ("wmma", "store") and space_of(instruction) in ("shared", GENERIC)) \
         or (instruction.name == "cp" and "async" in instruction.parts) or instruction.name == "stmatrix"
 
 

@@ -87,6 +87,17 @@ def _require_members(frame: Frame, instruction: Instruction, members: Array) -> 
         frame.run.findings.add(ABSENT_LANE, instruction, int(np.count_nonzero(wrong)), example)
 
 
+def require_whole_warps(frame: Frame, instruction: Instruction) -> None:
+    """Reports warps of which some threads are elsewhere, or do not exist."""
+    if frame.lanes is None and frame.batch.whole_warps:
+        return
+    wrong = np.broadcast_to(present(frame), frame.count) != np.uint32(0xFFFFFFFF)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        frame.run.findings.add(ABSENT_LANE, instruction, int(np.count_nonzero(wrong)),
+                               f"{thread_name(frame, at)} makes it without some of the 32 threads of its warp")
+
+
 def _existing(frame: Frame) -> Array:
     """For each of these threads the lanes of its warp that the block has, as bits."""
     batch = frame.batch

@@ -9,9 +9,9 @@ from tedsl.simulate.machine.batch import coordinates
 from tedsl.simulate.machine.frame import Frame
 from tedsl.simulate.ptx.syntax import Instruction
 
-RACE, UNINITIALISED, OUTSIDE, MISALIGNED, DIVERGENT_BARRIER, ABSENT_LANE, TRAP, READ_ONLY = (
+RACE, UNINITIALISED, OUTSIDE, MISALIGNED, DIVERGENT_BARRIER, ABSENT_LANE, TRAP, READ_ONLY, DISAGREEING = (
     "race", "uninitialised read", "access outside", "misaligned access", "barrier divergence", "shuffle from an absent thread",
-    "trap", "write to memory read as constant")
+    "trap", "write to memory read as constant", "different arguments in a warp")
 
 
 @dataclass
