@@ -16,8 +16,12 @@ def product(size, shape=(16, 16, 16), dtype="float16", out="float32", a_order="r
     A = te.placeholder((M, K) if a_order == "row_major" else (K, M), dtype, name="A")
     B = te.placeholder((K, N) if b_order == "row_major" else (N, K), dtype, name="B")
     r = te.reduce_axis((0, K), "r")
-    C = te.compute((M, N), lambda i, j: te.sum((A[i, r] if a_order == "row_major" else A[r, i]).astype(out)
-                                               * (B[r, j] if b_order == "row_major" else B[j, r]).astype(out), axis=r), name="C")
+
+    def term(i, j):
+        left, right = A[i, r] if a_order == "row_major" else A[r, i], B[r, j] if b_order == "row_major" else B[j, r]
+        return left.astype(out) * right.astype(out)
+
+    C = te.compute((M, N), lambda i, j: te.sum(term(i, j), axis=r), name="C")
     s = te.create_schedule(C.op)
     shared = [s.cache_read(X, "shared", [C]) for X in (A, B)]
     fragments = [s.cache_read(X, f"wmma.matrix_{x}", [C]) for X, x in zip(shared, "ab")]
@@ -110,8 +114,8 @@ def intrin_wmma_gemm(n=16):
 
         def update():
             ib = tir.ir_builder.create()
-            ib.emit(tir.call_intrin("handle", "tir.tvm_mma_sync", BC.data, BC.elem_offset // 256, BA.data, BA.elem_offset // 256,
-                                    BB.data, BB.elem_offset // 256, BC.data, BC.elem_offset // 256))
+            ib.emit(tir.call_intrin("handle", "tir.tvm_mma_sync", BC.data, BC.elem_offset // 256, BA.data,
+                                    BA.elem_offset // 256, BB.data, BB.elem_offset // 256, BC.data, BC.elem_offset // 256))
             return ib.get()
 
         return update(), init(), update()

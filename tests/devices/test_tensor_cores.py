@@ -16,7 +16,8 @@ from tests.devices.opencl_device import needs_opencl
 TARGET = "cuda -arch=sm_80"
 SMALL = (16, 16, 32)
 FORMS = {
-    "f16": {}, "f16_into_f16": {"out": "float16"}, "f16_b_turned": {"b_order": "col_major"}, "f16_a_turned": {"a_order": "col_major"},
+    "f16": {}, "f16_into_f16": {"out": "float16"}, "f16_b_turned": {"b_order": "col_major"},
+    "f16_a_turned": {"a_order": "col_major"},
     "f16_wide": {"shape": (8, 32, 16)}, "f16_tall": {"shape": (32, 8, 16)},
     "bf16": {"dtype": "bfloat16"}, "bf16_wide": {"dtype": "bfloat16", "shape": (8, 32, 16)},
     "bf16_tall": {"dtype": "bfloat16", "shape": (32, 8, 16), "b_order": "col_major"},

@@ -26,7 +26,7 @@ def test_parts_of_a_dtype():
     assert dtype("bool").bytes == 1 and not dtype("bool").is_integer
 
 
-@pytest.mark.parametrize("name", ["float31", "int", "float32x0", "str", object, "int128", None])
+@pytest.mark.parametrize("name", ["float31", "half", "float32x0", "str", object, "int128", None])
 def test_unknown_dtypes_list_the_known_ones(name):
     with pytest.raises(DTypeError, match="int8"):
         dtype(name)

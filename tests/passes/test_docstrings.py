@@ -23,12 +23,14 @@ from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.split_kernels import split_kernels
+from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
+from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target
 from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
@@ -269,6 +271,23 @@ def a_row_in_a_warp():
     s[W].set_scope("warp")
     s[W].bind(W.op.axis[0], thread)
     return gather_threads(tedsl.lower(s, [A, B])["main"])
+
+
+@example("lower_fragments", run=lambda func: lower_fragments(func, "local"))
+@example("unroll_fragments", run=unroll_fragments)
+def a_matrix_of_ones():
+    def body(outs):
+        ib = tir.ir_builder.create()
+        ib.scope_attr(te.thread_axis("threadIdx.x"), "thread_extent", 32)
+        fragments = ib.allocate("float32", 512, name="F", scope="wmma.accumulator").asobject()
+        with ib.for_range(0, 2, name="i") as i:
+            ib.emit(tir.call_intrin("handle", "tir.tvm_fill_fragment", fragments, 16, 16, 16, i, 1.0))
+        ib.emit(tir.call_intrin("handle", "tir.tvm_store_matrix_sync", fragments, 16, 16, 16, 1, outs[0].access_ptr("w"), 16,
+                                "row_major"))
+        return ib.get()
+
+    B = te.extern((16, 16), [], lambda ins, outs: body(outs), name="B", dtype="float32")
+    return gather_threads(tedsl.lower(te.create_schedule(B.op), [B])["main"])
 
 
 @example("lower_allreduce", run=lambda func: lower_allreduce(func, CUDA))

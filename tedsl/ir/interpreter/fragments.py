@@ -12,9 +12,9 @@ def fragment_call(c: SourceWriter, e: Call) -> Emission:
     """Emits a call on fragments."""
     if e.op is MMA:
         parts, dtypes = [], []
-        for var, which in products(e):
-            parts.append((yield from _fragment(c, var, which)))
-            dtypes.append(c.fragment(var).dtype)
+        for factor, number in products(e):
+            parts.append((yield from _fragment(c, factor, number)))
+            dtypes.append(c.fragment(factor).dtype)
         c.line(f"multiply_matrices({', '.join(parts)}, {c.constant((dtypes[1], dtypes[0]))})")
         return "0"
     var = e.args[0]

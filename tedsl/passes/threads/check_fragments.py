@@ -63,8 +63,8 @@ def _check_kernel(kernel: Kernel) -> None:
                                  "tiles of the result to threadIdx.y and threadIdx.z", about=ROW)
     for node in post_order(kernel.body):
         if isinstance(node, (Load, Store)) and is_fragment(node.buffer_var):
-            raise LoweringError(f"an element of {node.buffer_var.name}, of scope {scope_of(node.buffer_var)!r}, is used by itself: "
-                                "no thread has it",
+            memory = node.buffer_var
+            raise LoweringError(f"an element of {memory.name}, of scope {scope_of(memory)!r}, is used alone: no thread has it",
                                 hint="replace the loops of each stage of scope wmma.* by calls, with tensorize")
     _Together(Uniformity(Kernel((row,), kernel.body))).stmt(kernel.body)
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 Made = tuple[Callable[[Frame], None], str]
 TENSOR = "tensor"
-_ELEMENTS: dict[str, np.dtype[Any]] = {"f16": np.dtype(np.float16), "bf16": np.dtype(np.uint16), "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8),
-             "f32": np.dtype(np.float32), "s32": np.dtype(np.int32)}
+_ELEMENTS: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16), "bf16": np.dtype(np.uint16), "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8),
+    "f32": np.dtype(np.float32), "s32": np.dtype(np.int32)}
 
 
 def wmma(instruction: Instruction, names: Names, sites: Sites) -> Made:

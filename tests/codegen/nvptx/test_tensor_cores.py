@@ -99,7 +99,7 @@ def refused(make, match, target="cuda -arch=sm_80", **options):
 @pytest.mark.parametrize("target", ["cuda -arch=sm_80", "llvm"])
 def test_other_rows_of_threads(target):
     for threads in (16, 64):
-        refused(filled_and_stored, f"warps of 32 threads along threadIdx.x, and the kernel has {threads}", target, threads=threads)
+        refused(filled_and_stored, f"32 threads along threadIdx.x, and the kernel has {threads}", target, threads=threads)
 
 
 @pytest.mark.parametrize("target", ["cuda -arch=sm_80", "llvm"])
@@ -145,7 +145,7 @@ def test_shapes_and_scopes():
     refused(filled_and_stored, "has scope 'local', not one of fragments", scope="local")
     refused(filled_and_stored, "only accumulators are stored", scope="wmma.matrix_a", dtype="float16")
     refused(filled_and_stored, "holds", dtype="float64")
-    refused(element, "is used by itself")
+    refused(element, "is used alone")
     refused(bits, "products of single bits")
 
 
