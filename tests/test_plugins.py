@@ -111,8 +111,8 @@ def test_intrinsics_are_found_by_name(installed):
     assert intrinsics.get("mine") is no_intrinsic
     intrinsics.register("added", no_intrinsic)
     assert intrinsics.get("added") is no_intrinsic
-    assert intrinsics.names() == ["dot_bf16", "dot_i8i8i32", "dot_u8i8i32", "gemm_f32", "wmma_load_a", "wmma_load_b", "wmma_mma",
-                                    "wmma_store", "added", "mine", "twice"]
+    assert intrinsics.names() == ["dot_bf16", "dot_i8i8i32", "dot_u8i8i32", "gemm_f32", "wmma_load_a", "wmma_load_b",
+                                    "wmma_mma", "wmma_store", "added", "mine", "twice"]
 
 
 def test_wrong_intrinsics_are_refused(installed):
