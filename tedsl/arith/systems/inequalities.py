@@ -194,9 +194,9 @@ class Ranges:
         if number is None:
             return None
         skewed = any(term in self.ends for term in bottom.terms) + any(term in self.ends for term in top.terms)
-        if not coef.terms and coef.const == 1:
-            first = expression(self.known, bottom, var.dtype)
-        else:
+        if build.as_int(number) is None or (not coef.terms and coef.const == 1):
+            first = floordiv(self.known, bottom.plus(coef).shifted(-1), coef, var.dtype)
+        else:  # reads better than the quotient rounded up, and is above it only where the range has values outside the bounds
             first = build.add(build.sub(floordiv(self.known, top, coef, var.dtype), number), 1)
         rank = (build.as_int(number) is None, build.as_int(number) or 0, skewed, _size(coef), len(bottom.terms))
         return Choice(rank, self.analyzer.simplify(first), number)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand, factors, multiply, product_of
+from tedsl.arith.inequality import expand, factors, multiply, nonnegative, product_of
 from tedsl.arith.rules.logic import at_least_zero
 from tedsl.errors import ArgumentError
 from tedsl.ir import build
@@ -81,8 +81,37 @@ def expression(known: Bounds, s: Sum, dtype: DType) -> Expr:
 
 
 def floordiv(known: Bounds, s: Sum, by: Sum, dtype: DType) -> Expr:
-    """Returns s // by, for a positive `by`."""
-    return build.floordiv(expression(known, s, dtype), expression(known, by, dtype))
+    """Returns s // by, for a positive `by`. Multiples of a symbolic `by` are taken out of the quotient: where the rest is
+    proved to be smaller than `by`, nothing else is left of it.
+    """
+    if by.single is None and len(by.terms) == 1 and not by.const:  # x // (3*m) is x // 3 // m
+        (term, k), = by.terms.items()
+        inner = known.sum(floordiv(known, s, Sum({}, k), dtype))
+        return floordiv(known, inner, known.term_sum(term), dtype)
+    whole, rest = _multiples(known, s, by, dtype) if by.single is not None else (Sum({}), s)
+    for more in (0, 1) if by.terms else ():  # rest // by is -more
+        least = rest.plus(by, more)
+        if nonnegative(known, least) and nonnegative(known, by.plus(least, -1).shifted(-1)):
+            return expression(known, whole.shifted(-more), dtype)
+    quotient = build.floordiv(expression(known, rest, dtype), expression(known, by, dtype))
+    return build.add(expression(known, whole, dtype), quotient) if whole.terms or whole.const else quotient
+
+
+def _multiples(known: Bounds, s: Sum, by: Sum, dtype: DType) -> tuple[Sum, Sum]:
+    """Returns (q, r) with s = q*by + r, where `by` is a product of symbols and r has no multiple of it."""
+    divisor = list(factors(next(iter(by.terms))))
+    whole, rest = Sum({}), Sum({}, s.const)
+    for term, c in s.terms.items():
+        left: list[Any] = list(factors(term))
+        for part in divisor:
+            at = next((i for i, factor in enumerate(left) if known.same(factor, part)), None)
+            if at is None:
+                rest = rest.plus(known.term_sum(term), c)
+                break
+            del left[at]
+        else:
+            whole = whole.plus(known.sum(product_of(left, dtype)), c)
+    return whole, rest
 
 
 def as_condition(known: Bounds, gap: Sum, dtype: DType, *, equation: bool = False) -> Expr:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tedsl.autodiff.zeros.lift import Term, lifted, split
-from tedsl.autodiff.zeros.solve import Solved, conjunction, solved
+from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved
 from tedsl.ir import build
-from tedsl.ir.expr import Add, Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.expr import Add, Call, Expr, ProducerLoad, Reduce, Select, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.declare import compute, reduce_axis
@@ -26,8 +27,12 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
     terms of a value have different conditions, each becomes a sum of its own. The order of the sum may change.
     """
     op = tensor.op
-    reduction = op.reduction if isinstance(op, ComputeOp) and op.num_outputs == 1 else None
-    if reduction is None or not _is_sum(reduction) or not _are_independent(op.reduce_axis):
+    if not isinstance(op, ComputeOp) or op.num_outputs > 1:
+        return tensor
+    reduction = op.reduction
+    if reduction is None:
+        return _simplified(op, tensor)
+    if not _is_sum(reduction) or not _are_independent(op.reduce_axis):
         return tensor
     where = split(reduction.condition)
     terms = [Term((*where, *term.conditions), term.value) for term in lifted(reduction.source[0])]
@@ -39,6 +44,15 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
     if rest:
         found.append(_unsolved(rest, op.reduce_axis))
     return _total(op, [one for one in found if not _is_nothing(one)])
+
+
+def _simplified(op: ComputeOp, tensor: Tensor) -> Tensor:
+    """Returns the tensor of a formula without a sum with what its choices ask for decided where it can be."""
+    body = op.body[0]
+    if not any(isinstance(node, Select) or (isinstance(node, Call) and node.op is IF_THEN_ELSE) for node in post_order(body)):
+        return tensor
+    simple = analyzer_of(op.axis).simplify(body)
+    return tensor if simple is body else _tensor(op, Solved((), (), simple), op.name, whole=True)
 
 
 def _is_sum(reduction: Reduce) -> bool:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.canonical import Canonical
 from tedsl.arith.conditions import conjuncts
 from tedsl.arith.rules.logic import negated
 from tedsl.ir import build
@@ -46,23 +48,30 @@ def lifted(value: Expr) -> list[Term]:
     return _Lift().terms(value, 0)
 
 
-def split(condition: Expr) -> tuple[Expr, ...]:
-    """Returns the conditions that must all hold; what both sides of an `or` ask for is taken out of it."""
+def split(condition: Expr, known: Canonical | None = None) -> tuple[Expr, ...]:
+    """Returns the conditions that must all hold; what both sides of an `or` ask for is taken out of it.
+
+    known: tells which conditions are equal.
+    """
     parts: list[Expr] = []
     for part in conjuncts(condition):
-        parts += _factored(part) if isinstance(part, Or) else [part]
+        parts += _factored(part, known or Bounds()) if isinstance(part, Or) else [part]
     return tuple(parts)
 
 
-def _factored(condition: Or) -> list[Expr]:
-    left, right = split(condition.a), split(condition.b)
-    shared = [part for part in left if any(part is other for other in right)]
+def _factored(condition: Or, known: Canonical) -> list[Expr]:
+    left, right = split(condition.a, known), split(condition.b, known)
+    shared = [part for part in left if _among(part, right, known)]
     if not shared:
         return [condition]
-    rests = [[part for part in side if not any(part is other for other in shared)] for side in (left, right)]
+    rests = [[part for part in side if not _among(part, shared, known)] for side in (left, right)]
     if not rests[0] or not rests[1]:
         return shared  # a || (a && b)
     return [*shared, build.logical_or(_all(rests[0]), _all(rests[1]))]
+
+
+def _among(condition: Expr, others: Iterable[Expr], known: Canonical) -> bool:
+    return any(known.same(condition, other) for other in others)
 
 
 def _all(conditions: list[Expr]) -> Expr:
@@ -80,6 +89,7 @@ class _Lift:
     """Lifts conditions out of one value, shared parts once."""
 
     def __init__(self) -> None:
+        self.known = Bounds()
         self.done: dict[Expr, list[Term]] = {}
 
     def terms(self, value: Expr, depth: int) -> list[Term]:
@@ -112,7 +122,7 @@ class _Lift:
         """Returns the terms of a choice; None if neither side has a condition or is 0."""
         if x and y and not any(term.conditions for term in (*x, *y)):
             return None
-        return [*_under(split(condition), x), *(_under(split(negated(condition)), y) if y else [])]
+        return [*self.under(condition, x), *(self.under(negated(condition), y) if y else [])]
 
     def sum(self, value: Add | Sub, a: list[Term], b: list[Term]) -> list[Term] | None:
         """Returns the terms of both sides, those with the same conditions added; None if there are no conditions."""
@@ -122,7 +132,7 @@ class _Lift:
             b = [Term(term.conditions, build.negative(term.value)) for term in b]
         result: list[Term] = []
         for term in (*a, *b):
-            at = next((i for i, other in enumerate(result) if _same(other.conditions, term.conditions)), None)
+            at = next((i for i, other in enumerate(result) if self.same(other.conditions, term.conditions)), None)
             if at is None:
                 result.append(term)
             else:
@@ -132,12 +142,21 @@ class _Lift:
     def product(self, value: Mul, a: list[Term], b: list[Term]) -> list[Term] | None:
         if a and b and not any(term.conditions for term in (*a, *b)):
             return None
-        return [Term(_joined(x.conditions, y.conditions), build.mul(x.value, y.value)) for x in a for y in b]
+        return [Term(self.joined(x.conditions, y.conditions), _times(x.value, y.value)) for x in a for y in b]
 
     def cast(self, value: Cast, depth: int) -> list[Term] | None:
         if value.value.dtype.is_bool and value.dtype.lanes == 1:
-            return [Term(split(value.value), build.const(1, value.dtype))]
+            return [Term(split(value.value, self.known), build.const(1, value.dtype))]
         return self.only(self.terms(value.value, depth), lambda x: build.cast(value.dtype, x))
+
+    def under(self, condition: Expr, terms: list[Term]) -> list[Term]:
+        return [Term(self.joined(split(condition, self.known), term.conditions), term.value) for term in terms]
+
+    def joined(self, first: tuple[Expr, ...], second: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return first + tuple([c for c in second if not _among(c, first, self.known)])
+
+    def same(self, first: tuple[Expr, ...], second: tuple[Expr, ...]) -> bool:
+        return len(first) == len(second) and all(map(self.known.same, first, second))
 
     def only(self, terms: list[Term], apply: Callable[[Expr], Expr]) -> list[Term] | None:
         """Returns the term with a function applied that keeps 0 but is not linear: None for several terms."""
@@ -149,13 +168,6 @@ class _Lift:
         return [Term(term.conditions, apply(term.value)) for term in terms]
 
 
-def _under(conditions: tuple[Expr, ...], terms: list[Term]) -> list[Term]:
-    return [Term(_joined(conditions, term.conditions), term.value) for term in terms]
-
-
-def _joined(first: tuple[Expr, ...], second: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return first + tuple([c for c in second if not any(c is other for other in first)])
-
-
-def _same(first: tuple[Expr, ...], second: tuple[Expr, ...]) -> bool:
-    return len(first) == len(second) and all(a is b for a, b in zip(first, second))
+def _times(x: Expr, y: Expr) -> Expr:
+    """Returns the product; a factor of 1, which a cast condition leaves, is left out."""
+    return y if isinstance(x, (IntImm, FloatImm)) and x.value == 1 else build.mul(x, y)

@@ -15,6 +15,7 @@ from tedsl.arith.systems.linear import DoesNotFitError, as_condition, equation_o
 from tedsl.autodiff.zeros.lift import Term, split
 from tedsl.autodiff.zeros.quotients import Quotients
 from tedsl.ir import build
+from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.substitute import substitute
@@ -94,6 +95,8 @@ class _System:
 
     def solve(self, term: Term) -> Solved | None:
         self.read(term.conditions)
+        if any(map(is_false, self.guards)):
+            return nothing(term.value)
         solution = Equations(self.known, self.equations, self.variables, self.sizes.__getitem__)
         for var, original in solution.originals.items():
             self.add_ends(var, original)
@@ -173,7 +176,7 @@ class _System:
         guards = [*[_at_least_zero(analyzer, substitute(gap, of)) for gap in gaps], *[substitute(one, of) for one in guards]]
         guard = _needed(analyzer, guards)
         if any(map(is_false, guard)):
-            return Solved((), (IntImm(guard[0].dtype, 0),), build.const(0, value.dtype))
+            return nothing(value)
         order = {a.name: i for i, a in enumerate(self.reduced)}
         axes.sort(key=lambda pair: order.get(pair[0].name, len(order)))
         with analyzer.constraint_scope(conjunction(guard)):
@@ -182,6 +185,11 @@ class _System:
         if inner:
             value = build.if_then_else(conjunction(inner), value, build.const(0, value.dtype))
         return Solved(tuple(axes), tuple(guard), value)
+
+
+def nothing(value: Expr) -> Solved:
+    """Returns a sum that is zero, of the dtype of `value`."""
+    return Solved((), (IntImm(BOOL, 0),), build.const(0, value.dtype))
 
 
 def conjunction(conditions: Sequence[Expr]) -> Expr:

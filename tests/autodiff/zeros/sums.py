@@ -4,9 +4,8 @@ import numpy as np
 
 from tedsl import te
 from tedsl.driver import lower
-from tedsl.ir.evaluate import run
+from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.stmt import BufferStore, For, Store
-from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, PlaceholderOp
@@ -31,8 +30,14 @@ def inputs_of(*tensors):
     return [op.output(0) for op in ops if isinstance(op, PlaceholderOp)]
 
 
+def sizes_of(tensors):
+    """The variables in the shapes of tensors, each once."""
+    return list(dict.fromkeys(var for tensor in tensors for extent in tensor.shape for var in variables(extent)))
+
+
 def lowered(tensor, inputs):
-    return next(iter(lower(te.create_schedule(tensor.op), [*inputs, tensor], simple_mode=True).functions.values()))
+    args = [*sizes_of([*inputs, tensor]), *inputs, tensor]
+    return next(iter(lower(te.create_schedule(tensor.op), args, simple_mode=True).functions.values()))
 
 
 def results(tensors, sizes=None):
@@ -48,14 +53,15 @@ def results(tensors, sizes=None):
     outputs = []
     for tensor in tensors:
         out = np.zeros(extents(tensor), str(tensor.dtype))
-        run(lowered(tensor, inputs), [*(values[one] for one in inputs), out])
+        numbers = [(sizes or {})[var.name] for var in sizes_of([*inputs, tensor])]
+        run(lowered(tensor, inputs), [*numbers, *(values[one] for one in inputs), out])
         outputs.append(out)
     return outputs
 
 
 def extent_of(extent, sizes):
     """The value of an extent, its variables being `sizes` by name."""
-    return int(substitute(extent, {v: sizes[v.name] for v in variables(extent)}).value) if sizes else int(extent)
+    return evaluate(extent, {var: sizes[var.name] for var in variables(extent)} if sizes else {})
 
 
 def iterations(tensor, sizes=None):

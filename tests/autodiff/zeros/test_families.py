@@ -74,3 +74,119 @@ def test_what_has_no_zeros_stays():
     total = te.compute((5,), lambda j: te.sum(A[k, j], axis=k))
     assert eliminate_zeros(total) is total
     assert eliminate_zeros(A) is A
+
+
+N, M, L = te.size_var("n"), te.size_var("m"), te.size_var("l")
+SYMBOLIC = {  # a sum over symbolic extents, and the most iterations that it may have after for n = 8, m = 5, l = 3
+    "transpose": (lambda: adjoint((N, M), (M, N), (), lambda a, b: (b, a)), 40),
+    "flatten": (lambda: adjoint((N, M), (N * M,), (), lambda a: (a // M, a % M)), 40),
+    "unflatten": (lambda: adjoint((N * M,), (N, M), (), lambda a, b: (a * M + b,)), 40),
+    "flatten three": (lambda: adjoint((N, M, 3), (N * M * 3,), (), lambda a: (a // (M * 3), a // 3 % M, a % 3)), 120),
+    "unflatten three": (lambda: adjoint((N * M * 3,), (N, M, 3), (), lambda a, b, c: ((a * M + b) * 3 + c,)), 120),
+    "unflatten to symbols": (lambda: adjoint((N * M * L,), (N, M, L), (), lambda a, b, c: ((a * M + b) * L + c,)), 120),
+    "pad": (lambda: adjoint((N,), (N + 4,), (), lambda a: (a - 2,), where=lambda a: te.all(a >= 2, a < N + 2)), 8),
+    "strided slice": (lambda: adjoint((N,), (N // 2,), (), lambda a: (a * 2,)), 8),
+    "concatenate": (lambda: adjoint((N,), (N + M,), (), lambda a: (a - M,), where=lambda a: a >= M), 8),
+    "tile": (lambda: adjoint((N,), (N * M,), (), lambda a: (a % N,)), 40),
+    "window sum": (lambda: adjoint((N,), (N - 2,), (3,), lambda a, k: (a + k,)), 24),
+    "symbolic window": (lambda: adjoint((N,), (N - L + 1,), (L,), lambda a, k: (a + k,)), 24),
+    "strided window": (lambda: adjoint((N,), ((N - 3) // 2 + 1,), (3,), lambda a, k: (2 * a + k,)), 16),
+    "matmul": (lambda: adjoint((N, M), (N, L), (M,), lambda i, j, k: (i, k)), 120),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_extents(name):
+    make, most = SYMBOLIC[name]
+    before, sizes = make(), {"n": 8, "m": 5, "l": 3}
+    after = eliminate_zeros(before)
+    expected, found = results([before, after], sizes)
+    assert np.array_equal(expected, found)
+    assert iterations(after, sizes) <= most, after.op.body
+
+
+def test_terms_with_different_conditions_become_sums_of_their_own():
+    head, weights = te.placeholder((20,), name="H"), te.placeholder((5,), name="W")
+    i, k = te.reduce_axis((0, 20), "i"), te.reduce_axis((0, 5), "k")
+    total = te.compute((9,), lambda j: te.sum(te.select(i == j, head[i], 0.0) * weights[k] + te.select(i + k == j, head[i], 0.0)
+                                              + weights[k], axis=[i, k]), name="T")
+    after = eliminate_zeros(total)
+    assert [[a.name for a in one.op.reduce_axis] for one in after.op.input_tensors] == [["k"], ["k"], ["i", "k"]]
+    expected, found = results([total, after])
+    assert np.array_equal(expected, found)
+
+
+def test_pieces_of_a_sum_without_axes_are_one_formula():
+    head = te.placeholder((20,), name="H")
+    i = te.reduce_axis((0, 20), "i")
+    total = te.compute((9,), lambda j: te.sum(te.select(te.all(i < 9, i == j), head[i], 0.0)
+                                              - te.select(te.all(i >= 11, i - 11 == j), head[i] * 2.0, 0.0), axis=i), name="T")
+    after = eliminate_zeros(total)
+    assert after.op.input_tensors == [head]
+    assert after.op.reduce_axis == ()
+    expected, found = results([total, after])
+    assert np.array_equal(expected, found)
+
+
+CONDITIONS = {
+    "casts of booleans": lambda i, j, x: (i == j).astype("float32") * (i > 2).astype("float32") * x,
+    "a product of casts": lambda i, j, x: ((i == j).astype("int32") * (i > 2).astype("int32")).astype("float32") * x,
+    "nested choices": lambda i, j, x: te.if_then_else(i > 2, te.select(i == j, x, 0.0), 0.0) / 2.0,
+    "the other side of a choice": lambda i, j, x: te.select(te.any(i != j, i <= 2), 0.0, x),
+    "both sides of an or": lambda i, j, x: te.select(te.any(te.all(i == j, i > 4), te.all(i == j, i > 2)), x, 0.0),
+    "a maximum with 0": lambda i, j, x: te.max(te.select(te.all(i == j, i > 2), x, 0.0), 0.0),
+    "a negative": lambda i, j, x: 0.0 - te.select(te.all(i == j, i > 2), x, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_are_lifted_out_of(name):
+    head = te.placeholder((9,), name="H")
+    i = te.reduce_axis((0, 9), "i")
+    total = te.compute((9,), lambda j: te.sum(CONDITIONS[name](i.var, j, head[i]), axis=i), name="T")
+    after = eliminate_zeros(total)
+    assert after.op.reduce_axis == ()
+    expected, found = results([total, after])
+    assert np.array_equal(expected, found)
+
+
+def test_the_condition_of_a_reduction_counts_and_axes_may_begin_anywhere():
+    head = te.placeholder((9,), name="H")
+    i = te.reduce_axis((2, 9), "i")
+    total = te.compute((12,), lambda j: te.sum(te.select(i == j, head[i], 0.0), axis=i, where=i < 7), name="T")
+    after = eliminate_zeros(total)
+    assert after.op.reduce_axis == ()
+    expected, found = results([total, after])
+    assert np.array_equal(expected, found)
+
+
+def test_equations_with_data_stay_and_are_asked_only_in_range():
+    places, head = te.placeholder((6,), "int32", name="I"), te.placeholder((6, 4), name="G")
+    i, c = te.reduce_axis((0, 6), "i"), te.reduce_axis((0, 4), "c")
+    total = te.compute((12, 4), lambda v, j: te.sum(te.select(te.all(places[i] == v, c == j), head[i, c], 0.0), axis=[i, c]))
+    after = eliminate_zeros(total)
+    assert [a.name for a in after.op.reduce_axis] == ["i"]
+    expected, found = results([total, after])
+    assert np.array_equal(expected, found)
+
+
+def test_a_sum_of_nothing_is_zero():
+    head = te.placeholder((9,), name="H")
+    i = te.reduce_axis((0, 9), "i")
+    total = te.compute((5,), lambda j: te.sum(te.select(i == j + 9, head[i], 0.0), axis=i), name="T")
+    after = eliminate_zeros(total)
+    assert repr(after.op.body) == "(0f,)"
+
+
+def test_a_choice_that_the_range_decides():
+    head = te.placeholder((9,), name="H")
+    whole = te.compute((5,), lambda j: te.if_then_else(j >= 5, 0.0, head[j]), name="T")
+    assert repr(eliminate_zeros(whole).op.body) == "(H[j],)"
+
+
+def test_the_name_tag_and_attributes_stay():
+    head = te.placeholder((9,), name="H")
+    i = te.reduce_axis((0, 9), "i")
+    total = te.compute((9,), lambda j: te.sum(te.select(i == j, head[i], 0.0), axis=i), name="T", tag="t", attrs={"a": 1})
+    op = eliminate_zeros(total).op
+    assert (op.name, op.tag, int(op.attrs["a"]), op.axis[0].name) == ("T", "t", 1, "j")
