@@ -31,8 +31,10 @@ def inputs_of(*tensors):
 
 
 def sizes_of(tensors):
-    """The variables in the shapes of tensors, each once."""
-    return list(dict.fromkeys(var for tensor in tensors for extent in tensor.shape for var in variables(extent)))
+    """The variables in the shapes and the reductions of tensors, each once."""
+    extents = [extent for tensor in tensors for extent in tensor.shape]
+    extents += [axis.dom.extent for tensor in tensors for axis in getattr(tensor.op, "reduce_axis", ())]
+    return list(dict.fromkeys(var for extent in extents for var in variables(extent)))
 
 
 def lowered(tensor, inputs):
