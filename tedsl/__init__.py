@@ -24,6 +24,7 @@ from tedsl.version import VERSION
 if TYPE_CHECKING:
     import topi as topi
     from tedsl import arith as arith
+    from tedsl import autograd as autograd
     from tedsl import contrib, driver, error, nd, te, testing, tir, transform
     from tedsl import ir as ir
     from tedsl import runtime as runtime
@@ -45,7 +46,8 @@ __version__ = VERSION
 TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.
-_MODULES = ("arith", "contrib", "driver", "error", "ir", "nd", "runtime", "target", "te", "testing", "tir", "transform")
+_MODULES = ("arith", "autograd", "contrib", "driver", "error", "ir", "nd", "runtime", "target", "te", "testing", "tir",
+            "transform")
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
@@ -57,8 +59,8 @@ _NAMES = {
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
-__all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "build",
-           "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
+__all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "autograd",
+           "build", "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
            "get_num_threads", "gpu",
            "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "sim", "te", "testing", "tir", "topi",
            "trace", "transform", "vulkan"]
