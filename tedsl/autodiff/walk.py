@@ -85,7 +85,7 @@ class _Walk:
 
     def by_record(self, op: Operation, heads: Heads) -> Adjoints | None:
         known = record_of(op)
-        if known is None or self.prefix or op.num_outputs > 1:
+        if known is None or self.prefix or heads.keys() != {0}:
             return None
         operands = known.operands(op)
         if not strictly_inside(op, operands).isdisjoint([tensor.op for tensor in self.inputs]):

@@ -33,8 +33,8 @@ class Kernel:
 
     @property
     def record(self) -> Any:
-        """The typed record of the anchor."""
-        return self.anchor.info
+        """The typed record of the anchor; None of scans, which have none."""
+        return getattr(self.anchor, "info", None)
 
     @property
     def inlined(self) -> te.Schedule:

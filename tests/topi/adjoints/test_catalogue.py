@@ -1,0 +1,127 @@
+"""Every operator of topi: its gradient by te.gradient against central differences in float64, or the reason why it has none.
+
+Operators are called as in docs/operator_examples.py; those that take matrices in three shapes.
+"""
+
+import importlib.util
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import topi
+from tedsl import te
+from tedsl.errors import TedslError
+from tests.topi.adjoints.differences import differences, distinct, shape_of, values
+
+PLACE = pathlib.Path(__file__).parents[3] / "docs" / "operator_examples.py"
+SPEC = importlib.util.spec_from_file_location("operator_examples", PLACE)
+examples = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(examples)
+
+SHAPES = ((2, 3), (5, 7), (1, 9))
+RANGES = {"acosh": (1.2, 2.0), "round": (0.51, 0.85)}  # of the operands; the others have them between 0.15 and 0.85
+OF_PLACES = "its result is places or sizes"
+OF_TRUTH = "its result is truth values"
+OF_WHOLE = "it takes whole numbers or truth values alone"
+OF_BITS = "it looks at the bits of its operand"
+OF_NOTHING = "it reads no elements of floats"
+WITHOUT_DERIVATIVE = {
+    **dict.fromkeys(("argmax", "argmin", "argsort", "argwhere", "searchsorted", "ndarray_size", "shape"), OF_PLACES),
+    **dict.fromkeys(("equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "isfinite", "isinf", "isnan",
+                     "broadcast_equal", "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_less",
+                     "broadcast_less_equal", "logical_xor", "broadcast_logical_xor"), OF_TRUTH),
+    **dict.fromkeys(("all", "any", "logical_and", "logical_or", "logical_not", "broadcast_logical_and", "broadcast_logical_or",
+                     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "broadcast_bitwise_and", "broadcast_bitwise_or",
+                     "broadcast_bitwise_xor", "left_shift", "right_shift", "broadcast_left_shift", "broadcast_right_shift",
+                     "invert_permutation", "unravel_index", "unique", "one_hot"), OF_WHOLE),
+    "reinterpret": OF_BITS,
+    **dict.fromkeys(("arange", "full", "full_like"), OF_NOTHING),
+}
+
+
+def operators():
+    for prefix, room in (("", topi), ("nn.", topi.nn), ("image.", topi.image)):
+        for name in room.__all__:
+            if inspect.isfunction(getattr(room, name)):
+                yield f"{prefix}{name}", getattr(room, name)
+
+
+OPERATORS = dict(operators())
+
+
+def calls_of(name, operator):
+    """Functions of `new`, which makes a placeholder, that call the operator."""
+    original = next((other for other in (name, name.removeprefix("broadcast_")) if other in examples.EXAMPLES), None)
+    if original is not None:
+        return [examples.EXAMPLES[original]]
+    count = len([p for p in inspect.signature(operator).parameters.values() if p.default is p.empty])
+    return [lambda new, shape=shape: operator(*[new(*shape) for _ in range(count)]) for shape in SHAPES]
+
+
+def called(call):
+    """The first result of a call of an operator, and arrays for the placeholders that it reads."""
+    count = iter(range(100))
+    made = call(lambda *shape: te.placeholder(shape, "float64", name=f"x{next(count)}"))
+    out = made[0] if isinstance(made, (list, tuple)) else made
+    return out, sorted(placeholders(out.op), key=lambda tensor: tensor.name)
+
+
+def placeholders(op):
+    found, stack, seen = set(), [op], set()
+    while stack:
+        one = stack.pop()
+        if one not in seen:
+            seen.add(one)
+            stack += [tensor.op for tensor in one.input_tensors]
+            found |= {one.output(0)} if isinstance(one, te.PlaceholderOp) else set()
+    return found
+
+
+def array_for(tensor, seed, low, high):
+    shape = shape_of(tensor)
+    if tensor.dtype.is_float:
+        return distinct(shape, str(tensor.dtype), seed, low, high)
+    if tensor.dtype == "bool":
+        return (np.arange(int(np.prod(shape))).reshape(shape) % 2).astype(bool)
+    return np.random.default_rng(seed).integers(0, 2, shape).astype(str(tensor.dtype))
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS.keys() - WITHOUT_DERIVATIVE.keys()))
+def test_gradients_are_those_of_central_differences(name):
+    for call in calls_of(name, OPERATORS[name]):
+        out, inputs = called(call)
+        feeds = {tensor: array_for(tensor, seed, *RANGES.get(name, (0.15, 0.85))) for seed, tensor in enumerate(inputs)}
+        wanted = [tensor for tensor in inputs if tensor.dtype == "float64"]
+        assert out.dtype.is_float and wanted, f"{name} belongs into the table of those without a derivative"
+        head = te.placeholder(out.shape, out.dtype, name="head")
+        given = distinct(shape_of(out), str(out.dtype), seed=99)
+        found = [topi.identity(tensor) if isinstance(tensor.op, te.PlaceholderOp) else tensor
+                 for tensor in te.gradient(out, wanted, head)]
+        narrow = out.dtype != "float64" or any(tensor.dtype == "float32" for tensor in inputs)
+        for tensor, made in zip(wanted, values(found, {**feeds, head: given})):
+            expected = differences(out, feeds, tensor, given)
+            scale = max(1.0, float(np.abs(expected).max()))
+            np.testing.assert_allclose(made, expected, rtol=0, atol=(1e-2 if narrow else 1e-6) * scale, err_msg=tensor.name)
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_DERIVATIVE))
+def test_what_has_no_derivative_says_so_or_takes_no_floats(name):
+    try:
+        out, inputs = called(calls_of(name, OPERATORS[name])[0])
+    except TedslError:
+        assert WITHOUT_DERIVATIVE[name] == OF_WHOLE
+        return
+    wanted = [tensor for tensor in inputs if tensor.dtype == "float64"]
+    if WITHOUT_DERIVATIVE[name] == OF_NOTHING:
+        assert not wanted
+        return
+    assert name == "argsort" or not out.dtype.is_float
+    if wanted:
+        with pytest.raises(TedslError):
+            te.gradient(out, wanted, te.placeholder(out.shape, out.dtype, name="head"))
+
+
+def test_the_table_names_operators_that_exist():
+    assert WITHOUT_DERIVATIVE.keys() <= OPERATORS.keys()
