@@ -36,7 +36,7 @@ Walk = Callable[[Mapping[Tensor, Tensor], Sequence[Tensor], Sequence[Expr], Coll
 def passed_by_scan(op: ScanOp, heads: Mapping[int, Tensor], prefix: Sequence[Expr], depend: Collection[Tensor], walk: Walk) \
         -> dict[Tensor, list[Tensor]]:
     """What a scan adds to the derivatives by its first rows and by the tensors that its steps read."""
-    steps = _Steps(op, prefix)
+    steps = Steps(op, prefix)
     rows = steps.backwards(heads, walk)
     border = [tensor for tensor in steps.read if tensor in depend]
     found: dict[Tensor, list[Tensor]] = {}
@@ -59,7 +59,7 @@ def check_not_inside(op: ScanOp, inputs: Sequence[Tensor]) -> None:
                              "derivative by it", hint=f"differentiate by the rows of {op.name} itself, or by what it reads")
 
 
-class _Steps:
+class Steps:
     """The steps of a scan as plain formulas over its finished rows.
 
     updates: of each state. ops: the operations between the rows and these. read: what else they read.

@@ -62,7 +62,7 @@ def scattered(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], loop
     own = [Var(axis.name, axis.var.dtype) for axis in loops]
     indices = [_index(index, extent, asked, loops, own, f"{name}.place{d}")
                for d, (index, extent) in enumerate(zip(share.load.indices, read.shape))]
-    return _scatter_add(ScatterAddOp(values, len(prefix), tuple(own), tuple(indices)), read.shape, name)
+    return scatter_add(ScatterAddOp(values, len(prefix), tuple(own), tuple(indices)), read.shape, name)
 
 
 def gathered(op: Operation, head: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
@@ -108,7 +108,7 @@ def _index(index: Expr, extent: Expr, path: Path, loops: Sequence[IterVar], own:
     return build.maximum(build.minimum(index, build.sub(build.cast(index.dtype, extent), 1)), 0)
 
 
-def _scatter_add(info: ScatterAddOp, shape: Sequence[Expr], name: str) -> Tensor:
+def scatter_add(info: ScatterAddOp, shape: Sequence[Expr], name: str) -> Tensor:
     places = list(dict.fromkeys([read.producer for read in loads_of(info.indices)]))
     values, prefix = info.values, info.prefix
 

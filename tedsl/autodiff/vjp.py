@@ -38,12 +38,12 @@ def _shares(op: ComputeOp, heads: Heads, prefix: Sequence[Var], wanted: Collecti
     axes = [axis.var for axis in op.axis]
     seeds = {number: seed(head, prefix, axes) for number, head in heads.items()}
     if op.reduction is not None:
-        elements, starts = passed_to_elements(op, _plain(op.reduction), seeds)
+        elements, starts = passed_to_elements(op, plain(op.reduction), seeds)
         loops = (*op.axis, *op.reduce_axis)
         return [*((share, loops) for share in shares(elements, wanted, {})),
                 *((share, op.axis) for share in shares(starts, wanted, {}))]
     bodies = [without_lets(body) for body in op.body]
-    stored: dict[Node, Expr] = {body: load(_stored(op, number), tuple(axes)) for number, body in enumerate(bodies)}
+    stored: dict[Node, Expr] = {body: load(stored_in(op, number), tuple(axes)) for number, body in enumerate(bodies)}
     return [(share, op.axis) for share in shares([(bodies[number], *at) for number, at in seeds.items()], wanted, stored)]
 
 
@@ -54,13 +54,13 @@ class RecomputedOp:
     values: tuple[Tensor | None, ...]
 
 
-def _stored(op: ComputeOp, number: int) -> Tensor:
+def stored_in(op: ComputeOp, number: int) -> Tensor:
     """The tensor that holds the values of output `number`."""
     known = op.info.values[number] if isinstance(op.info, RecomputedOp) else None
     return op.output(number) if known is None else known
 
 
-def _plain(reduction: Reduce) -> Reduce:
+def plain(reduction: Reduce) -> Reduce:
     """The reduction without lets."""
     return reduction.replace(source=tuple(map(without_lets, reduction.source)), init=tuple(map(without_lets, reduction.init)),
                              condition=without_lets(reduction.condition))

@@ -45,7 +45,7 @@ class _Walk:
         self.inputs, self.prefix = inputs, prefix
         self.order = [op for op in producers_first(dict.fromkeys([tensor.op for tensor in heads]))
                       if within is None or op in within]
-        self.depend = _depending(self.order, inputs)
+        self.depend = depending(self.order, inputs)
         self.parts: dict[Tensor, list[Tensor]] = {tensor: [head] for tensor, head in heads.items()}
         self.sums: dict[Tensor, Tensor] = {}
 
@@ -64,7 +64,7 @@ class _Walk:
         if parts is None:
             return None
         if tensor not in self.sums:
-            self.sums[tensor] = parts[0] if len(parts) == 1 else _sum(parts, f"{tensor.op.name}.grad")
+            self.sums[tensor] = parts[0] if len(parts) == 1 else sum_of(parts, f"{tensor.op.name}.grad")
         return self.sums[tensor]
 
     def passed_down(self, op: Operation, heads: Heads) -> Adjoints:
@@ -81,7 +81,7 @@ class _Walk:
         if isinstance(op, ScanOp):
             check_not_inside(op, self.inputs)
             return passed_by_scan(op, heads, self.prefix, self.depend, walk)
-        raise _without_derivative(op)
+        raise without_derivative(op)
 
     def by_record(self, op: Operation, heads: Heads) -> Adjoints | None:
         known = record_of(op)
@@ -94,7 +94,7 @@ class _Walk:
         return None if adjoints is None else {tensor: [adjoint] for tensor, adjoint in adjoints.items()}
 
 
-def _depending(order: Sequence[Operation], inputs: Sequence[Tensor]) -> set[Tensor]:
+def depending(order: Sequence[Operation], inputs: Sequence[Tensor]) -> set[Tensor]:
     """The inputs, and the float tensors that are computed from them by way of floats."""
     found = set(inputs)
     for op in order:
@@ -103,7 +103,7 @@ def _depending(order: Sequence[Operation], inputs: Sequence[Tensor]) -> set[Tens
     return found
 
 
-def _sum(parts: Sequence[Tensor], name: str) -> Tensor:
+def sum_of(parts: Sequence[Tensor], name: str) -> Tensor:
     """The elementwise sum of tensors of one shape."""
     def element(*axes: Expr) -> Expr:
         total: Expr = load(parts[0], axes)
@@ -115,7 +115,7 @@ def _sum(parts: Sequence[Tensor], name: str) -> Tensor:
     return Tensor(define(parts[0].shape, element, names, name, tag="broadcast", info=ElementwiseOp("add", broadcasts=True)))
 
 
-def _without_derivative(op: Operation) -> TedslError:
+def without_derivative(op: Operation) -> TedslError:
     kind = type(op).__name__.removesuffix("Op").lower()
     return TedslError(f"gradient: {op.name} is a te.{kind}, whose statements have no derivative",
                       hint="give it one: te.register_gradient(tag, function) for operations made with that tag")

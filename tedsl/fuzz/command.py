@@ -3,6 +3,7 @@
 Each sequence of up to 15 directives is refused, or the interpreter of the loops, the machine code and numpy agree. Sequence
 number S is always the same one: --only S shows it. The exit status is 1 if there are findings.
 
+--derivatives: instead, derivatives of random programs against differences of their values.
 --malformed: instead, nodes made from wrong types, damaged journals, odd names and notations of targets. Each is refused by
 one of our errors, or works.
 """
@@ -16,6 +17,7 @@ import sys
 import time
 
 from tedsl.cache.place import FOLDER, OFF
+from tedsl.fuzz import derivatives
 from tedsl.fuzz.malformed.nodes import PRELUDE
 from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
 from tedsl.fuzz.malformed.run import run_script, script_of, summary
@@ -30,6 +32,8 @@ from tedsl.target.current import as_target
 def run(options: argparse.Namespace) -> int:
     """Run the sequences that `options` ask for and print the report; 1 if there are findings, else 0."""
     os.environ[FOLDER] = OFF  # every program is compiled by the compiler of today, and none is built twice
+    if options.only is not None and options.derivatives:
+        return _one_derivative(options.only)
     if options.only is not None:
         return _one_malformed(options.only) if options.malformed else _one(options.only)
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
@@ -42,6 +46,9 @@ def run(options: argparse.Namespace) -> int:
         else:
             report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
         print(report.text(every=False))
+    elif options.derivatives:
+        report = run_many(seeds, step=derivatives.run_case, jobs=options.jobs, seconds=seconds, progress=progress, chunk=100)
+        print(derivatives.summary(report))
     elif options.malformed:
         report = run_many(seeds, step=run_script, jobs=options.jobs, seconds=seconds, progress=progress)
         print(summary(report))
@@ -51,13 +58,14 @@ def run(options: argparse.Namespace) -> int:
     if report.findings:
         print(f"\n{report.found()}")
         for finding in _first_of_each_kind(report)[:options.show]:
-            print(f"\n# --- number {finding.seed}\n{finding.script if options.malformed else _smaller(finding)}")
+            print(f"\n# --- number {finding.seed}\n{finding.script or _smaller(finding)}")
     return 1 if report.findings else 0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--malformed", action="store_true", help="malformed input instead of programs")
+    parser.add_argument("--derivatives", action="store_true", help="derivatives of programs, against differences")
     parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
@@ -97,6 +105,15 @@ def _one_malformed(seed: int) -> int:
     outcome = malformed_outcome(script_of(seed))
     print("# outcome: " + ("accepted" if outcome is None else f"{outcome[0]}: {outcome[1]}"))
     return 0 if outcome is None or outcome[0] == "refused" else 1
+
+
+def _one_derivative(seed: int) -> int:
+    report = Report()
+    derivatives.run_case(seed, report)
+    print("\n".join(derivatives.case_of(seed).lines))
+    for finding in report.findings:
+        print(f"# outcome: {finding.kind}: {finding.detail}")
+    return 1 if report.findings else 0
 
 
 def _one(seed: int) -> int:

@@ -94,6 +94,7 @@ from tedsl.te import hybrid, operation, schedule, tensor
 
 if TYPE_CHECKING:
     from tedsl.autodiff.gradient import gradient
+    from tedsl.autodiff.jvp import jvp
     from tedsl.autodiff.registry import register_gradient
     from tedsl.lower.prim_func import create_prim_func
 
@@ -108,7 +109,7 @@ __all__ = [
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "ceildiv", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
-    "register_gradient",
+    "jvp", "register_gradient",
     "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
@@ -117,4 +118,5 @@ __all__ = [
 
 entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func",
                           "gradient": "tedsl.autodiff.gradient:gradient",
+                          "jvp": "tedsl.autodiff.jvp:jvp",
                           "register_gradient": "tedsl.autodiff.registry:register_gradient"})

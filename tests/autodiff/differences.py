@@ -27,7 +27,9 @@ def drawn(tensor, rng, low=-2.0, high=2.0):
 
 
 def check(output, inputs, arrays=None, *, by=None, seed=0, low=-2.0, high=2.0, tolerance=1e-6, step=1e-6):
-    """The derivatives of `output` by its float inputs (or `by`) agree with central differences, for a random head."""
+    """The derivatives of `output` by its float inputs (or `by`) agree with central differences, for a random head; and forwards
+    with those in reverse, for random tangents.
+    """
     rng = np.random.default_rng(seed)
     arrays = [drawn(tensor, rng, low, high) for tensor in inputs] if arrays is None else arrays
     by = [tensor for tensor in inputs if tensor.dtype.is_float] if by is None else by
@@ -39,6 +41,11 @@ def check(output, inputs, arrays=None, *, by=None, seed=0, low=-2.0, high=2.0, t
         expected = differences(lambda *a: float((forward(*a)[0] * weights).sum()), arrays, inputs.index(tensor), step)
         scale = tolerance * np.abs(expected).max(initial=1.0)
         np.testing.assert_allclose(derivative, expected, rtol=tolerance, atol=scale, err_msg=f"by {tensor.name}")
+    tangents = [te.placeholder(tensor.shape, tensor.dtype, name=f"d{n}") for n, tensor in enumerate(by)]
+    directions = [drawn(tangent, rng) for tangent in tangents]
+    change, = compiled([*inputs, *tangents], [te.jvp(output, by, tangents)])(*arrays, *directions)
+    along = sum((derivative * direction).sum() for derivative, direction in zip(found, directions))
+    np.testing.assert_allclose((change * weights).sum(), along, rtol=1e-9, atol=1e-9, err_msg="forwards")
 
 
 def differences(function, arrays, position, step):

@@ -5,7 +5,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import DTypeError, ShapeError, TedslError
+from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError, TedslError
 from tests.autodiff.differences import check, compiled
 
 
@@ -220,6 +220,72 @@ def test_statements_have_no_derivative():
     b = te.extern((3,), [a], body, name="mine", tag="doubled")
     with pytest.raises(TedslError, match=r"mine is a te.extern, .* no derivative(.|\n)*register_gradient"):
         te.gradient(b, [a])
+
+
+def test_a_rule_of_the_program_comes_first():
+    a, b = placeholder((3,), "A"), placeholder((3,), "B")
+    straight = te.compute((3,), lambda i: te.round(a[i]) * b[i], name="S", tag="straight_through")
+    te.register_gradient("straight_through", lambda op, head, inputs: [
+        te.compute(head.shape, lambda *i: head(*i) * b(i[-1]), name="by_a") if t == a else None for t in inputs])
+    head, da = placeholder((3,), "head"), placeholder((3,), "dA")
+    by_a, by_b = te.gradient(straight, [a, b], head)
+    x, y, w = np.array([0.2, 1.7, -3.0]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 7.0])
+    found = compiled([a, b, head], [by_a, by_b])(x, y, w)
+    assert found[0].tolist() == [1, 10, 21] and found[1].tolist() == [0, 0, 0]
+    assert compiled([a, b], te.gradient(straight, [a]))(x, y)[0].tolist() == np.diag(y).tolist()  # heads with more dimensions
+    forwards, = compiled([a, b, da], [te.jvp(straight, a, da)])(x, y, w)
+    assert forwards.tolist() == [1, 10, 21]
+
+
+def test_rules_of_records_and_of_operation_classes():
+    a = placeholder((3,), "A")
+    record = type("Mine", (), {})
+    b = te.compute((3,), lambda i: a[i] * 2.0, name="B", info=record())
+    te.register_gradient(record, lambda op, head, inputs: {a: head})
+    head = placeholder((3,), "head")
+    assert te.gradient(b, [a], head) == [head]
+    with pytest.raises(ArgumentTypeError, match="the kind is 3, not a tag, a record class or an operation class"):
+        te.register_gradient(3, lambda op, head, inputs: [])
+
+
+@pytest.mark.parametrize("returned, problem", [
+    (lambda head: [], r"the rule of B returned \[\], not a derivative for each of A"),
+    (lambda head: [1.0], "the rule of B gave 1.0 as the derivative by A"),
+    (lambda head: [placeholder((4,), "wrong")], "the rule of B gave .*wrong.* as the derivative by A"),
+    (lambda head: [placeholder((3,), "wrong", "float32")], "a derivative of float32 by A, which is float64"),
+])
+def test_what_rules_return_is_checked(returned, problem):
+    a = placeholder((3,), "A")
+    b = te.compute((3,), lambda i: a[i] * 2.0, name="B", tag="wrong rule")
+    te.register_gradient("wrong rule", lambda op, head, inputs: returned(head))
+    with pytest.raises(TedslError, match=problem):
+        te.gradient(b, [a], placeholder((3,), "head"))
+
+
+def test_tangents_fit_the_inputs():
+    a = placeholder((3,), "A")
+    b = te.compute((3,), lambda i: a[i] * 2.0, name="B")
+    with pytest.raises(ShapeError, match=r"the input A has shape \(3,\) and its tangent t \(4,\)"):
+        te.jvp(b, [a], [placeholder((4,), "t")])
+    with pytest.raises(DTypeError, match="the input A is float64 and its tangent t float32"):
+        te.jvp(b, a, placeholder((3,), "t", "float32"))
+    with pytest.raises(ArgumentTypeError, match="a tangent for each"):
+        te.jvp(b, [a], [])
+
+
+def test_forwards_over_reverse():
+    a, head, da = placeholder((4,), "A"), placeholder((4,), "head"), placeholder((4,), "dA")
+    b = te.compute((4,), lambda i: te.exp(a[i]) * a[i], name="B")
+    first, = te.gradient(b, [a], head)
+    x, w, d = np.linspace(0, 1, 4), np.arange(4.0), np.ones(4)
+    found, = compiled([a, head, da], [te.jvp(first, [a], [da])])(x, w, d)
+    np.testing.assert_allclose(found, w * np.exp(x) * (x + 2))
+
+
+def test_an_output_that_does_not_change_has_a_zero_tangent():
+    a, b = placeholder((4,), "A"), placeholder((4,), "B")
+    c = te.compute((4,), lambda i: a[i] * 2.0, name="C")
+    assert compiled([], [te.jvp(c, b, placeholder((4,), "dB"))])()[0].tolist() == [0, 0, 0, 0]
 
 
 def test_a_head_fits_the_output():
