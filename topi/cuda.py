@@ -11,6 +11,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.target import Target
+from topi.indexing.scatter_threads import scatter_add_by_threads
 from topi.kinds import ConvOp
 from topi.nn import conv
 from topi.schedules import gpu
@@ -64,5 +65,7 @@ conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, 
 conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
 depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
 depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw
+
+scatter_add = scatter_add_by_threads
 
 entries(globals())

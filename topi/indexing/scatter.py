@@ -34,15 +34,7 @@ def scatter_add(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: i
 
 def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int,
              joined: Callable[[Any, Any], Any]) -> te.Tensor:
-    where = opening(operator, data)
-    along = axis_of(axis, data.ndim, where)
-    require_integers(indices, where)
-    require_one_dtype([data, updates], where)
-    if indices.ndim != data.ndim or updates.ndim != data.ndim or any(map(differ, indices.shape, updates.shape)) or \
-            any(_larger(indices.shape[d], data.shape[d]) for d in range(data.ndim) if d != along):
-        raise ShapeError(f"{where}: the shapes are {shown(data.shape)}, {shown(indices.shape)} of the indices and "
-                         f"{shown(updates.shape)} of the updates",
-                         hint=f"indices and updates have one shape that fits into the data beside axis {along}")
+    along = checked_axis(operator, data, indices, updates, axis)
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
@@ -65,6 +57,20 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
     return te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
                      tag=f"{operator}_generic",
                      info=ScatterOp(operator, along, (data, indices, updates), operator == "scatter_add"))
+
+
+def checked_axis(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int) -> int:
+    """Returns the axis of a scatter, counted from the front; ShapeError if its arguments do not fit together."""
+    where = opening(operator, data)
+    along = axis_of(axis, data.ndim, where)
+    require_integers(indices, where)
+    require_one_dtype([data, updates], where)
+    if indices.ndim != data.ndim or updates.ndim != data.ndim or any(map(differ, indices.shape, updates.shape)) or \
+            any(_larger(indices.shape[d], data.shape[d]) for d in range(data.ndim) if d != along):
+        raise ShapeError(f"{where}: the shapes are {shown(data.shape)}, {shown(indices.shape)} of the indices and "
+                         f"{shown(updates.shape)} of the updates",
+                         hint=f"indices and updates have one shape that fits into the data beside axis {along}")
+    return along
 
 
 def _larger(one: Any, other: Any) -> bool:

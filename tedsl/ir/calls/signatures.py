@@ -160,6 +160,11 @@ def _products_of_matrices(of: DType, args: Args) -> bool:
     return _no_number(of, args) and all(arg.dtype.is_handle for arg in args[::2]) and all(_is_index(arg) for arg in args[1::2])
 
 
+def _added_at_once(of: DType, args: Args) -> bool:
+    is_number = (of.is_integer or of.is_float) and of.lanes == 1 and of.bits >= 32
+    return args[0].dtype.is_handle and args[1].dtype is of and is_number
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -196,6 +201,8 @@ SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys(("tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down"), Signature(
         _shuffled, "it takes a mask, a value, a lane or distance, the width and the size of the warp, and gives such a value")),
     "tvm_warp_activemask": Signature(_mask_of_warp, "it gives uint32"),
+    "atomic_add": Signature(_added_at_once, "it takes the address of an element and what is added, of 32 or 64 bits, and gives "
+                                            "that dtype"),
     "tvm_fill_fragment": Signature(_filled, "it takes the memory of fragments, m, n, k, the number of the fragment, a value"),
     **dict.fromkeys(("tvm_load_matrix_sync", "tvm_store_matrix_sync"), Signature(
         _moved_matrix, "it takes the memory of fragments, m, n, k, the number of the fragment, an address, the number of "

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import InternalError
+from tedsl.ir.calls.addresses import addressed
 from tedsl.ir.dtype import FLOAT32, INT64, DType
 from tedsl.ir.expr import (
     EQ,
@@ -52,7 +53,7 @@ from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.fragments import fragment_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import FRAGMENT_OPS, SHUFFLES
+from tedsl.ir.ops import ATOMIC_ADD, FRAGMENT_OPS, SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -273,6 +274,8 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _memory_argument(c, e, name))
     if name in ("tvm_storage_sync", "prefetch"):
         return "0"
+    if e.op is ATOMIC_ADD:
+        return (yield from _atomic_add(c, e))
     if e.op in FRAGMENT_OPS:
         return (yield from fragment_call(c, e))
     args = []
@@ -377,6 +380,18 @@ def _memory_argument(c: SourceWriter, e: Call, name: str) -> Emission:
         names.append((yield part, True))
     offset, dims, steps = names[0], names[1:len(shape.args) + 1], names[len(shape.args) + 1:]
     return c.temp(f"array_view({array}, {offset}, ({''.join(f'{d}, ' for d in dims)}), ({''.join(f'{s}, ' for s in steps)}))")
+
+
+def _atomic_add(c: SourceWriter, e: Call) -> Emission:
+    """Emits the value of an element, and adds to the element."""
+    memory, index = addressed(e)
+    at = yield index, True
+    value = yield e.args[1], False
+    array, length = c.typed(c.memory(memory), e.dtype)
+    c.check(memory.name, at, length, 1, "")
+    old = c.temp(f"{array}[{at}]" if e.dtype.is_float else f"{array}.item({at})")
+    c.line(f"{array}[{at}] = " + (f"{old} + {value}" if e.dtype.is_float else c.wrap(f"{old} + {value}", e.dtype)))
+    return old
 
 
 def _external(c: SourceWriter, e: Call, kind: str) -> Emission:

@@ -58,13 +58,14 @@ class Access:
     """A load, store or other wanted node, with the loops, conditions and lets around it.
 
     statement: the one that contains it; None if the walk began at an expression. only_read: of a pointer passed to a call,
-    which reads there.
+    which reads there. at_once: it is an atomic change, which others of the kind need not wait for.
     """
 
     node: Any
     around: Around
     statement: Stmt | None = None
     only_read: bool = False
+    at_once: bool = False
 
     @property
     def memory(self) -> Any:

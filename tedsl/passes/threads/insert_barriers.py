@@ -151,7 +151,8 @@ class _KernelBarriers:
             if self.decided_by_data and entry.memory in self.threads.callers:
                 continue
             if any(may_meet(access, entry, distinct=self.threads, same=fixed, carried=carried)
-                   and not self.keep_apart(access, entry, fixed) for access in pending.against(entry)):
+                   and not self.keep_apart(access, entry, fixed) for access in pending.against(entry)
+                   if not (access.at_once and entry.at_once)):
                 return True
         return False
 

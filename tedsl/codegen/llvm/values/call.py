@@ -264,6 +264,15 @@ def emit_prefetch(out: Emitter, e: Call) -> str:
     return "0"
 
 
+def emit_atomic_add(out: Emitter, e: Call) -> str:
+    """Emits an addition that other threads see whole or not at all. What is known of memory is forgotten."""
+    where, value, t = out.value(e.args[0]), out.value(e.args[1]), memory_type(e.dtype)
+    kind = "fadd" if e.dtype.is_float else "add"
+    old = out.assign(f"atomicrmw {kind} ptr {where}, {t} {value} monotonic, align {e.dtype.bytes}")
+    out.called()
+    return old
+
+
 def emit_nothing(out: Emitter, e: Call) -> str:
     """Emits nothing, for barriers and hints that a single CPU thread does not need."""
     return "0"
@@ -281,5 +290,5 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
     "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed_call,
-    "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch,
+    "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch, "atomic_add": emit_atomic_add,
 }
