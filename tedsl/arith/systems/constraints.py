@@ -67,8 +67,12 @@ class IntGroupBounds:
         coef, known = analyzer.known.sum(self.coef), analyzer.known
         var = Var("var", self.coef.dtype if self.coef.dtype.bits >= 32 else INT32)
         ends = [[Bound(coef, known.sum(bound)) for bound in (*side, *self.equal)] for side in (self.lower, self.upper)]
-        choice = Ranges(analyzer, [], {}).among(var, *ends)
-        return None if choice is None else Range.from_min_extent(choice.first, choice.extent)
+        search = Ranges(analyzer, [], {})
+        choice = search.among(var, *ends)
+        if choice is None:
+            return None
+        found = search.found(var, choice)
+        return Range.from_min_extent(found.first, found.extent)
 
     def __repr__(self) -> str:
         return f"IntGroupBounds(coef={self.coef!r}, lower={self.lower!r}, equal={self.equal!r}, upper={self.upper!r})"

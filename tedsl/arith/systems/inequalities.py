@@ -90,14 +90,16 @@ def _times(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
 
 @record(eq=False)
 class Choice:
-    """A range for a variable; of several the one with the least rank is taken.
+    """The range of a variable with bottom <= coef * var <= top; of several the one with the least rank is taken.
 
     rank: whether the extent is symbolic, the extent, how many ends are, the size of the coefficient (of the digits of an index
     the last one is found first, those before it are what is left), the length of the range's begin.
     """
 
     rank: tuple[bool, int, int, tuple[int, int], int]
-    first: Expr
+    coef: Sum
+    bottom: Sum
+    top: Sum
     extent: Expr
 
 
@@ -132,7 +134,18 @@ class Ranges:
         self.analyzer = analyzer
         self.known = analyzer.known
         self.gaps = [tightened(gap) for gap in gaps]
-        self.ends = dict(ends)
+        self.ends: dict[Var, tuple[Expr, Expr]] = {}
+        self.numbers: dict[Expr, tuple[int, int]] = {}  # the ends that are constants
+        for var, (low, high) in ends.items():
+            self.set_ends(var, low, high)
+
+    def set_ends(self, var: Var, low: Expr, high: Expr) -> None:
+        self.ends[var] = low, high
+        least, most = build.as_int(low), build.as_int(high)
+        if least is not None and most is not None:
+            self.numbers[var] = least, most
+        else:
+            self.numbers.pop(var, None)
 
     def find(self, variables: Sequence[Var]) -> list[Found] | None:
         """Returns the ranges of all variables, smallest first; None if one has no bounds."""
@@ -167,17 +180,17 @@ class Ranges:
             choice, var = step.choice, step.var
             if choice is None or choice.rank[0] or choice.rank[2]:
                 choice = self.among(var, step.lower, step.upper)
-            found.append(None if choice is None else Found(var, choice.first, choice.extent))
-            if choice is not None:
-                self.note(var, choice)
+            found.append(None if choice is None else self.found(var, choice))
+            if found[-1] is not None:
+                self.note(found[-1])
         return found[::-1]
 
-    def note(self, var: Var, choice: Choice) -> None:
-        """Makes what is known of the values of `var` the ends of its range, over those of other variables."""
-        last = build.sub(build.add(choice.first, choice.extent), 1)
-        low, high = relax(choice.first, self.ends, self.analyzer)[0], relax(last, self.ends, self.analyzer)[1]
+    def note(self, one: Found) -> None:
+        """Makes what is known of the values of a variable the ends of its range, over those of other variables."""
+        last = build.sub(build.add(one.first, one.extent), 1)
+        low, high = relax(one.first, self.ends, self.analyzer)[0], relax(last, self.ends, self.analyzer)[1]
         if low is not None and high is not None:
-            self.ends[var] = low, high
+            self.set_ends(one.var, low, high)
 
     def among(self, var: Var, lower: Sequence[Bound], upper: Sequence[Bound]) -> Choice | None:
         """Returns the range with the fewest values that one lower and one upper bound give; None without such a pair."""
@@ -194,12 +207,17 @@ class Ranges:
         if number is None:
             return None
         skewed = any(term in self.ends for term in bottom.terms) + any(term in self.ends for term in top.terms)
-        if build.as_int(number) is None or (not coef.terms and coef.const == 1):
-            first = floordiv(self.known, bottom.plus(coef).shifted(-1), coef, var.dtype)
-        else:  # reads better than the quotient rounded up, and is above it only where the range has values outside the bounds
-            first = build.add(build.sub(floordiv(self.known, top, coef, var.dtype), number), 1)
         rank = (build.as_int(number) is None, build.as_int(number) or 0, skewed, _size(coef), len(bottom.terms))
-        return Choice(rank, self.analyzer.simplify(first), number)
+        return Choice(rank, coef, bottom, top, number)
+
+    def found(self, var: Var, choice: Choice) -> Found:
+        """Returns the range of a choice with its begin."""
+        coef, number = choice.coef, choice.extent
+        if build.as_int(number) is None or (not coef.terms and coef.const == 1):
+            first = floordiv(self.known, choice.bottom.plus(coef).shifted(-1), coef, var.dtype)
+        else:  # reads better than the quotient rounded up, and is above it only where the range has values outside the bounds
+            first = build.add(build.sub(floordiv(self.known, choice.top, coef, var.dtype), number), 1)
+        return Found(var, self.analyzer.simplify(first), number)
 
     def _of_one_coefficient(self, var: Var, low: Bound, high: Bound) -> tuple[Sum, Sum, Sum] | None:
         """Returns c, bottom and top with bottom <= c * var <= top."""
@@ -213,6 +231,8 @@ class Ranges:
 
     def _greatest(self, s: Sum, var: Var) -> Sum | None:
         """Returns the greatest value of `s` over the variables that have ends."""
+        if all(term in self.numbers for term in s.terms):
+            return Sum({}, s.const + sum(c * self.numbers[term][c > 0] for term, c in s.terms.items()))
         if not any(uses(term, self.ends) for term in s.terms):
             return s
         _, high = relax(expression(self.known, s, var.dtype), self.ends, self.analyzer)
