@@ -15,10 +15,12 @@ import tedsl
 import topi
 from tedsl import compiler, te, tir
 from tedsl.cache.store import CODE, SCHEDULE, current_store
+from tedsl.codegen.llvm import cached
 from tedsl.codegen.llvm import compiled as compiling
 from tedsl.errors import AccessError, ArgumentError, LoweringError, TedslError
 from tedsl.ir.instrument import PassTimingInstrument
 from tedsl.runtime import versions
+from tedsl.runtime.modules.image import image_of
 
 FORMATS = ("ll", "asm", "tir")
 
@@ -297,6 +299,24 @@ def test_wrong_arguments_are_refused_as_ever(work, monkeypatch):
                 tedsl.build(*given)
             messages.append(str(error.value))
     assert messages[:len(wrong)] == messages[len(wrong):]
+
+
+def test_the_signature_of_a_kept_kernel_is_read_when_it_is_asked_for(work, monkeypatch):
+    fresh = tedsl.build(*tiled())
+    read = []
+    monkeypatch.setattr(cached, "image_of", lambda *given: read.append(1) or image_of(*given))
+    module = tedsl.build(*tiled())
+    np.testing.assert_array_equal(called(module), EXPECTED)
+    assert module.entry_func.__doc__ == fresh.entry_func.__doc__ and not read
+    messages = []
+    for of in (fresh, module, module):
+        with pytest.raises(ArgumentError) as error:
+            called(of, n=63)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1] == messages[2] and read == [1]
+    assert module.time_evaluator(module.entry_name)(np.zeros(64, "float32"), np.zeros(64, "float32")).mean > 0
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        module.entry_func.__self__.absent
 
 
 def test_buffers_of_the_caller_are_in_the_key(work):

@@ -81,6 +81,31 @@ def test_an_installed_wheel_is_what_its_record_says(tmp_path):
     assert installed_source(str(package), time.time() + 60) is None, "files that are edited elsewhere"
 
 
+def test_a_record_is_read_once_while_it_stays_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path / "cache"))
+    package, record = tmp_path / "tedsl", tmp_path / f"tedsl-{VERSION}.dist-info" / "RECORD"
+    package.mkdir()
+    record.parent.mkdir()
+    read, of_record = [], versions._digest_of_record
+    monkeypatch.setattr(versions, "_digest_of_record", lambda path: read.append(1) or of_record(path))
+
+    def said(content=None):
+        if content is not None:
+            record.write_text(f"tedsl/__init__.py,sha256={content},7\ntedsl/version.py,sha256=abc,7\n")
+            time.sleep(versions._SLACK * 1.5)
+        return installed_source(str(package), time.time() + 60)
+
+    first = said("abc")
+    assert said() == said() == first and len(read) == 1
+    second = said("abd")
+    assert second not in (None, first) and said() == second and len(read) == 2
+    assert said("abc") == first and len(read) == 3, "what it says counts, not when it was written"
+    record.write_text("tedsl/__init__.py,sha256=abe,7\ntedsl/version.py,sha256=abc,7\n")
+    said()
+    said()
+    assert len(read) == 5, "a file so young may change and keep its times"
+
+
 def test_the_package_is_tedsl():
     assert os.path.basename(PACKAGE) == "tedsl" and os.path.isfile(os.path.join(PACKAGE, "version.py"))
     assert versions.source_of(PACKAGE, time.time() + 60) is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import sysconfig
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,11 @@ def verified_layout() -> Layout | None:
 
 def _is_free_threaded() -> bool:
     """Tells whether this interpreter was built without a GIL. Those before 3.13 are not asked, which takes milliseconds."""
-    return sys.version_info >= (3, 13) and bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    if sys.version_info < (3, 13):
+        return False
+    from sysconfig import get_config_var
+
+    return bool(get_config_var("Py_GIL_DISABLED"))
 
 
 def read(kind: Any, address: int) -> int:

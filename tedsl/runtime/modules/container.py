@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zipfile
 import zlib
 from collections.abc import Mapping
 
@@ -22,6 +21,8 @@ MOST_BYTES = 1 << 31  # of all pieces together
 
 def pack(pieces: Mapping[str, bytes]) -> bytes:
     """Returns a zip archive of `pieces`, sealed by its CRC."""
+    import zipfile  # with what compresses otherwise it takes milliseconds, and few programs write or read files
+
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         archive.comment = _SEAL + b"00000000"
@@ -41,6 +42,8 @@ def unpack(data: bytes, where: str) -> dict[str, bytes]:
         raise ModuleError(f"{where} is cut off, or an archive that tedsl did not write: its seal is not there", hint=again)
     if data[-8:] != b"%08x" % zlib.crc32(memoryview(data)[:-8]):
         raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
+    import zipfile
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
