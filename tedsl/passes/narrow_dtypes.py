@@ -19,7 +19,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.threads import bind_launched
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
@@ -30,7 +30,7 @@ Fits = Callable[[Expr], bool]
 def narrow_dtypes(func: PrimFunc) -> PrimFunc:
     """Returns `func` with int32 loops and indices where int64 ones are proved to fit; itself if it has no int64."""
     if not any(isinstance(node, Expr) and node.dtype.element is INT64 for node in post_order(func.body)) \
-            and not any(isinstance(node, For) and node.loop_var.dtype is INT64 for node in post_order(func.body)):
+            and not any(isinstance(stmt, For) and stmt.loop_var.dtype is INT64 for stmt in statements(func.body)):
         return func
     return func.with_body(_Narrower()(func.body))
 

@@ -9,11 +9,12 @@ from tedsl.codegen.calls.callees import Messages, ModuleCalls, module_calls
 from tedsl.codegen.calls.graph import CallGraph
 from tedsl.codegen.kernels.abi import COMPACT, assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.kernels.symbol import KernelSymbol
-from tedsl.ir.expr import Call, IntImm
+from tedsl.ir.expr import IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED
 from tedsl.ir.stmt import For, ForKind, Stmt, While
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.visitor import statements
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import target_pipeline
@@ -79,12 +80,10 @@ def with_calls(graph: CallGraph, kernels: Sequence[Kernel]) -> tuple[ModuleCalls
 
 def runs_long(func: PrimFunc) -> bool:
     """Tells whether the kernel always releases the GIL: it may wait, call Python, or loop long even on small arrays."""
-    for node in post_order(func.body):
-        match node:
-            case While() | For(kind=ForKind.PARALLEL):
-                return True
-            case Call(op=op) if op in (CALL_PACKED, CALL_EXTERN):
-                return True
+    if contains(func.body, While, CALL_PACKED, CALL_EXTERN):
+        return True
+    if any(isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL for stmt in statements(func.body)):
+        return True
     return _iterations(func.body) >= _LONG
 
 

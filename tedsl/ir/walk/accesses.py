@@ -36,6 +36,7 @@ from tedsl.ir.stmt import (
     While,
 )
 from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 from tedsl.record import record
 
@@ -154,6 +155,8 @@ def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[
     under, without sets that imply another one, and once if it is on both sides of a choice. most_places: a node with more sets
     is returned once, at the first place, under the disjunction of the sets, so that the work is linear in the nodes.
     """
+    if wanted is is_read and not any(contains(root, *READS) for root in roots):
+        return
     walk = _Reads(roots, around, wanted, most_places)
     done: set[tuple[Node, Around]] = set()
     stack: list[tuple[Node, Around, bool]] = [(root, around, False) for root in reversed(roots) if root in walk.places]

@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Call, Expr
 from tedsl.ir.stmt import AttrStmt, Stmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 
 DIM_ALIGN = "buffer_dim_align"
@@ -17,7 +18,7 @@ DIM_ALIGN = "buffer_dim_align"
 def dim_alignments(body: Stmt) -> dict[Buffer, dict[int, tuple[int, int]]]:
     """Maps each buffer with such attributes to {dimension: (factor, offset)}, in elements."""
     alignments: dict[Buffer, dict[int, tuple[int, int]]] = {}
-    for node in post_order(body):
+    for node in post_order(body) if contains(body, DIM_ALIGN) else ():
         if isinstance(node, AttrStmt) and node.attr_key == DIM_ALIGN:
             assert isinstance(node.value, Call)
             dim, factor, offset = (build.as_int(arg) or 0 for arg in node.value.args)

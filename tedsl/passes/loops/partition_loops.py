@@ -18,12 +18,12 @@ from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import MASKED, contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
@@ -46,10 +46,10 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     loads and stores, and conditions of if_then_else, count as guards. asked_only: split only loops of splits whose tail is
     "partition". In any case loops of splits with tail "partition" are split, and those of splits with tail "mask" are not.
     """
-    if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
+    if asked_only and not any(isinstance(stmt, For) and _tail(stmt) == "partition" for stmt in statements(func.body)):
         return func
     hinted = not asked_only and contains(func.body, HINT)
-    if not any(_may_guard(node, masks or hinted) for node in post_order(func.body)):
+    if not contains(func.body, LIKELY, *((IF_THEN_ELSE, MASKED) if masks or hinted else ())):
         return func
     return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
 
@@ -196,12 +196,6 @@ class _Partitioner(ScopedRewriter):
 
     def same(self, a: Expr, b: Expr) -> bool:
         return a is b or self.analyzer.can_prove(build.equal(a, b))
-
-
-def _may_guard(node: Node, masks: bool) -> bool:
-    if isinstance(node, Call):
-        return is_likely(node) or (masks and node.op is IF_THEN_ELSE)
-    return masks and isinstance(node, (Load, Store)) and node.predicate is not None
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:

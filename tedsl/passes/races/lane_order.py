@@ -31,7 +31,8 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
     within their dimensions, so that rows of a matrix are disjoint even where their length is symbolic.
     """
     uses = Dependence().on_any
-    varying = varying_variables(body, lane_var, uses)
+    binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
+    varying = varying_variables(binders, lane_var, uses)
     touched = list(accesses(body))
     stores = [access for access in touched if access.writes]
     written = {store.memory for store in stores}
@@ -41,11 +42,12 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
         if not uses(store.node.index, varying):
             if store.memory in read or _is_guarded(store, varying, uses) or uses(store.node.value, varying):
                 return True
-    inner = [node for node in post_order(body) if isinstance(node, For)]
+    inner = [node for node in binders if isinstance(node, For)]
     order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
     if written_by_hand:
         order.tell_iterations_apart(inner, body)
-    axes = _axes(lane_var, low, lanes, inner, body, around)
+    axes = _axes(lane_var, low, lanes, inner, around)
+    axes.lets = {node.var for node in binders if not isinstance(node, For)}
     for memory in written:
         wrote = _distinct(store for store in stores if store.memory is memory)
         used = _distinct([*wrote, *(load for load in loads if load.memory is memory)])
@@ -57,23 +59,22 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
     return False
 
 
-def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], body: Stmt, around: Sequence[For]) -> Axes:
-    """Returns the axes whose points are the lanes, with the loops inside, innermost first; the variables of lets are
-    unknown.
-    """
+def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], around: Sequence[For]) -> Axes:
+    """Returns the axes whose points are the lanes, with the loops inside, innermost first."""
     axes = Axes([Loop(lane_var, low, build.const(lanes, lane_var.dtype))],
                 [Loop(loop.loop_var, loop.min, loop.extent) for loop in around])
     for loop in reversed(inner):
         axes.loop(loop.loop_var, loop.min, loop.extent)
-    axes.lets = {node.var for node in post_order(body) if isinstance(node, (LetStmt, Let))}
     return axes
 
 
-def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
-    """Returns the variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too."""
+def varying_variables(binders: Sequence[LetStmt | Let | For], lane_var: Var, uses: Uses) -> set[Var]:
+    """Returns the variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too.
+
+    binders: the lets and loops of the body, in post-order.
+    """
     varying = {lane_var}
-    binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
-    for node in reversed(binders):  # post-order ends with the outermost
+    for node in reversed(binders):  # the outermost first
         if isinstance(node, For):
             if uses(node.min, varying) or uses(node.extent, varying):
                 varying.add(node.loop_var)

@@ -35,7 +35,7 @@ from tedsl.ir.stmt import (
     Store,
 )
 from tedsl.ir.walk.rewriter import Rewriter
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import statements
 from tedsl.passes.assume_compact import compact_array_strides, compact_strides
 from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
 from tedsl.passes.storage.place_window import place_window
@@ -61,7 +61,7 @@ class _Layout:
 def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
     """Returns the layout of every realized buffer by buffer; each is realized only once."""
     layouts: dict[Buffer, _Layout] = {}
-    for node in post_order(body):
+    for node in statements(body):
         if isinstance(node, BufferRealize):
             extents = tuple(_extent(bound) for bound in node.bounds)
             layouts[node.buffer] = _Layout(tuple(bound.min for bound in node.bounds), extents, node.buffer.strides)

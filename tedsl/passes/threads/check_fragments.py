@@ -19,6 +19,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.ops import FRAGMENT_OPS
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Evaluate, For, IfThenElse, Stmt, Store, While
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import launched
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
@@ -30,14 +31,14 @@ ROW = "threadIdx.x"
 
 def check_fragments(func: PrimFunc) -> PrimFunc:
     """Returns `func`, whose launches are gathered, unchanged; LoweringError if a call on fragments is not of a whole warp."""
-    if not any(has_fragments(node) for node in post_order(func.body)):
+    if not contains(func.body, *FRAGMENT_OPS):
         return func
     pending: list[Stmt] = [func.body]
     while pending:
         stmt = pending.pop()
         if launched(stmt) is not None:
             kernel = kernel_of(stmt)
-            if any(has_fragments(node) for node in post_order(kernel.body)):
+            if contains(kernel.body, *FRAGMENT_OPS):
                 _check_kernel(kernel)
         elif isinstance(stmt, Evaluate) and has_fragments(stmt.value):
             raise LoweringError(f"{shown(stmt.value)} stands outside of a kernel: the threads of a warp call it together",

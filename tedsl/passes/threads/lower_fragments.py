@@ -13,12 +13,12 @@ from tedsl.ir.calls.fragments import Fragment, fragments_of, moved, products
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Call, Expr, Load, Var, pointer_var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import FILL_FRAGMENT, LOAD_MATRIX, MMA
+from tedsl.ir.ops import FILL_FRAGMENT, FRAGMENT_OPS, LOAD_MATRIX, MMA
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, Stmt, Store
 from tedsl.ir.types import PointerType, PrimType
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.threads.check_fragments import ROW, has_fragments
 from tedsl.passes.threads.gather_threads import Kernel, with_kernel_bodies
 
@@ -27,7 +27,7 @@ def lower_fragments(func: PrimFunc, scope: str) -> PrimFunc:
     """Returns `func`, whose launches are gathered, with loops for its calls on fragments, which lie in memory of `scope`;
     itself if it has none.
     """
-    if not any(has_fragments(node) for node in post_order(func.body)):
+    if not contains(func.body, *FRAGMENT_OPS):
         return func
     return with_kernel_bodies(func, lambda kernel: _lowered(kernel, scope))
 
