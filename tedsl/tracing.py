@@ -19,11 +19,12 @@ from tedsl.display.markup import Markup
 from tedsl.display.notebook import in_notebook, show_in_notebook
 from tedsl.display.page import Panel, document, folded_panels, fragment, panel_markup
 from tedsl.display.terminal import output, painted, unified, wants_colour
-from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir.func import PrimFunc
 from tedsl.lower.lower import lower_schedule
 from tedsl.passes.context import PassContext
-from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipeline, target_pipeline
+from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.simplify import simplify
 from tedsl.record import record
 from tedsl.schedule.causes import blaming
@@ -35,20 +36,25 @@ from tedsl.target.current import as_target
 MOST_DIRECTIVES = 100  # shown one by one; those before them are one step
 MOST_STAGES = 2000  # lowered for them, all steps together: of a schedule of many stages fewer steps are shown
 MOST_LINES = 1000  # of the loops of a step
-DIRECTIVES, PASSES, MACHINE = "directives", "passes", "machine passes"
+SPLIT = "split_kernels"
+DIRECTIVES, PASSES, MACHINE, KERNELS, REPORTS = "directives", "passes", "machine passes", "passes on kernels", "simulated"
 
 
 def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping[Any, Any] | None = None,
-          target: Any = None) -> Trace:
+          target: Any = None, reports: Sequence[Any] = ()) -> Trace:
     """The trace of `sch` on its way to machine code: one step for each directive of its journal and each pass of `build`.
 
     Parameters as of tedsl.build; options come from the current PassContext. Later directives do not change the trace.
+    reports: of launches of its kernels, by `tedsl.simulate.report()`, to be shown behind the steps.
     """
     if not isinstance(sch, Schedule):
         raise ArgumentTypeError(f"trace takes a schedule, not {type(sch).__name__}", hint="tedsl.trace(s, [A, B])")
     if isinstance(args, str) or not isinstance(args, Sequence):
         raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
-    return Trace(sch, list(args), name, binds, target)
+    if not isinstance(reports, (list, tuple)) or not all(callable(getattr(one, "listing", None)) for one in reports):
+        raise ArgumentTypeError(f"reports are those of the simulator, not {type_in_words(reports)}",
+                                hint="trace(s, [A, B], target=\"cuda\", reports=tedsl.simulate.report())")
+    return Trace(sch, list(args), name, binds, target, tuple(reports))
 
 
 @record
@@ -72,6 +78,9 @@ class Step:
     def loops(self) -> Loops:
         if self.group == DIRECTIVES:
             return self._trace._after_directives(self.number)
+        if self.group == REPORTS:
+            report = self._trace.reports[self.number]
+            return Loops((*str(report).splitlines(), "", *report.listing().splitlines()))
         return self._trace._after_passes[self.number]
 
     @property
@@ -124,12 +133,16 @@ class Step:
 class Trace:
     """The steps of a schedule on its way to machine code: `steps`, `print(trace)`, `show()`, `html()`, `save(path)`."""
 
-    def __init__(self, sch: Schedule, args: list[Any], name: str, binds: Mapping[Any, Any] | None, target: Any) -> None:
+    def __init__(self, sch: Schedule, args: list[Any], name: str, binds: Mapping[Any, Any] | None, target: Any,
+                 reports: tuple[Any, ...] = ()) -> None:
         self._state: ScheduleState = sch.state.copy()
         self._args, self._name, self._binds = args, name, binds
         self._target, self._config = as_target(target), PassContext.current().options
         self._lowering = lowering_pipeline(self._config, accesses=self._config.accesses)
-        self._machine = target_pipeline(self._target, self._config)
+        self._on_device = bool(self._target.kind.device_backend)
+        self._machine = (device_pipeline if self._on_device else target_pipeline)(self._target, self._config)
+        self._kernels = kernel_pipeline(self._target, self._config)
+        self.reports = reports
         self.title = f"{', '.join(op.name for op in self._state.outputs)}: from formulas to loops for {self._target.kind}"
         self.steps: tuple[Step, ...] = tuple(self._steps())
 
@@ -148,6 +161,12 @@ class Trace:
         for number, name in enumerate((*self._lowering.names, *self._machine.names)):
             last = Step(self, PASSES if number < len(self._lowering.passes) else MACHINE, name, number, last)
             yield last
+        number = len(self._lowering.passes) + len(self._machine.passes)
+        for name in (SPLIT, *self._kernels.names) if self._on_device else ():
+            last, number = Step(self, KERNELS, name, number, last), number + 1
+            yield last
+        for number, report in enumerate(self.reports):
+            yield Step(self, REPORTS, f"{number + 1}. {report.kernel} on sim({report.device})", number, None)
 
     # --- what the steps are made of ---
 
@@ -170,11 +189,26 @@ class Trace:
         self._put_back(-1)
         try:
             with blaming(self._state):
-                (self._lowering + self._machine)(self._lowered(), lambda name, func: steps.append(_lines(func)))
+                func = (self._lowering + self._machine)(self._lowered(), lambda name, func: steps.append(_lines(func)))
+                steps += self._after_split(func) if self._on_device else []
         except TedslError as error:
             steps.append(Loops((), str(error)))
-        missing = len(self._lowering.passes) + len(self._machine.passes) - len(steps)
-        return steps + [Loops((), "Not reached.")] * missing
+        wanted = len(self._lowering.passes) + len(self._machine.passes)
+        wanted += 1 + len(self._kernels.passes) if self._on_device else 0
+        return steps + [Loops((), "Not reached.")] * (wanted - len(steps))
+
+    def _after_split(self, func: PrimFunc) -> Iterator[Loops]:
+        """The host function and the kernels of a function for a device, and the kernels after each pass on them."""
+        split = split_kernels(func, self._target)
+        yield _lines(split.host, *split.kernels)
+        for after in zip(*(self._passed(kernel) for kernel in split.kernels)):
+            yield _lines(*after)
+
+    def _passed(self, kernel: PrimFunc) -> list[PrimFunc]:
+        """The kernel after each pass on kernels."""
+        after: list[PrimFunc] = []
+        self._kernels(kernel, lambda name, func: after.append(func))
+        return after
 
     def _lowered(self) -> PrimFunc:
         with blaming(self._state):
@@ -220,8 +254,8 @@ class Trace:
         return fragment(self.title, self._picture(), folded_panels([step.panel() for step in self.steps]))
 
 
-def _lines(func: PrimFunc) -> Loops:
-    lines = func.script().splitlines()
+def _lines(*funcs: PrimFunc) -> Loops:
+    lines = "\n\n".join(func.script() for func in funcs).splitlines()
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines, which are left out here"]
-    return Loops(tuple(lines), program=func)
+    return Loops(tuple(lines), program=funcs[0])

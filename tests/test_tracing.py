@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import tedsl
+import tedsl.simulate as simulate
 from tedsl import te, tracing
 from tedsl.errors import ArgumentTypeError
 from tests.display.structure import checked
@@ -237,3 +239,48 @@ def test_line_numbers_are_those_of_this_file():
     for directive in s.journal:
         number = int(re.search(r":(\d+)\)$", directive.origin)[1])
         assert f".{directive.name}(" in lines[number - 1]
+
+
+def bound_add(n=64):
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    return s, [a, b]
+
+
+def test_a_trace_for_a_device_shows_its_kernels():
+    s, args = bound_add()
+    steps = tedsl.trace(s, args, target="cuda").steps
+    titles = [step.title for step in steps]
+    split = steps[titles.index("split_kernels")]
+    assert 'call_packed("main_kernel0", A, B, 64)' in "\n".join(split.loops.lines)
+    assert "def main_kernel0" in "\n".join(split.loops.lines)
+    assert titles[-1] == "check_limits" and "threads(64)" in "\n".join(steps[-1].loops.lines)
+    assert not any(step.loops.problem for step in steps)
+    assert "threads_to_loops" not in titles
+
+
+def test_a_refused_kernel_is_the_last_step_that_is_reached():
+    s, args = bound_add(4096)
+    steps = tedsl.trace(s, args, target="cuda").steps
+    assert steps[-1].title == "check_limits"
+    assert "at most 1024" in steps[-1].loops.problem or "1024" in "".join(step.loops.problem for step in steps)
+
+
+def test_reports_of_the_simulator_stand_on_the_page():
+    s, args = bound_add()
+    f = tedsl.build(s, args, "cuda")
+    place = tedsl.sim(0)
+    simulate.reset()
+    f(tedsl.nd.array(np.zeros(64, "float32"), place), tedsl.nd.empty((64,), "float32", place))
+    trace = tedsl.trace(s, args, target="cuda", reports=simulate.report())
+    last = trace.steps[-1]
+    assert last.group == "simulated" and last.title == "1. default_function_kernel0 on sim(0)"
+    text = "\n".join(last.text())
+    assert "warp instructions" in text and "  B  " in text
+    assert re.search(r"\n +\d+ +B\[threadIdx\.x\] = A\[threadIdx\.x\] \+ 1\.0", text)
+    page = re.sub(r"<[^>]*>", "", trace.html())
+    assert "simulated" in page and "warp instructions" in page
+    with pytest.raises(ArgumentTypeError, match="reports are those of the simulator"):
+        tedsl.trace(s, args, target="cuda", reports=[1])

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.target:
         target = as_target(options.target)
         if target.kind.device_backend:
-            report = run_on_device(seeds, target, jobs=options.jobs, seconds=seconds, progress=progress)
+            report = run_on_device(seeds, target, options.bound, jobs=options.jobs, seconds=seconds, progress=progress)
         else:
             report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
         print(report.text(every=False))
@@ -67,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--malformed", action="store_true", help="malformed input instead of programs")
     parser.add_argument("--derivatives", action="store_true", help="derivatives of programs, against differences")
     parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
+    parser.add_argument("--bound", action="store_true", help="for a device: only programs whose schedules bind loops")
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")

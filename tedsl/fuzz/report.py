@@ -12,7 +12,7 @@ from tedsl.fuzz.directives.table import DIRECTIVES
 from tedsl.fuzz.scheduler import Scheduler
 
 Counts = collections.Counter[Any]
-SHARES = ("attached", "not dividing", "symbolic")  # of the accepted programs
+SHARES = ("attached", "not dividing", "symbolic", "bound")  # of the accepted programs
 
 
 @dataclass
@@ -72,7 +72,8 @@ class Report:
                  f"  accepted {self.counts['accepted']} ({100 * accepted / total:.0f} %), "
                  f"refused by lower {self.counts['refused by lower']} ({100 * self.counts['refused by lower'] / total:.1f} %)",
                  f"  {self.counts['directives']} directives, refused {100 * self.counts['directives refused'] / tried:.1f} %",
-                 "  of the accepted: " + ", ".join(f"{name} {100 * self.counts[name] / accepted:.0f} %" for name in SHARES)]
+                 "  of the accepted: " + ", ".join(f"{name} {self.counts[name]} ({100 * self.counts[name] / accepted:.0f} %)"
+                                                for name in SHARES)]
         if every:
             lines += [f"  {name:22} in {self.directives[name]} programs, refused {self.refused[name]} times, "
                       f"by lowering {self.doubted[name]}"

@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from tedsl.errors import TedslError
 from tedsl.fuzz.applied import Changed, declared
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import Disagreement, Expected, Refused, check, check_quickly, targets_here
+from tedsl.fuzz.directives.table import DIRECTIVES
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.programs import SMALL, draw_program
 from tedsl.fuzz.recurrences import draw_recurrence
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.scheduler import Scheduler
-from tedsl.fuzz.schedules import draw_schedule
+from tedsl.fuzz.schedules import Propose, draw_schedule
 
 GROUP = 8  # sequences for one program
 RECURRENCES = 6  # percent of the programs
@@ -39,11 +40,11 @@ class Group:
         self.case, self.expected = draw_recurrence(draw) if draw.chance(RECURRENCES) else draw_program(draw, SMALL)
         self.names = declared(self.case)
 
-    def sequence(self, seed: int) -> tuple[Case, Scheduler]:
-        """The program with the schedule number `seed`."""
+    def sequence(self, seed: int, table: Mapping[Propose, int] = DIRECTIVES) -> tuple[Case, Scheduler]:
+        """The program with the schedule number `seed`, whose directives are those of `table`."""
         draw = Draw(f"schedule {seed}")
         case = replace(self.case, schedule=[], kinds=[], config={}, counts=dict(self.case.counts))
-        scheduler = draw_schedule(case, draw, self.names)
+        scheduler = draw_schedule(case, draw, self.names, table)
         if seed % THOROUGH == 0:
             case.target = draw.choice(targets_here())
         return case, scheduler

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.fuzz.applied import declared
 from tedsl.fuzz.case import Case
+from tedsl.fuzz.directives.sites import tags_of
 from tedsl.fuzz.directives.table import DIRECTIVES, RARE
 from tedsl.fuzz.directives.wild import wild, wild_loops
 from tedsl.fuzz.draw import Draw
@@ -57,6 +58,7 @@ def measure(case: Case, s: Any) -> None:
     stages = [stage.state for stage in s.stages]
     case.counts["attached"] = int(any(stage.attach_type == AttachType.SCOPE for stage in stages))
     case.counts["not dividing"] = int(any(_uneven(stage) for stage in stages))
+    case.counts["bound"] = int(any("Idx" in tag for stage in stages for tag in tags_of(stage)))
 
 
 def _uneven(stage: StageState) -> bool:
@@ -80,10 +82,11 @@ OPTIONS: dict[str, Callable[[Draw], Any]] = {
 }
 
 
-def draw_schedule(case: Case, draw: Draw, names: Mapping[str, Any] | None = None) -> Scheduler:
-    """Adds a schedule and options to the case. `names`: its tensors, if they have been declared."""
+def draw_schedule(case: Case, draw: Draw, names: Mapping[str, Any] | None = None,
+                  table: Mapping[Propose, int] = DIRECTIVES) -> Scheduler:
+    """Adds a schedule, of the directives in `table`, and options to the case. names: its tensors if they are declared."""
     scheduler = Scheduler(case, draw, declared(case) if names is None else names)
-    draw_directives(scheduler)
+    draw_directives(scheduler, table)
     if draw.chance(80):
         scheduler.repair()
     measure(case, scheduler.s)

@@ -9,13 +9,17 @@ from tedsl.runtime.devices.code import DeviceCode
 from tedsl.simulate.device import SimulatedDevice
 from tedsl.simulate.loaded import SimulatedCode
 from tedsl.simulate.models import DEVICES
-from tedsl.simulate.options import current_model
+from tedsl.simulate.options import current_mode, current_model
 
 
 class SimDriver:
-    """Devices of kind "sim": a `DeviceAPI`. They run PTX, one launch after the other, when it is launched."""
+    """Devices of kind "sim": a `DeviceAPI`. They run PTX, one launch after the other, when it is launched.
+
+    Raises ArgumentError if the environment asks for a mode or a model that is not known.
+    """
 
     def __init__(self) -> None:
+        current_mode(), current_model()
         self._devices: dict[int, SimulatedDevice] = {}
 
     def _device(self, number: int) -> SimulatedDevice:

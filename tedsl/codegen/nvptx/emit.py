@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from tedsl.codegen.llvm.debug.lines import PrintedLoops
+from tedsl.codegen.llvm.debug.table import LineTable
 from tedsl.codegen.llvm.effort import PLAIN
 from tedsl.codegen.llvm.emit import TABLES as PROCESSOR
 from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Tables
@@ -33,9 +36,10 @@ class EmittedKernel:
     dynamic_shared: bool
 
 
-def emit_kernels(kernels: Sequence[PrimFunc], target: Target) -> tuple[str, list[EmittedKernel]]:
-    """Returns the LLVM IR of `kernels`, and a description of each."""
+def emit_kernels(kernels: Sequence[PrimFunc], target: Target, loops: PrintedLoops) -> tuple[str, list[EmittedKernel]]:
+    """Returns the LLVM IR of `kernels`, with a line table for their printed `loops`, and a description of each."""
     module = ModuleText(target, TABLES)
+    module.line_table = table = LineTable(loops, Path("loops"), module.add_metadata, directives=True)
     emitted: list[EmittedKernel] = []
     texts = [_kernel(kernel, module, emitted) for kernel in kernels]
     sizes = [f"!{{ptr @{kernel.name}, {', '.join(kernel.launch.annotations(target))}}}" for kernel in emitted]
@@ -43,7 +47,8 @@ def emit_kernels(kernels: Sequence[PrimFunc], target: Target) -> tuple[str, list
     # No calls: LLVM writes them as ones that all threads of a warp make together.
     helpers = [text.replace(" noinline ", " alwaysinline ") for text in module.definitions.values()]
     metadata = [*(f"!{k} = {text}" for k, text in enumerate(module.metadata)), f"!nvvm.annotations = !{{{', '.join(nodes)}}}"]
-    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *helpers, *texts, *metadata]
+    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *helpers, *texts, *metadata,
+             table.named_metadata()]
     text = "\n\n".join(parts) + "\n"
     check_intrinsics(text)
     return text, emitted

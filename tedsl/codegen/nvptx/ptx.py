@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from tedsl.codegen.llvm.machine import assembly, optimize
 from tedsl.errors import ArgumentError
 from tedsl.target.features import NVPTX_CPUS
 from tedsl.target.target import Target
+
+_UNUSED = re.compile(r"^(?:\$L__(?:tmp|func_begin|func_end)\d+:|\s*\.section\s+\.debug_macinfo\s*{\s*})\n", re.MULTILINE)
 
 
 def check_processor(target: Target) -> None:
@@ -16,5 +20,5 @@ def check_processor(target: Target) -> None:
 
 
 def ptx_of(text: str, target: Target) -> str:
-    """Returns the PTX of the module `text`."""
-    return assembly(optimize(text, target, vectorize=True), target)
+    """Returns the PTX of the module `text`, without the labels and sections that tables of lines would use."""
+    return _UNUSED.sub("", assembly(optimize(text, target, vectorize=True), target))

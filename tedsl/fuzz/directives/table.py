@@ -46,6 +46,9 @@ DIRECTIVES: dict[Callable[[Scheduler], Found], int] = {
     transform_layout: 18, bind: 5, bind_vthread: 8, env_threads: 6, set_store_predicate: 10, tensorize: 40, create_group: 3,
     group_compute_at: 18, specialize: 8, on_version: 18, auto_inline: 9, undo: 5, copy: 4, replay: 8}
 
+# For programs of devices: loops are bound to threads instead of parallel.
+BOUND = {**{propose: weight for propose, weight in DIRECTIVES.items() if propose is not parallel}, bind: 60}
+
 # Those that lowering takes wherever the schedule does.
 PLAIN = {propose: DIRECTIVES[propose] for propose in (
     split_factor, split_nparts, fuse, tile, reorder, vectorize, unroll, parallel, compute_at, compute_inline, compute_root,

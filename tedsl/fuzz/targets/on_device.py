@@ -16,6 +16,7 @@ from tedsl.codegen.device import compiled_for_device
 from tedsl.errors import DeviceError, LoweringError
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import Expected, Refused, Run, check_dtypes, iterations, loops_of, lowered_by, same_bits
+from tedsl.fuzz.directives.table import BOUND, DIRECTIVES
 from tedsl.fuzz.report import Report
 from tedsl.fuzz.run import GROUP, Group, outcome_of_step, run_many
 from tedsl.ir import build
@@ -36,15 +37,16 @@ from tedsl.target.target import Target
 MANY = 200_000  # iterations that one thread may take
 
 
-def run_on_device(seeds: Iterable[int], target: Target, **options: Any) -> Report:
-    """Runs the sequences `seeds` on device 0 of the kind of `target`. options: those of `run_many`.
+def run_on_device(seeds: Iterable[int], target: Target, bound: bool = False, **options: Any) -> Report:
+    """Runs the sequences `seeds` on device 0 of the kind of `target`. bound: only those whose schedules bind loops to threads.
+    options: those of `run_many`.
 
-    Raises DeviceError where there is none.
+    Raises DeviceError where there is no device.
     """
     why = _missing(target.kind.device_kind)
     if why:
         raise DeviceError(f"fuzz --target {target.kind}: {why}")
-    return run_many(seeds, chunk=80, **options, step=lambda seed, report, group: check_seed(seed, target, report, group))
+    return run_many(seeds, chunk=80, **options, step=lambda seed, report, group: check_seed(seed, target, report, group, bound))
 
 
 def _missing(kind: str) -> str:
@@ -64,13 +66,17 @@ def _why(kind: str) -> str:
     return "" if device(kind, 0).exist else f"there is no {kind}(0)"
 
 
-def check_seed(seed: int, target: Target, report: Report, group: Group | None) -> Group:
-    """Draws and checks sequence number `seed`; returns the group, for the next one."""
-    report.counts["sequences"] += 1
+def check_seed(seed: int, target: Target, report: Report, group: Group | None, bound: bool = False) -> Group:
+    """Draws and checks sequence number `seed`; returns the group, for the next one. bound: with more binds, and only
+    if its schedule has one.
+    """
     if group is None or group.number != seed // GROUP:
         group = Group(seed // GROUP)
-    case, scheduler = group.sequence(seed)
+    case, scheduler = group.sequence(seed, BOUND if bound else DIRECTIVES)
+    if bound and not case.counts["bound"]:
+        return group
     case.target = str(target)
+    report.counts["sequences"] += 1
     report.drawn(case, scheduler)
     report.outcome(seed, case, outcome_of_step(lambda: check_on_device(case, scheduler.names, group.expected, target)))
     return group

@@ -37,10 +37,19 @@ class DeviceFunction:
 
 
 @record
+class LoopLine:
+    """A line of the printed loops of kernels, and the stage that its statement belongs to, "" where that is none or several."""
+
+    text: str
+    stage: str = ""
+
+
+@record
 class DeviceCode:
     """The kernels of a module for one device.
 
     form: the language of `text`: "ptx", "cl". target: its notation. loops: the kernels in TVM's notation, to be read.
+    lines: the printed loops, to whose lines, counted from 1, the text refers (`.loc` of PTX); none where it does not.
     """
 
     form: str
@@ -48,6 +57,7 @@ class DeviceCode:
     functions: tuple[DeviceFunction, ...]
     target: str
     loops: str = ""
+    lines: tuple[LoopLine, ...] = ()
 
     def function(self, name: str) -> DeviceFunction:
         """Returns the kernel called `name`, which must be there."""

@@ -12,7 +12,7 @@ from tedsl.ir.dtype import dtype
 from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.device import Device, device
 from tedsl.runtime.devices.api import LoadedCode
-from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParameter
+from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParameter, LoopLine
 from tedsl.runtime.devices.launch import launch_kernel
 from tedsl.runtime.devices.memory import driver_for
 from tedsl.runtime.devices.streams import current_stream
@@ -74,7 +74,8 @@ class DeviceModule:
     def save_to_bytes(self) -> bytes:
         """Returns the kernels as bytes, of which `device_module_of` makes an equal module."""
         manifest = {"format": FORMAT, "kind": self.kind, "form": self.code.form, "target": self.code.target,
-                    "functions": [_function_to_value(function) for function in self.code.functions]}
+                    "functions": [_function_to_value(function) for function in self.code.functions],
+                    "lines": [[line.text, line.stage] for line in self.code.lines]}
         return pack({_MANIFEST: json.dumps(manifest).encode(), _TEXT: self.code.text.encode(),
                      _LOOPS: self.code.loops.encode()})
 
@@ -149,8 +150,9 @@ def device_module_of(data: bytes, where: str) -> DeviceModule:
             raise ModuleError(f"{where} was written by a newer tedsl: its format is {manifest['format']}",
                               hint="load it with a tedsl as new as that")
         functions = tuple(_function_of(value) for value in manifest["functions"])
+        lines = tuple(LoopLine(_text(text), _text(stage)) for text, stage in manifest.get("lines", ()))
         code = DeviceCode(_text(manifest["form"]), pieces[_TEXT].decode(), functions, _text(manifest["target"]),
-                          pieces[_LOOPS].decode())
+                          pieces[_LOOPS].decode(), lines)
         return DeviceModule(code, _text(manifest["kind"]))
     except ModuleError:
         raise

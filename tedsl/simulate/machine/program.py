@@ -15,6 +15,7 @@ from tedsl.simulate.machine import accesses, asynchronous, carries, matrices, mo
 from tedsl.simulate.machine.frame import Frame
 from tedsl.simulate.machine.liveness import CARRY, makes_carry, read, taken_and_left, takes_carry, written
 from tedsl.simulate.machine.operands import Names
+from tedsl.simulate.machine.pairs import compares_pairs, comparison_of_pairs
 from tedsl.simulate.machine.sites import Sites
 from tedsl.simulate.memory.space import WINDOW
 from tedsl.simulate.ptx.flow import BARRIER, Block, blocks_of
@@ -47,7 +48,7 @@ class CompiledBlock:
     taken: tuple[int, ...]
     left: tuple[int, ...]
     classes: dict[str, int]
-    lines: tuple[tuple[tuple[int, int], int], ...]  # how many instructions each line of the source has here
+    lines: tuple[tuple[tuple[int, int], str, int], ...]  # how many instructions of each class a line of the source has here
 
 
 class Program:
@@ -75,26 +76,29 @@ class Program:
 
     def _compiled(self, number: int, block: Block, taken: list[int], left: list[int]) -> CompiledBlock:
         steps, classes = [], Counter[str]()
-        lines = Counter[tuple[int, int]]()
+        lines = Counter[tuple[tuple[int, int], str]]()
         for instruction in block.instructions:
             step, kind = step_of(instruction, self.names, self.sites)
             steps.append(guarded(step, instruction, self.names) if instruction.guard else step)
             classes[kind] += 1
-            lines[instruction.source] += 1
+            lines[instruction.source, kind] += 1
         guard = None
         if block.last is not None:
-            classes["barrier" if block.end == BARRIER else "branch"] += 1
-            lines[block.last.source] += 1
+            kind = "barrier" if block.end == BARRIER else "branch"
+            classes[kind] += 1
+            lines[block.last.source, kind] += 1
             if block.last.guard is not None:
                 guard = (self.names.number(block.last.guard[0], block.last), block.last.guard[1])
         return CompiledBlock(tuple(steps), block.end, block.last, block.target, block.following, guard, tuple(taken),
-                             tuple(left), dict(classes), tuple(lines.items()))
+                             tuple(left), dict(classes), tuple((*key, number) for key, number in lines.items()))
 
 
 def step_of(instruction: Instruction, names: Names, sites: Sites) -> tuple[Step, str]:
     """Returns the step that an instruction is, and its class in reports; DeviceError if the simulator does not know it."""
     if makes_carry(instruction) or takes_carry(instruction):
         return carries.chained(instruction, names, sites)
+    if compares_pairs(instruction):
+        return comparison_of_pairs(instruction, names, sites)
     if instruction.name in _MAKERS:
         return _MAKERS[instruction.name](instruction, names, sites)
     operation = operation_of(instruction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,9 @@ from tedsl.display.markup import element, joined
 from tedsl.display.page import fragment
 
 if TYPE_CHECKING:
-    from tedsl.simulate.reports.report import Access, KernelReport
+    from tedsl.simulate.reports.access import Access
+    from tedsl.simulate.reports.report import KernelReport
+    from tedsl.simulate.reports.stages import StageReport
 
 MOST_ACCESSES = 12  # instructions that a table shows, those that move the most
 
@@ -23,11 +25,28 @@ def text_of(report: KernelReport) -> str:
     for name, value in summary(report):
         parts = wrap(value, 84) or [""]
         lines += [f"  {name:<22}{parts[0]}", *[" " * 24 + part for part in parts[1:]]]
-    rows = accesses(report)
-    if rows:
-        lines += ["", *_aligned([HEADINGS, *rows])]
+    for headings, words, rows in _tables(report):
+        lines += ["", *_aligned([headings, *rows], words)]
     lines += ["", *findings(report)]
     return "\n".join(lines)
+
+
+def listing_of(report: KernelReport) -> str:
+    """Returns the lines of the loops of a report, each after the number of instructions that it took."""
+    if not report.source:
+        return ""
+    counts = {line: count for (_, line), count in report.lines.items()}
+    width = max([len("instructions"), *(len(str(count)) for count in counts.values())])
+    first, last = _lines_of(report, counts)
+    rows = [f"{counts.get(number, '')!s:>{width}}  {line.text}".rstrip() for number, line in enumerate(report.source, start=1)]
+    return "\n".join([f"{'instructions':>{width}}  loops of {report.kernel}", *rows[first - 1:last]])
+
+
+def _lines_of(report: KernelReport, counts: Mapping[int, int]) -> tuple[int, int]:
+    """The lines of the function that is the kernel of a report: from one that defines a function to that before the next."""
+    begins = [number for number, line in enumerate(report.source, start=1) if line.text.startswith("def ")]
+    first = max((begin for begin in begins if begin <= min(counts, default=1)), default=1)
+    return first, next((begin - 1 for begin in begins if begin > first), len(report.source))
 
 
 def title(report: KernelReport) -> str:
@@ -57,8 +76,31 @@ def summary(report: KernelReport) -> list[tuple[str, str]]:
     return found
 
 
+def _tables(report: KernelReport) -> list[tuple[Row, tuple[int, ...], list[Row]]]:
+    """Returns the tables of a report that have rows: their headings, their columns of words, their rows."""
+    tables: list[tuple[Row, tuple[int, ...], list[Row]]] = [
+        (STAGE_HEADINGS, (0, 8), stages(report)), (HEADINGS, (1, 2), accesses(report))]
+    return [table for table in tables if table[2]]
+
+
+STAGE_HEADINGS = ("stage", "instructions", "active", "divergent", "global bytes", "of moved", "passes", "conflict", "classes")
+
+
+def stages(report: KernelReport) -> list[Row]:
+    """Returns the rows of the table of stages: what their instructions are, and what they do to memory."""
+    return [_stage_row(stage) for stage in report.stages if any(stage.instructions.values())]
+
+
+def _stage_row(stage: StageReport) -> Row:
+    there, shared = stage.traffic("global"), stage.traffic("shared")
+    classes = sorted(stage.instructions.items(), key=lambda pair: -pair[1])
+    return (stage.name or "(no stage)", str(sum(stage.instructions.values())), f"{100 * stage.activity:.0f} %",
+            f"{stage.divergent} of {stage.branches}" if stage.branches else "", str(there.asked) if there.requests else "",
+            f"{100 * there.efficiency:.0f} %" if there.requests else "", str(shared.passes) if shared.requests else "",
+            str(shared.conflict) if shared.requests else "", ", ".join(f"{kind} {count}" for kind, count in classes[:4]))
+
+
 HEADINGS = ("line", "access", "memory", "requests", "asked", "moved", "of moved", "passes", "conflict")
-LEFT = (1, 2)  # columns of words
 
 
 def accesses(report: KernelReport) -> list[Row]:
@@ -78,9 +120,9 @@ def _row(access: Access) -> Row:
             str(traffic.passes) if shared else "", f"{traffic.conflict}" if shared else "")
 
 
-def _aligned(rows: Sequence[Row]) -> list[str]:
+def _aligned(rows: Sequence[Row], words: tuple[int, ...]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  " + "  ".join(cell.ljust(width) if column in LEFT else cell.rjust(width)
+    return ["  " + "  ".join(cell.ljust(width) if column in words else cell.rjust(width)
                              for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
 
 
@@ -96,7 +138,7 @@ def findings(report: KernelReport) -> list[str]:
 def markup_of(report: KernelReport) -> str:
     """Returns a report for a notebook."""
     facts = element("table", *[element("tr", element("th", name), element("td", value)) for name, value in summary(report)])
-    rows = accesses(report)
-    table = element("table", element("tr", *[element("th", name) for name in HEADINGS]),
-                    *[element("tr", *[element("td", cell) for cell in row]) for row in rows]) if rows else None
-    return fragment(title(report), joined(facts, table), element("pre", "\n".join(findings(report))))
+    tables = [element("table", element("tr", *[element("th", name) for name in headings]),
+                      *[element("tr", *[element("td", cell) for cell in row]) for row in rows])
+              for headings, _, rows in _tables(report)]
+    return fragment(title(report), joined(facts, *tables), element("pre", "\n".join(findings(report))))

@@ -18,6 +18,7 @@ from tedsl.ir.script import script_with_lines
 from tedsl.ir.stmt import Stmt, Store
 from tedsl.ir.walk.visitor import statements
 from tedsl.record import record
+from tedsl.runtime.devices.code import LoopLine
 
 
 @record
@@ -44,6 +45,14 @@ def print_loops(funcs: Sequence[PrimFunc]) -> PrintedLoops:
         loops.stages.update(_stages(func.body))
         first += text.count("\n") + 2
     return loops
+
+
+def line_stages(loops: PrintedLoops) -> tuple[LoopLine, ...]:
+    """Returns the lines of printed loops, each with the stage whose statement begins there; "" where none does, and where a
+    statement is of several.
+    """
+    stages = {line: loops.stages.get(statement, "") for statement, line in loops.lines.items()}
+    return tuple(LoopLine(text, stages.get(number, "")) for number, text in enumerate(loops.text.split("\n"), start=1))
 
 
 def stage_of(body: Stmt) -> str:

@@ -18,15 +18,17 @@ _FLAGS = "spFlags: DISPFlagDefinition | DISPFlagOptimized"
 class LineTable:
     """Builds the line table of a module.
 
-    add: adds a metadata node to the module and returns its name.
+    add: adds a metadata node to the module and returns its name. directives: the table is for code that is text, such as PTX,
+    and consists of directives in it; stages are not inlined functions there.
     """
 
-    def __init__(self, loops: PrintedLoops, path: Path, add: Callable[[str], str]) -> None:
-        self._loops, self._add = loops, add
+    def __init__(self, loops: PrintedLoops, path: Path, add: Callable[[str], str], *, directives: bool = False) -> None:
+        self._loops, self._add, self._inlined = loops, add, not directives
         self._file = add(f"!DIFile(filename: {_quoted(path.name)}, directory: {_quoted(str(path.parent))})")
         self._type = add(f"!DISubroutineType(types: {add('!{null}')})")
+        kind = "DebugDirectivesOnly" if directives else "LineTablesOnly"
         self._unit = add(f"distinct !DICompileUnit(language: DW_LANG_C99, file: {self._file}, producer: \"tedsl\", "
-                         "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)")
+                         f"isOptimized: true, runtimeVersion: 0, emissionKind: {kind})")
         self._flags = [add('!{i32 7, !"Dwarf Version", i32 4}'), add('!{i32 2, !"Debug Info Version", i32 3}')]
         self._known: dict[tuple[object, ...], str] = {}
 
@@ -52,7 +54,7 @@ class LineTable:
         line = self._loops.lines.get(statement)
         if line is None:
             return otherwise
-        return self.at(subprogram, line, self._loops.stages.get(statement, ""))
+        return self.at(subprogram, line, self._loops.stages.get(statement, "") if self._inlined else "")
 
     def at(self, subprogram: str, line: int, stage: str = "") -> str:
         """Returns the suffix of instructions of `stage` ("": of none) at `line`."""
