@@ -92,6 +92,23 @@ class NormalizeOp(Differentiable):
 
 
 @record
+class ChannelNormOp(Differentiable):
+    """A normalization of each channel, an index of dimension `axis` of `source`, by its own statistics: `mean` and `scale`, the
+    inverse of the standard deviation. gamma, beta: what it is scaled with and what is added, if anything.
+    """
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("source", "gamma", "beta")
+
+    operator: str
+    source: te.Tensor
+    axis: int
+    mean: te.Tensor
+    scale: te.Tensor
+    gamma: te.Tensor | None = None
+    beta: te.Tensor | None = None
+
+
+@record
 class MatmulOp(Differentiable):
     """A product of matrices, a[..., i, k] * b[..., k, j], either of them stored transposed; `batched`: of several."""
 

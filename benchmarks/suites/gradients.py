@@ -24,6 +24,7 @@ BATCH = 4
 DENSE = ((32, 512, 1000), (64, 1024, 1024), (512, 512, 512))
 BATCHED = ((12, 128, 64, 128), (8, 256, 256, 64))
 ROWS = ((512, 512), (4096, 1024), (128, 32000))
+IMAGES = ((4, 64, 56, 56), (4, 256, 14, 14))
 POOLED = (4, 64, 112, 112)
 
 
@@ -147,6 +148,31 @@ def layer_norm(shape: tuple[int, int], threads: int) -> Case:
                  bytes_of(x, head), bytes_of(x), factor=4.0)
 
 
+def batch_norm(shape: tuple[int, ...], threads: int) -> Case:
+    """A normalization of each channel by its own statistics, and its gradients by data, gamma and beta."""
+    x, gamma, beta, head = drawn(shape, shape[1:2], shape[1:2], shape)
+    X, G, B, H = inputs = ours.placeholders([x, gamma, beta, head])
+    moving = [te.placeholder(shape[1:2], name=name) for name in ("mean", "variance")]
+    y = topi.nn.batch_norm(X, G, B, *moving, training=True)[0]
+    contenders = {"tedsl": ours.scheduled([y, *te.gradient(y, [X, G, B], H)], inputs, [x, gamma, beta, head])}
+
+    def both(torch: Any, x: Any, g: Any, b: Any, h: Any) -> Any:
+        y, mean, scale = torch.native_batch_norm(x, g, b, None, None, True, 0.1, 1e-5)
+        return [y, *torch.ops.aten.native_batch_norm_backward(h, x, g, None, None, mean, scale, True, 1e-5, [True] * 3)]
+
+    contenders |= by_torch(threads, both, [x, gamma, beta, head])
+
+    def expected() -> Any:
+        last = [np.moveaxis(one, 1, -1) for one in (x, head)]
+        axes = tuple(range(x.ndim - 1))
+        of_x, *rest = reference.gradient_of_normalization(last[0], gamma, last[1], axes)
+        centred = reference.wide(last[0]) - last[0].mean(axis=axes, dtype="float64")
+        normal = centred / np.sqrt((centred**2).mean(axis=axes) + 1e-5) * gamma + beta
+        return (np.moveaxis(normal, -1, 1), np.moveaxis(of_x, -1, 1), *rest)
+
+    return _case(contenders, expected, x.size // shape[1], 0.0, bytes_of(x, head), 2 * bytes_of(x), factor=4.0)
+
+
 def max_pool(shape: tuple[int, ...], threads: int) -> Case:
     """The gradient of maxima in windows of 3 x 3 with stride 2 and padding 1."""
     (x,) = drawn(shape)
@@ -183,4 +209,5 @@ def cases(threads: int) -> list[Maker]:
     for shape in ROWS:
         made += [maker(f"gradient of cross entropy {named(shape)}", cross_entropy, shape, threads),
                  maker(f"gradients of layer_norm {named(shape)}", layer_norm, shape, threads)]
+    made += [maker(f"batch_norm and gradients {named(shape)}", batch_norm, shape, threads) for shape in IMAGES]
     return [*made, maker(f"gradient of max_pool {named(POOLED)}", max_pool, POOLED, threads)]

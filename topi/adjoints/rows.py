@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te
 from topi.adjoints.parts import Part, Parts, in_dtype
 from topi.extents import product
 from topi.injective import injective
-from topi.kinds import NormalizeOp, SoftmaxOp
+from topi.kinds import ChannelNormOp, NormalizeOp, ReduceOp, SoftmaxOp
 from topi.reduction import sum as sum_of
+
+Element = Callable[..., Any]  # from indices to an expression
 
 
 def of_softmax(record: SoftmaxOp, op: te.Operation, head: te.Tensor) -> Parts:
@@ -38,7 +41,7 @@ def of_normalization(record: NormalizeOp, op: te.Operation, head: te.Tensor) -> 
     count = product([x.shape[d] for d in axes])
     divisor = te.const(count, x.dtype) if isinstance(count, int) else count.astype(x.dtype)
 
-    def mean_of(element: Callable[..., Any], name: str) -> te.Tensor:
+    def mean_of(element: Element, name: str) -> te.Tensor:
         total = sum_of(injective(name, x.shape, element), axes)
         mean: te.Tensor = te.map_elements("divide", lambda e: e / divisor, total, name=f"{name}_mean")
         return mean
@@ -59,17 +62,73 @@ def of_normalization(record: NormalizeOp, op: te.Operation, head: te.Tensor) -> 
         return h(*i) if gamma is None else h(*i) * gamma(*[i[d] for d in axes]).astype(x.dtype)
 
     def of_source() -> te.Tensor:
-        first = mean_of(scaled, "head")
-        second = mean_of(lambda *i: scaled(*i) * normal(*i), "head_times_row")
+        first, second = sums_of_both(x, axes, scaled, lambda *i: scaled(*i) * (x(*i) - of_row(mean, i)), "row_terms")
+        share = te.compute(first.shape, lambda *i: first(*i) / divisor, name="head_mean")
+        slope = te.compute(first.shape, lambda *i: second(*i) * scale(*i) / divisor, name="head_times_row_mean")
         return injective("normalization_adjoint", x.shape, lambda *i: of_row(scale, i) * (
-            scaled(*i) - of_row(first, i) - normal(*i) * of_row(second, i)))
+            scaled(*i) - of_row(share, i) - normal(*i) * of_row(slope, i)))
+
+    @functools.cache
+    def of_scales() -> Sequence[te.Tensor]:
+        return sums_of_both(x, kept, lambda *i: h(*i) * normal(*i), lambda *i: h(*i), "scale_terms")
 
     parts: list[Part] = [(record.source, of_source)]
     if record.gamma is not None:
-        parts.append((record.gamma, lambda: sum_of(injective("gamma_terms", x.shape, lambda *i: h(*i) * normal(*i)), kept)))
+        parts.append((record.gamma, lambda: of_scales()[0]))
     if record.beta is not None:
-        parts.append((record.beta, lambda: sum_of(h, kept)))
+        parts.append((record.beta, lambda: of_scales()[1] if record.gamma is not None else sum_of(h, kept)))
     return parts
+
+
+def of_channels(record: ChannelNormOp, op: te.Operation, head: te.Tensor) -> Parts:
+    """Of y = n * gamma + beta with n = (x - mean) * scale, over all but the channels:
+
+    beta:  b = the sum of head;   gamma:  g = the sum of head * n;   source:  scale * gamma * (head - (b + n * g) / count)
+    """
+    x, h, mean, scale, gamma = wide(record.source), wide(head), record.mean, record.scale, record.gamma
+    axes = tuple(d for d in range(x.ndim) if d != record.axis)
+    count = product([x.shape[d] for d in axes])
+    divisor = te.const(count, x.dtype) if isinstance(count, int) else count.astype(x.dtype)
+
+    def normal(*i: Any) -> Any:
+        return (x(*i) - mean(i[record.axis])) * scale(i[record.axis])
+
+    @functools.cache
+    def sums() -> Sequence[te.Tensor]:
+        return sums_of_both(x, axes, lambda *i: h(*i) * normal(*i), lambda *i: h(*i), "channel_terms")
+
+    def of_source() -> te.Tensor:
+        of_gamma, of_beta = sums()
+        slope = te.compute(mean.shape, lambda c: of_gamma(c) / divisor, name="slope")
+        share = te.compute(mean.shape, lambda c: of_beta(c) / divisor, name="share")
+        factor = scale if gamma is None else te.compute(
+            mean.shape, lambda c: scale(c) * gamma(c).astype(x.dtype), name="factor")
+        return injective("normalization_adjoint", x.shape, lambda *i: factor(i[record.axis]) * (
+            h(*i) - share(i[record.axis]) - normal(*i) * slope(i[record.axis])))
+
+    parts: list[Part] = [(record.source, of_source)]
+    parts += [(gamma, lambda: sums()[0])] if gamma is not None else []
+    parts += [(record.beta, lambda: sums()[1])] if record.beta is not None else []
+    return parts
+
+
+def sums_of_both(source: te.Tensor, axes: Sequence[int], one: Element, other: Element, name: str) -> Sequence[te.Tensor]:
+    """The sums over `axes` of two formulas of the elements of `source`, in one look at it."""
+    loops = {d: te.reduce_axis((0, source.shape[d]), name=f"k{d}") for d in axes}
+    kept = [d for d in range(source.ndim) if d not in loops]
+    both = te.comm_reducer(lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda t, u: (te.const(0, t), te.const(0, u)), name="sums")
+
+    if not loops:
+        return [injective(name, source.shape, element) for element in (one, other)]
+
+    def formula(*i: Any) -> Any:
+        at = {**dict(zip(kept, i)), **loops}
+        place = [at[d] for d in range(source.ndim)]
+        return both((one(*place), other(*place)), axis=list(loops.values()))
+
+    sums: Sequence[te.Tensor] = te.compute([source.shape[d] for d in kept], formula, name=name, tag="comm_reduce_idx",
+                                           info=ReduceOp("sums", source, tuple(axes), False), axes="ax")
+    return sums
 
 
 def wide(tensor: te.Tensor) -> te.Tensor:

@@ -9,6 +9,7 @@ from topi.adjoints import convolutions, kin, pooling, positions, products, reduc
 from topi.adjoints.parts import Rule, in_dtype
 from topi.broadcast import add
 from topi.kinds import (
+    ChannelNormOp,
     ConvOp,
     CumulativeOp,
     DepthwiseConvOp,
@@ -39,6 +40,7 @@ RULES: dict[type[Differentiable], Rule] = {
     EinsumOp: products.of_einsum,
     SoftmaxOp: rows.of_softmax,
     NormalizeOp: rows.of_normalization,
+    ChannelNormOp: rows.of_channels,
     ReduceOp: reductions.of_reduction,
     PoolOp: pooling.of_pooling,
     PlacedSumOp: pooling.of_placed_sums,

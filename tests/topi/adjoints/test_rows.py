@@ -40,3 +40,25 @@ def test_softmax_reads_its_result_instead_of_computing_it_again():
     total = te.compute((4, 5), lambda i, j: saved(i, j) * head_tensor(i, j))
     made, = values([total], {saved: result, head_tensor: head})
     np.testing.assert_allclose((head - made.sum(-1, keepdims=True)) * result, by_hand)
+
+
+@pytest.mark.parametrize("uses", [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("shape, axis", [((3, 4, 2, 5), 1), ((3, 2, 5, 4), -1), ((7, 3), 1)])
+def test_batch_norm_in_training(shape, axis, uses):
+    x, count = te.placeholder(shape, "float64", name="x"), shape[axis]
+    vectors = [te.placeholder((count,), "float64", name=name) for name in ("gamma", "beta", "mean", "variance")]
+    out, mean, variance = nn.batch_norm(x, *vectors, axis, None, *reversed(uses), training=True, momentum=0.25)
+    feeds = {x: distinct(shape), **{tensor: distinct((count,), seed=n) for n, tensor in enumerate(vectors)}}
+    used = [tensor for tensor, is_used in zip(vectors, uses) if is_used]
+    check_record(out, {tensor: feeds[tensor] for tensor in (x, *used)}, tolerance=1e-6)
+    made, of_mean, of_variance = values([out, mean, variance], feeds)
+    axes = tuple(d for d in range(len(shape)) if d != axis % len(shape))
+    by_channel = [-1 if d not in axes else 1 for d in range(len(shape))]
+    expected = (feeds[x] - feeds[x].mean(axes, keepdims=True)) / np.sqrt(feeds[x].var(axes, keepdims=True) + 1e-5)
+    if uses[0]:
+        expected = expected * feeds[vectors[0]].reshape(by_channel)
+    if uses[1]:
+        expected = expected + feeds[vectors[1]].reshape(by_channel)
+    np.testing.assert_allclose(made, expected, atol=1e-12)
+    np.testing.assert_allclose(of_mean, 0.75 * feeds[vectors[2]] + 0.25 * feeds[x].mean(axes), atol=1e-12)
+    np.testing.assert_allclose(of_variance, 0.75 * feeds[vectors[3]] + 0.25 * feeds[x].var(axes), atol=1e-12)
