@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tedsl.autograd import Tensor
 
 from tedsl import optim
-from tedsl.autograd import Tensor
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
 
 SHAPES = [(), (1,), (0,), (7, 3), (70001,)]
