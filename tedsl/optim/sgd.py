@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from tedsl.autograd import Tensor
 from tedsl.errors import ArgumentError
 from tedsl.optim.optimizer import Array, Group, Optimizer
@@ -36,7 +38,7 @@ class SGD(Optimizer):
             sgd_step(param, grad, lr=rate, decay=decay)
             return
         if "momentum" not in state:
-            state["momentum"] = param * 0
+            state["momentum"] = np.zeros_like(param, order="C")
         kept, taken = (0.0, 1.0) if state["step"] == 1 else (momentum, 1 - group["dampening"])
         rule = sgd_nesterov_step if group["nesterov"] else sgd_momentum_step
         rule(param, state["momentum"], grad, lr=rate, decay=decay, momentum=momentum, kept=kept, taken=taken)
