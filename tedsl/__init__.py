@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tedsl import autograd as autograd
     from tedsl import contrib, driver, error, nd, te, testing, tir, transform
     from tedsl import ir as ir
+    from tedsl import nn as nn
+    from tedsl import optim as optim
     from tedsl import runtime as runtime
     from tedsl import target as target
     from tedsl.driver import build, lower
@@ -46,8 +48,8 @@ __version__ = VERSION
 TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.
-_MODULES = ("arith", "autograd", "contrib", "driver", "error", "ir", "nd", "runtime", "target", "te", "testing", "tir",
-            "transform")
+_MODULES = ("arith", "autograd", "contrib", "driver", "error", "ir", "nd", "nn", "optim", "runtime", "target", "te", "testing",
+            "tir", "transform")
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
@@ -61,9 +63,8 @@ _NAMES = {
 
 __all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "autograd",
            "build", "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
-           "get_num_threads", "gpu",
-           "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "sim", "te", "testing", "tir", "topi",
-           "trace", "transform", "vulkan"]
+           "get_num_threads", "gpu", "lower", "metal", "nd", "nn", "opencl", "optim",
+           "register_func", "rocm", "set_num_threads", "sim", "te", "testing", "tir", "topi", "trace", "transform", "vulkan"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

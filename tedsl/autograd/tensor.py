@@ -15,7 +15,7 @@ from tedsl.autograd.kinds import Array, kind_of
 from tedsl.autograd.modes import MODE
 from tedsl.autograd.node import Handle
 from tedsl.autograd.operators import ADD, DIVIDE, MULTIPLY, PLACED, POWER, POWER_OF_CONSTANT, SUBTRACT, Operators, whole_index
-from tedsl.autograd.value import Value, place, result
+from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError, type_in_words
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as dtype_of
@@ -217,9 +217,7 @@ class Tensor(Operators, Value):
             raise ShapeError(f"{what}: the result {made._kind} does not fit into the tensor {self._kind}",
                              hint="compute a new tensor: x = x + y for x += y")
         numpy.copyto(self._array, made._array)
-        changes = self.changes()
-        changes.count += 1
-        changes.place = place()
+        self.count_change()
         if made.grad_fn is not None:
             _moved(made, self)
         return self
@@ -260,9 +258,7 @@ class Tensor(Operators, Value):
             self._array[at] = value._array
         except (ValueError, IndexError) as cause:
             raise ShapeError(f"x[i] = y: {cause}") from None
-        changes = self.changes()
-        changes.count += 1
-        changes.place = place()
+        self.count_change()
 
     def copy_(self, values: Any) -> Tensor:
         """Takes the elements of `values`, converted to its dtype and broadcast."""

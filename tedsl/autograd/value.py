@@ -49,6 +49,12 @@ class Value:
             self._changes = Changes()
         return self._changes
 
+    def count_change(self) -> None:
+        """Counts a change of the elements in place, which the program that is running made."""
+        changes = self.changes()
+        changes.count += 1
+        changes.place = place()
+
     def edge(self) -> Edge:
         """Where its gradient goes."""
         if self.grad_fn is not None:

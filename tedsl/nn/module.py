@@ -115,7 +115,8 @@ class Module:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to an .npz file."""
         with open(path, "wb") as file:
-            np.savez(file, **self.state_dict())
+            arrays: dict[str, Any] = self.state_dict()
+            np.savez(file, **arrays)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Takes what `save` wrote."""

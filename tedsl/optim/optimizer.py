@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tedsl.autograd import Tensor
-from tedsl.autograd.value import place
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 
 Array = np.ndarray[Any, Any]
@@ -88,8 +87,7 @@ class Optimizer:
             for param in group["params"]:
                 if param.grad is not None:
                     self.update(param.data.numpy(), param.grad.data.numpy(), self._state_of(param), group)
-                    changes = param.changes()
-                    changes.count, changes.place = changes.count + 1, place()
+                    param.count_change()
 
     def update(self, param: Array, grad: Array, state: dict[str, Any], group: Group) -> None:
         """Changes `param` and the arrays of its `state` in place by the rule of this optimiser."""
@@ -97,7 +95,8 @@ class Optimizer:
 
     def _state_of(self, param: Tensor) -> dict[str, Any]:
         if param not in self.state:
-            self.state[param] = {"step": 0, **{name: np.zeros_like(param.data.numpy(), order="C") for name in self.state_arrays}}
+            array = param.data.numpy()
+            self.state[param] = {"step": 0, **{name: np.zeros_like(array, order="C") for name in self.state_arrays}}
         return self.state[param]
 
     def state_dict(self) -> dict[str, Any]:
@@ -124,9 +123,10 @@ class Optimizer:
         for number, state in saved.items():
             param = params[int(number)]
             for name in self.state_arrays:
-                if np.shape(state.get(name)) != param.shape:
-                    raise ArgumentError(f"{self._name}: the saved {name} of parameter {number} has shape "
-                                        f"{np.shape(state.get(name))}, and the parameter has {param.shape}")
+                shape = np.asarray(state.get(name)).shape
+                if shape != param.shape:
+                    raise ArgumentError(f"{self._name}: the saved {name} of parameter {number} has shape {shape}, and the "
+                                        f"parameter has {param.shape}")
 
     def _numbers(self) -> dict[Tensor, int]:
         return {param: number for number, param in enumerate(p for group in self.param_groups for p in group["params"])}

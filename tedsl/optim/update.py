@@ -78,7 +78,7 @@ class UpdateRule:
             for array, value in zip(arrays, named):
                 array[place] = value
         handles = [te.var(buffer.name, "handle") for buffer in buffers]
-        func = tir.PrimFunc([*handles, *scalars], ib.get(), buffer_map=dict(zip(handles, buffers)))
+        func = tir.PrimFunc((*handles, *scalars), ib.get(), buffer_map=dict(zip(handles, buffers)))
         return func.with_attr("global_symbol", self.name).with_attr("tir.noalias", True)
 
 

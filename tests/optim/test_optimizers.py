@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tedsl.autograd import Tensor, from_numpy
 
 from tedsl import optim
+from tedsl.autograd import Tensor, from_numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
 
 SHAPES = [(), (1,), (0,), (7, 3), (70001,)]
