@@ -2,7 +2,8 @@
 
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `transform/` those that
 move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others are in this
-folder. Schedules are in `schedules/`, with TVM's names in `generic/`; `testing/` holds numpy references.
+folder. Schedules are in `schedules/`, with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy
+references.
 """
 
 from tedsl.errors import entries
