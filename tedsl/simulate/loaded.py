@@ -10,6 +10,7 @@ import numpy as np
 
 from tedsl.errors import DeviceError
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction
+from tedsl.runtime.devices.launch import FEWER_THREADS
 from tedsl.simulate.device import SimulatedDevice
 from tedsl.simulate.machine.program import Program
 from tedsl.simulate.machine.run import Run
@@ -85,7 +86,8 @@ class SimulatedCode:
         if min(*grid, *block) < 1 or threads > limits.max_threads or any(n > most for n, most in zip(block, limits.max_block)) \
                 or any(n > most for n, most in zip(grid, limits.max_grid)):
             raise DeviceError(f"{where}: a grid of {grid} blocks of {block} threads is outside of its limits: grid "
-                              f"{limits.max_grid}, block {limits.max_block}, {limits.max_threads} threads together")
+                              f"{limits.max_grid}, block {limits.max_block}, {limits.max_threads} threads together",
+                              hint=FEWER_THREADS if threads > limits.max_threads else "")
         if declared is not None and any(made not in (0, n) for made, n in zip(declared.fixed_block, block)):
             raise DeviceError(f"{where}: it was made for blocks of {declared.fixed_block} threads, not {block}")
         used = shared + sum(v.size for v in program.shared.values())

@@ -24,7 +24,7 @@ from tedsl.ir.dtype import HANDLE, INT32, INT64, DType
 from tedsl.ir.expr import Call, Expr, Let, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import FrozenDict
-from tedsl.ir.ops import CALL_PACKED
+from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
 from tedsl.ir.script import script, shown
 from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store, seq
 from tedsl.ir.types import PointerType
@@ -38,6 +38,7 @@ from tedsl.runtime.devices.launch import ALLOCATE, FREE
 from tedsl.runtime.signature import WRITTEN, signature_of
 from tedsl.target.target import Target
 
+_FUNCTIONS = (CALL_PACKED, CALL_EXTERN, CALL_PURE_EXTERN)  # that are not of the program
 KERNEL = "_kernel"  # between the name of the host function and the number of the kernel
 DYNAMIC = "shared.dyn"  # the scope of shared memory whose size the launch says
 _ALIGNMENT = 16  # of each allocation in it
@@ -200,6 +201,8 @@ def _refuse_accesses(host: PrimFunc, memory: dict[Var, None], target: Target) ->
     """Raises LoweringError if the host function would load or store memory of the device, or hand it to C functions."""
     accessed: dict[str, None] = {}
     for node in post_order(host.body):
+        if isinstance(node, Call) and node.op in _FUNCTIONS:
+            _refuse_given(node, host.name, memory, target)
         if isinstance(node, Call) and node.op is CALL_PACKED:
             continue
         for var in _touched(node):
@@ -207,6 +210,21 @@ def _refuse_accesses(host: PrimFunc, memory: dict[Var, None], target: Target) ->
                 accessed.setdefault(var.name)
     if accessed:
         raise host_access(host.name, target, list(accessed))
+
+
+def _refuse_given(call: Call, function: str, memory: dict[Var, None], target: Target) -> None:
+    """Raises LoweringError if a call of a function of Python or C, other than a launch, is given memory of the device."""
+    name = call.args[0].value if call.args and isinstance(call.args[0], StringImm) else ""
+    arrays = dict.fromkeys(var.name for arg in call.args[1:] if not isinstance(arg, Var)
+                           for node in post_order(arg) for var in _touched(node) if var in memory)
+    if call.op is not CALL_PACKED:
+        arrays |= dict.fromkeys(var.name for var in _touched(call) if var in memory)
+    if arrays:
+        language = "Python" if call.op is CALL_PACKED else "C"
+        raise LoweringError(f"{function} calls the {language} function {name!r}, which runs on the processor, with "
+                            f"{', '.join(arrays)}, which {target.kind} has in its own memory",
+                            hint="write the stage as a formula, or build what stands before and after it for "
+                                 f"{target.kind.name} and call {name!r} between them, on arrays of the CPU")
 
 
 def _touched(node: object) -> list[Var]:

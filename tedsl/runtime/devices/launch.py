@@ -9,6 +9,9 @@ from tedsl.runtime.devices.api import DeviceAPI, LoadedCode
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction
 
 ALLOCATE, FREE = "device_api.allocate", "device_api.free"  # bytes -> memory of the device that runs the call; and back
+# What to do where a block has more threads than a device takes, by a number that only the call knows.
+FEWER_THREADS = ("the size of a block is known at the call alone: split the loop by a constant, s[B].split(i, factor=256), "
+                 "bind the inner loop to threadIdx.x and the outer one to blockIdx.x")
 _PLACES = {f"{which}Idx.{axis}": (which == "thread", k) for which in ("block", "thread") for k, axis in enumerate("xyz")}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tedsl.display.text import Text
@@ -63,13 +65,28 @@ class DeviceModule:
         return self.get_function(name)
 
     def get_source(self, fmt: str = "") -> Text:
-        """Returns the kernels as text: in the language of the device ("ptx", "cl"; the default), or as loops ("tir")."""
+        """Returns the kernels as text: what the driver is given ("ptx", "cl"; "asm" and "" stand for the one that it is), or
+        as loops ("tir").
+        """
         form = self.code.form
-        if fmt in ("", form, "asm" if form == "ptx" else form):
+        if fmt in ("", "asm", form):
             return Text(self.code.text, _TITLES.get(form, form))
         if fmt == "tir":
             return Text(self.code.loops, "Loops")
         raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose "{form}" or "tir"')
+
+    def save(self, file_name: Any, fmt: str = "") -> None:
+        """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file.
+
+        Raises ArgumentError for a format that there is not, ModuleError for a file that cannot be written.
+        """
+        if not isinstance(file_name, (str, os.PathLike)):
+            raise ArgumentTypeError(f"save takes the path of a file, not {shown_value(file_name)}", hint='save("kernels.ptx")')
+        path = Path(file_name)
+        try:
+            path.write_text(str(self.get_source(fmt or path.suffix.removeprefix("."))), encoding="utf-8")
+        except OSError as error:
+            raise ModuleError(f"{path} cannot be written: {error.strerror}") from error
 
     def save_to_bytes(self) -> bytes:
         """Returns the kernels as bytes, of which `device_module_of` makes an equal module."""

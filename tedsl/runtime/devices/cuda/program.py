@@ -11,11 +11,13 @@ from tedsl.errors import DeviceError
 from tedsl.ir.dtype import DType
 from tedsl.runtime.devices.code import DeviceCode
 from tedsl.runtime.devices.cuda.library import HANDLE, Cuda
+from tedsl.runtime.devices.launch import FEWER_THREADS
 
 _LOG, _LOG_SIZE = 5, 6  # options of the compiler in the driver: its errors go there, and how many bytes fit
 _LOG_BYTES = 8192
 _DYNAMIC_SHARED = 8  # the attribute of a function: how much dynamic shared memory it may get
 _FLOATS = (ctypes.c_float, ctypes.c_double)
+_MOST_THREADS = 1024  # of a block, on every device
 _USUAL_SHARED = 48 * 1024  # what it may get without asking
 
 
@@ -34,6 +36,9 @@ class LoadedProgram:
     def launch(self, function: str, grid: tuple[int, int, int], block: tuple[int, int, int],
                arguments: Sequence[int | float], shared: int = 0, stream: int = 0) -> None:
         cuda = self._opened()
+        if block[0] * block[1] * block[2] > _MOST_THREADS:
+            raise DeviceError(f"{function}: a block of {block} threads has more than {_MOST_THREADS}, the most of any device",
+                              hint=FEWER_THREADS)
         handle, types = self._function(cuda, function)
         if shared > _USUAL_SHARED:
             cuda(f"give {function} {shared} bytes of shared memory", "cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)

@@ -12,6 +12,7 @@ import numpy
 from tedsl.errors import DeviceError
 from tedsl.record import record
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction
+from tedsl.runtime.devices.launch import FEWER_THREADS
 from tedsl.runtime.devices.opencl.opened import Opened
 
 
@@ -46,7 +47,7 @@ class LoadedProgram:
         most, threads = opened.device.max_work_group_size, math.prod(block)
         if threads > most:
             raise DeviceError(f"{function}: opencl({opened.number}) has at most {most} threads in a block, not {threads}",
-                              hint="bind fewer threads to threadIdx")
+                              hint=FEWER_THREADS)
         own = loaded.kernel.get_work_group_info(opened.cl.kernel_work_group_info.LOCAL_MEM_SIZE, opened.device)
         local = own + shared
         if local > opened.device.local_mem_size:

@@ -1,0 +1,51 @@
+"""Modules of kernels by themselves: their texts in files, and what is said where the host would need the device's memory."""
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import ArgumentError, ArgumentTypeError, DeviceError, LoweringError, ModuleError
+from tests.passes.threads.programs import vector_add
+
+
+@pytest.mark.parametrize("kind, form", [("cuda", "ptx"), ("opencl", "cl")])
+def test_texts_and_files(kind, form, tmp_path):
+    module = tedsl.build(*vector_add(64), kind).imported_modules[0]
+    text = module.get_source(form)
+    assert text == module.get_source() == module.get_source("asm")
+    for name, fmt, wanted in ((f"k.{form}", "", text), ("k.asm", "", text), ("kernels", "", text), ("k.txt", form, text),
+                              ("k.tir", "", module.get_source("tir"))):
+        module.save(tmp_path / name, fmt)
+        assert (tmp_path / name).read_text() == wanted
+    with pytest.raises(ArgumentError, match=f'no format \'cubin\'.*\n.*choose "{form}" or "tir"'):
+        module.save(tmp_path / "k.cubin")
+    with pytest.raises(ModuleError, match="cannot be written"):
+        module.save(tmp_path / "missing" / f"k.{form}")
+    with pytest.raises(ArgumentTypeError, match="save takes the path of a file"):
+        module.save(3)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "opencl"])
+@pytest.mark.parametrize("call, language", [("call_packed", "Python"), ("call_extern", "C")])
+def test_a_function_of_the_processor_cannot_have_memory_of_a_device(kind, call, language):
+    A = te.placeholder((8,), name="A")
+    if call == "call_packed":
+        C = te.extern((8,), [A], lambda i, o: tedsl.tir.call_packed("my.function", i[0], o[0]), name="C", dtype="float32")
+    else:
+        C = te.extern((8,), [A], lambda i, o: tedsl.tir.call_extern("int32", "my.function", i[0].access_ptr("r"),
+                                                                    o[0].access_ptr("w")), name="C", dtype="float32")
+    with pytest.raises(LoweringError, match=f"calls the {language} function 'my.function', which runs on the processor, with "
+                                            f"A, C, which {kind} has in its own memory") as caught:
+        tedsl.build(te.create_schedule(C.op), [A, C], kind)
+    assert "forget to bind" not in str(caught.value)
+
+
+def test_too_many_threads_that_only_the_call_knows():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.x"))
+    place = tedsl.sim(0)
+    with pytest.raises(DeviceError, match=r"split the loop by a constant, s\[B\]\.split"):
+        tedsl.build(s, [A, B], "cuda")(tedsl.nd.empty((5000,), "float32", place), tedsl.nd.empty((5000,), "float32", place))
