@@ -188,7 +188,7 @@ def clip(x: Any, a_min: Any, a_max: Any) -> Any:
     """x where it is between a_min and a_max, else the nearer of them; in the dtype of x."""
     def of(e: Any) -> Expr:
         low, high = (constant(b, e.dtype, "clip", name) for b, name in ((a_min, "a_min"), (a_max, "a_max")))
-        return te.max(te.min(e, high), low)
+        return te.max(low, te.min(high, e))  # of equal operands the second has the derivative: 1 at both ends
 
     return te.map_elements("clip", of, x)
 

@@ -4,7 +4,7 @@ A rule gives, for each operand that is a float, the function that multiplies by 
 that operand. Where a function has a kink, the rule says which side counts:
 
 - max and min of equal operands: the second operand has the derivative, so that max(x, 0) has derivative 0 at 0;
-- abs, hypot, copysign and atan2 have derivative 0 at 0;
+- abs, hypot, copysign and atan2 have derivative 0 at 0; so has sqrt, and with it a norm, the root of a sum of squares;
 - pow(x, y): 0 with respect to x where y is 0, and with respect to y where x is 0 and y is not negative;
 - what rounds has derivative 0; fmod has 1 and -trunc(x / y).
 """
@@ -112,6 +112,13 @@ def _fabs(e: Any, _: Expr) -> Partials:
                                        build.select(build.less(a, 0.0), build.negative(x), zero(x))))]
 
 
+def _sqrt(e: Any, value: Expr) -> Partials:
+    def times(x: Expr) -> Expr:
+        return build.select(build.equal(value, 0.0), zero(x), build.div(x, build.mul(value, 2.0)))
+
+    return [(e.args[0], times)]
+
+
 def _pow(e: Any, value: Expr) -> Partials:
     base, exponent = e.args
 
@@ -190,7 +197,7 @@ _CALLS: dict[str, Callable[[Any, Expr], Partials]] = {
     "tir.tanh": _times(lambda a, v: _one_minus_square(v, v)),
     "tir.sigmoid": _times(lambda a, v: build.mul(v, build.sub(1.0, v))),
     "tir.erf": _times(lambda a, v: build.mul(_math("exp", build.negative(_square(a))), 2 / math.sqrt(math.pi))),
-    "tir.sqrt": _over(lambda a, v: build.mul(v, 2.0)),
+    "tir.sqrt": _sqrt,
     "tir.rsqrt": _times(lambda a, v: build.mul(build.mul(_square(v), v), -0.5)),
     "tir.sin": _times(lambda a, v: _math("cos", a)),
     "tir.cos": _times(lambda a, v: build.negative(_math("sin", a))),

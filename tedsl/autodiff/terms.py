@@ -17,6 +17,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.solve import detect_linear_equation
 from tedsl.autodiff.sweep import Share
 from tedsl.autodiff.zeros import eliminate_zeros
+from tedsl.errors import TedslError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
@@ -42,6 +43,7 @@ def sum_of_share(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], l
         values, ranges, equations = _solved(share.load.indices, places, read.shape, loops)
         rest = [axis for axis in loops if axis.var not in values]
         values.update(zip(prefix, axes))
+        _check_ranges(rest, name)
         renewed = {axis.var: reduced(axis, values) for axis in rest}
         values.update({var: axis.var for var, axis in renewed.items()})
         value = share.guarded
@@ -49,10 +51,18 @@ def sum_of_share(share: Share, prefix: Sequence[Var], extents: Sequence[Expr], l
             value = build.select(_all(equations), value, build.const(0.0, value.dtype))
         value = substitute(value, values)
         if ranges:
-            value = build.if_then_else(_all(ranges), value, build.const(0.0, value.dtype))
+            value = build.if_then_else(substitute(_all(ranges), values), value, build.const(0.0, value.dtype))
         return sum_over(value, axis=list(renewed.values())) if renewed else value
 
     return eliminate_zeros(Tensor(define((*extents, *read.shape), element, names, name)))
+
+def _check_ranges(axes: Sequence[IterVar], name: str) -> None:
+    """Refuses sums over an axis whose range depends on another axis that is summed over too."""
+    for axis in axes:
+        if not is_fixed(axis, axes):
+            raise TedslError(f"gradient: {name} sums over {axis.name}, whose range depends on another axis of the sum",
+                             hint="write the range with constants, and a condition: te.sum(..., axis=k, where=k < n)")
+
 
 def _all(conditions: Sequence[Expr]) -> Expr:
     total = conditions[0]
@@ -65,7 +75,7 @@ def _solved(indices: Sequence[Expr], places: Sequence[Var], shape: Sequence[Expr
     """The axes that are read alone with their values, the conditions that these values are in range, and the equations of the
     other indices.
     """
-    alone = {axis.var: axis for axis in loops if is_fixed(axis, loops)}
+    alone = {axis.var: axis for axis in loops}
     values: dict[Var, Expr] = {}
     ranges, equations = [], []
     for index, place, extent in zip(indices, places, shape):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import topi
 from tedsl import te
 from tedsl.errors import TedslError
 from tests.autodiff.differences import check, compiled
@@ -84,6 +85,23 @@ def test_where_functions_have_a_kink():
     assert at(te.abs, -3.0) == [-1.0]
     assert at(te.hypot, 0.0, 0.0) == at(te.atan2, 0.0, 0.0) == [0.0, 0.0]
     assert at(te.copysign, 0.0, 1.0) == [0.0, 0.0]
+    assert at(te.sqrt, 0.0) == [0.0]
+
+
+def test_norms_at_zero_and_clip_at_its_ends():
+    a = te.placeholder((3,), "float64", name="A")
+    k = te.reduce_axis((0, 3), name="k")
+    squares = te.compute((), lambda: te.sum(a[k] * a[k], axis=k), name="squares")
+    norm = te.compute((), lambda: te.sqrt(squares()), name="norm")
+    derivative = compiled([a], te.gradient(norm, [a]))
+    assert derivative(np.zeros(3))[0].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(derivative(np.array([0.0, 3.0, 4.0]))[0], [0, 0.6, 0.8])
+    ones = te.compute((3,), lambda i: te.const(1.0, "float64"), name="ones")
+    clipped = compiled([a], te.gradient(topi.clip(a, 0.0, 6.0), [a], ones))
+    assert clipped(np.array([0.0, 6.0, 3.0]))[0].tolist() == [1, 1, 1]
+    assert clipped(np.array([-0.1, 6.1, 3.0]))[0].tolist() == [0, 0, 1]
+    relu = compiled([a], te.gradient(topi.nn.relu(a), [a], ones))
+    assert relu(np.array([-1.0, 0.0, 1.0]))[0].tolist() == [0, 0, 1]
 
 
 def test_pow_at_zero_is_as_in_torch():

@@ -222,6 +222,21 @@ def test_statements_have_no_derivative():
         te.gradient(b, [a])
 
 
+def test_hybrid_functions_have_no_derivative():
+    @te.hybrid.script
+    def doubled(a):
+        b = output_tensor((3,), "float64")  # noqa: F821 - known inside of the function
+        for i in range(3):
+            b[i] = a[i] * 2.0
+        return b
+
+    a = placeholder((3,), "A")
+    with pytest.raises(TedslError, match=r"doubled is a te.hybrid, whose statements have no derivative"):
+        te.gradient(doubled(a), [a])
+    with pytest.raises(TedslError, match=r"doubled is a te.hybrid, whose statements have no derivative"):
+        te.jvp(doubled(a), [a], [a])
+
+
 def test_a_rule_of_the_program_comes_first():
     a, b = placeholder((3,), "A"), placeholder((3,), "B")
     straight = te.compute((3,), lambda i: te.round(a[i]) * b[i], name="S", tag="straight_through")

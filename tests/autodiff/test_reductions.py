@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tedsl import te
-from tedsl.errors import DTypeError
+from tedsl.errors import DTypeError, TedslError
 from tests.autodiff.differences import check, compiled
 
 
@@ -154,3 +154,47 @@ def test_tuples_without_a_rule_name_what_has_none():
     b = te.compute((3,), lambda i: mine(a[i, k], axis=k), name="B")
     with pytest.raises(DTypeError, match=r"no rule for tir\.nextafter"):
         te.gradient(b, [a])
+
+
+# --- ranges that depend on other axes ---------------------------------------------------------------------------------
+
+def test_ranges_that_depend_on_an_axis():
+    x, w = placeholder((6,), "X"), placeholder((4, 6), "W")
+
+    def triangle(i):
+        k = te.reduce_axis((0, i + 1), name="k")
+        return te.sum(x[k] * x[k] * w[i, k], axis=k)
+
+    check(te.compute((4,), triangle, name="Y"), [x, w])
+
+
+def test_ranges_that_are_data():
+    x, ends = placeholder((10,), "X"), placeholder((5,), "ends", "int32")
+
+    def segment(i):
+        k = te.reduce_axis((ends[i], ends[i + 1]), name="k")
+        return te.sum(x[k] * x[k], axis=k)
+
+    check(te.compute((4,), segment, name="Y"), [x, ends], [np.arange(10.0), np.array([0, 3, 3, 7, 10], "int32")])
+
+
+def test_ranges_that_depend_on_a_summed_axis_are_refused():
+    x = placeholder((6,), "X")
+
+    def triangle(i):
+        k = te.reduce_axis((0, i + 1), name="k")
+        return te.sum(x[0] * 2.0, axis=k)
+
+    with pytest.raises(TedslError, match="sums over k, whose range depends on another axis of the sum"):
+        te.gradient(te.compute((4,), triangle, name="Y"), [x], placeholder((4,), "head"))
+
+
+def test_products_over_ranges_that_depend_on_an_axis_are_refused():
+    x = placeholder((6,), "X")
+
+    def triangle(i):
+        k = te.reduce_axis((0, i + 1), name="k")
+        return te.prod(x[k], axis=k)
+
+    with pytest.raises(TedslError, match="Y reduces over k, whose range depends on another axis or on data"):
+        te.gradient(te.compute((4,), triangle, name="Y"), [x], placeholder((4,), "head"))
