@@ -22,7 +22,7 @@ from tedsl.lower.lower import check_function
 from tedsl.lower.request import FunctionOptions
 from tedsl.lower.written.function import vouch_for
 from tedsl.passes.config import PassConfig
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.module import Module
@@ -61,7 +61,7 @@ def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
     """`func` after the passes of `pipeline`; it is checked again if passes of the user's changed it."""
     made = pipeline(func)
-    if not PassContext.current().options.add_lower_pass:
+    if not current_options().add_lower_pass:
         return vouch_for(made)
     return check_function(made, accesses=Accesses.PROVED if accesses is Accesses.DATA_AT_RUN_TIME else accesses)
 

@@ -16,7 +16,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.lower.request import BufferOptions, FunctionOptions, schedule_key
 from tedsl.passes.config import PassConfig
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import current_options
 from tedsl.runtime.interrupts import whole_destructors
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
@@ -43,7 +43,7 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     from tedsl.compiler import lowered
 
     with _blaming(inp):
-        config = PassContext.current().options
+        config = current_options()
         options = FunctionOptions(False, _accesses(config), _buffers(config))
         return lowered(inp, args, name, binds, options, config, simple_mode)
 
@@ -61,7 +61,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1, or
     the PassContext tir.instrument_bound_checkers. Other options come from the current PassContext.
     """
-    config = PassContext.current().options
+    config = current_options()
     accesses = _accesses(config, _whether_checked(checked))
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)

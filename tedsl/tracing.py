@@ -22,7 +22,7 @@ from tedsl.display.terminal import output, painted, unified, wants_colour
 from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir.func import PrimFunc
 from tedsl.lower.lower import lower_schedule
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import current_options
 from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipeline, target_pipeline
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.simplify import simplify
@@ -137,7 +137,7 @@ class Trace:
                  reports: tuple[Any, ...] = ()) -> None:
         self._state: ScheduleState = sch.state.copy()
         self._args, self._name, self._binds = args, name, binds
-        self._target, self._config = as_target(target), PassContext.current().options
+        self._target, self._config = as_target(target), current_options()
         self._lowering = lowering_pipeline(self._config, accesses=self._config.accesses)
         self._on_device = bool(self._target.kind.device_backend)
         self._machine = (device_pipeline if self._on_device else target_pipeline)(self._target, self._config)

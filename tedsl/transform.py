@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.ir.func import IRModule
 from tedsl.passes.build_config import build_config
-from tedsl.passes.context import PassContext, check_level
+from tedsl.passes.context import PassContext, check_level, current_options
 from tedsl.passes.info import PassInfo
 from tedsl.passes.module_pass import ModulePass, module_pass
 
@@ -26,7 +26,7 @@ class Sequential(ModulePass):
         self.passes = list(passes)
 
     def _one_by_one(self, mod: IRModule) -> IRModule:
-        selection = PassContext.current().options.selection
+        selection = current_options().selection
         for step in self.passes:
             if not isinstance(step, ModulePass) or selection.runs(step.info):
                 mod = step(mod)

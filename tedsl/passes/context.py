@@ -117,6 +117,12 @@ class PassContext:
         return f"PassContext(opt_level={self.opt_level}, config={self.config})"
 
 
+def current_options() -> PassConfig:
+    """Returns the options of the innermost `with` block, else the default ones."""
+    stack = _CURRENT.get()
+    return stack[-1].options if stack else _DEFAULT
+
+
 def pass_config(config: Mapping[str, Any]) -> PassConfig:
     """Returns the typed options for a dict of names; OptionError for an unknown name or a value of the wrong type."""
     options = PassConfig()

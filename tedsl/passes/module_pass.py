@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.passes.context import PassContext, check_level
+from tedsl.passes.context import PassContext, check_level, current_options
 from tedsl.passes.info import PassInfo
 
 
@@ -24,7 +24,7 @@ class ModulePass:
                                     hint="write tedsl.IRModule.from_expr(func)")
         if not isinstance(mod, IRModule):
             raise ArgumentTypeError(f"{self.info.name} takes a module, not {mod!r}", hint="mod = tedsl.lower(s, [A, B])")
-        return PassContext.current().options.selection.watched(self.info, mod, self.applied)
+        return current_options().selection.watched(self.info, mod, self.applied)
 
     def applied(self, mod: IRModule) -> IRModule:
         """Returns the result of the pass for `mod`, without showing it to instruments."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tedsl.errors import ArgumentError, entries
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import current_options
 from tedsl.passes.default import partition
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _options() -> PassConfig:
-    return PassContext.current().options
+    return current_options()
 
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:

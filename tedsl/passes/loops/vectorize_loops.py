@@ -36,9 +36,10 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.folding import fold_with, folded_copy
 from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable, opposite
@@ -103,9 +104,9 @@ def _widen_allocations(body: Stmt, loop_var: Var, lane: Expr, lanes: int) -> Stm
     """Returns `body` with one element per lane for each element of the memory that it allocates; None where that is
     impossible.
     """
-    inside = [node for node in post_order(body) if isinstance(node, Allocate)]
-    if not inside:
+    if not contains(body, Allocate):
         return body
+    inside = [stmt for stmt in statements(body) if isinstance(stmt, Allocate)]
     if any(loop_var in set(post_order(extent)) for node in inside for extent in node.extents):
         return None
     memory = {node.buffer_var for node in inside}

@@ -42,21 +42,24 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
         if not uses(store.node.index, varying):
             if store.memory in read or _is_guarded(store, varying, uses) or uses(store.node.value, varying):
                 return True
-    inner = [node for node in binders if isinstance(node, For)]
-    order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
-    if written_by_hand:
-        order.tell_iterations_apart(inner, body)
-    axes = _axes(lane_var, low, lanes, inner, around)
-    axes.lets = {node.var for node in binders if not isinstance(node, For)}
+    together: list[tuple[list[Access], list[Access]]] = []  # the writes to one memory, and all accesses to it
     for memory in written:
         wrote = _distinct(store for store in stores if store.memory is memory)
         used = _distinct([*wrote, *(load for load in loads if load.memory is memory)])
         if len(wrote) * len(used) > PAIRS:
             return True
         if len(used) > 1 or memory in read:
-            if any(order.conflict(a.node.index, b.node.index) and may_meet(a, b, distinct=axes) for a in wrote for b in used):
-                return True
-    return False
+            together.append((wrote, used))
+    if not together:
+        return False
+    inner = [node for node in binders if isinstance(node, For)]
+    order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
+    if written_by_hand:
+        order.tell_iterations_apart(inner, body)
+    axes = _axes(lane_var, low, lanes, inner, around)
+    axes.lets = {node.var for node in binders if not isinstance(node, For)}
+    return any(order.conflict(a.node.index, b.node.index) and may_meet(a, b, distinct=axes)
+               for wrote, used in together for a in wrote for b in used)
 
 
 def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], around: Sequence[For]) -> Axes:

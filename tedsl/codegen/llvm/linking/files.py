@@ -6,7 +6,7 @@ from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.linking.images import linked_module
 from tedsl.codegen.llvm.machine import assembly, optimize
 from tedsl.errors import InternalError, LoweringError, ModuleError
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import current_options
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.linkable import linkable
@@ -24,7 +24,7 @@ def loaded_module(image: Image, where: str) -> Module:
     sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
     try:
-        config = PassContext.current().options
+        config = current_options()
         return linked_module(linkable(image), sources, target, lambda: image, Watchers(config.perf_map, config.gdb))
     except (InternalError, LoweringError) as error:
         raise ModuleError(f"{where} cannot be linked here: {error}",
