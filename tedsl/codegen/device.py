@@ -6,6 +6,7 @@ device does. Nothing of the device is kept in the cache on disk; the host functi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -58,7 +59,14 @@ def compiled_for_device(funcs: Sequence[PrimFunc], target: Target, host: Target,
     if not code.loops:
         code = replace(code, loops=loops_text(IRModule({kernel.name: kernel for kernel in kernels})))
     compiled = backend_for(host).compile([function.host for function in split], host, config, quick=True)
-    return on_device(compiled, DeviceModule(code, target.kind.device_kind), target)
+    others = {"cu": functools.partial(_cuda_text, funcs, target, config)} if target.kind.device_kind == "cuda" else {}
+    return on_device(compiled, DeviceModule(code, target.kind.device_kind, others), target)
+
+
+def _cuda_text(funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> str:
+    from tedsl.codegen.c.cuda_text import cuda_text  # the emitter of C is for those who ask for its text
+
+    return cuda_text(funcs, target, config)
 
 
 def host_of(target: Target, given: Target | None) -> Target:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tedsl.display.text import Text
@@ -23,14 +24,16 @@ from tedsl.runtime.modules.container import pack, unpack
 
 FORMAT = 1  # the version of what `save_to_bytes` writes; a reader refuses a larger one
 _MANIFEST, _TEXT, _LOOPS = "manifest.json", "code.txt", "loops.tir"
-_TITLES = {"ptx": "PTX", "cl": "OpenCL C"}
+_TITLES = {"ptx": "PTX", "cl": "OpenCL C", "cu": "CUDA C"}
 
 
 class DeviceModule:
-    """Kernels for devices of `kind`. Each device that runs them loads the code once."""
+    """Kernels for devices of `kind`. Each device that runs them loads the code once. others: what makes further texts;
+    a module from a file has none.
+    """
 
-    def __init__(self, code: DeviceCode, kind: str) -> None:
-        self.code, self.kind = code, kind
+    def __init__(self, code: DeviceCode, kind: str, others: Mapping[str, Callable[[], str]] = MappingProxyType({})) -> None:
+        self.code, self.kind, self._others = code, kind, others
         self._loaded: dict[tuple[object, int], LoadedCode] = {}
 
     @property
@@ -66,14 +69,17 @@ class DeviceModule:
 
     def get_source(self, fmt: str = "") -> Text:
         """Returns the kernels as text: what the driver is given ("ptx", "cl"; "asm" and "" stand for the one that it is), or
-        as loops ("tir").
+        as loops ("tir"); of a module for CUDA that was built here also as CUDA C ("cu"), which is not what runs.
         """
         form = self.code.form
         if fmt in ("", "asm", form):
             return Text(self.code.text, _TITLES.get(form, form))
         if fmt == "tir":
             return Text(self.code.loops, "Loops")
-        raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose "{form}" or "tir"')
+        if fmt in self._others:
+            return Text(self._others[fmt](), _TITLES.get(fmt, fmt))
+        known = ", ".join(f'"{one}"' for one in (form, *self._others))
+        raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose {known} or "tir"')
 
     def save(self, file_name: Any, fmt: str = "") -> None:
         """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file.

@@ -5,7 +5,9 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, DeviceError, LoweringError, ModuleError
-from tests.passes.threads.programs import vector_add
+from tedsl.runtime.devices.module import device_module_of
+from tests.codegen.c.test_cuda_text import needs_nvrtc, report_of
+from tests.passes.threads.programs import row_sums, softmax, tiled_matmul, vector_add
 
 
 @pytest.mark.parametrize("kind, form", [("cuda", "ptx"), ("opencl", "cl")])
@@ -17,7 +19,7 @@ def test_texts_and_files(kind, form, tmp_path):
                               ("k.tir", "", module.get_source("tir"))):
         module.save(tmp_path / name, fmt)
         assert (tmp_path / name).read_text() == wanted
-    with pytest.raises(ArgumentError, match=f'no format \'cubin\'.*\n.*choose "{form}" or "tir"'):
+    with pytest.raises(ArgumentError, match=f'no format \'cubin\'.*\n.*choose "{form}".* or "tir"'):
         module.save(tmp_path / "k.cubin")
     with pytest.raises(ModuleError, match="cannot be written"):
         module.save(tmp_path / "missing" / f"k.{form}")
@@ -49,3 +51,21 @@ def test_too_many_threads_that_only_the_call_knows():
     place = tedsl.sim(0)
     with pytest.raises(DeviceError, match=r"split the loop by a constant, s\[B\]\.split"):
         tedsl.build(s, [A, B], "cuda")(tedsl.nd.empty((5000,), "float32", place), tedsl.nd.empty((5000,), "float32", place))
+
+
+def test_kernels_for_cuda_as_cuda_c(tmp_path):
+    module = tedsl.build(*row_sums(13, 100), "cuda").imported_modules[0]
+    text = module.get_source("cu")
+    assert 'extern "C" __global__' in text and "default_function_kernel0(" in text and "__syncthreads()" in text
+    assert "blockIdx.x" in text and "shfl" not in text
+    module.save(tmp_path / "k.cu")
+    assert (tmp_path / "k.cu").read_text() == text
+    again = device_module_of(module.save_to_bytes(), "bytes")
+    with pytest.raises(ArgumentError, match=r"no format 'cu'.*\n.*choose .ptx. or .tir."):
+        again.get_source("cu")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("program", [lambda: row_sums(13, 100), lambda: softmax(3, 13), lambda: tiled_matmul(64, 64, 64)])
+def test_nvrtc_takes_the_cuda_c_of_a_build(program):
+    assert report_of(tedsl.build(*program(), "cuda").imported_modules[0].get_source("cu")) == ""
