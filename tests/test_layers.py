@@ -72,6 +72,7 @@ LATE_FOR_SPEED = {
     ("tedsl/driver.py", "tedsl.compiler"): "what the cache has is neither lowered nor compiled",
     ("tedsl/driver.py", "tedsl.lower.inputs"): "the same",
     ("tedsl/driver.py", "tedsl.runtime.faults"): "few programs are checked",
+    ("tedsl/codegen/device.py", "tedsl.codegen.c.cuda_text"): "few programs ask for CUDA C",
     ("tedsl/codegen/llvm/backend.py", "tedsl.codegen.llvm.compiled"): "what the cache has is not compiled",
     ("tedsl/codegen/llvm/debug/watchers.py", "tedsl.codegen.llvm.debug.gdb"): "few programs run under a debugger",
     ("tedsl/passes/selection.py", "tedsl.passes.loops.vectorize_loops"): "no pass runs for what the cache has",

@@ -1,5 +1,6 @@
-"""Random programs as kernels of OpenCL; `python -m tedsl fuzz --target opencl` runs more."""
+"""Random programs as kernels of devices; `python -m tedsl fuzz --target opencl`, or cuda in the simulator, runs more."""
 
+import numpy as np
 import pytest
 
 import tedsl
@@ -42,3 +43,25 @@ def test_loops_without_threads_become_a_kernel_of_one():
     b = te.compute((8,), lambda i: a[i] + 1.0, name="B")
     text = str(in_kernels(tedsl.lower(te.create_schedule(b.op), [a, b])["main"].body))
     assert text.startswith("attr [IterVar(threadIdx.x") and '"thread_extent" = 1' in text
+
+
+def test_programs_that_bind_loops_run_in_the_simulator(monkeypatch):
+    monkeypatch.setenv("TEDSL_CUDA", "sim")
+    report, group = Report(), None
+    for seed in range(240, 256):
+        group = check_seed(seed, Target("cuda"), report, group, bound=True)
+    assert not report.findings, report.text()
+    assert report.counts["bound"] == report.counts["accepted"] > 0
+    assert report.counts["sequences"] < 16
+
+
+def test_a_prefetch_is_a_hint_that_a_device_may_leave_out():
+    a = te.placeholder((8, 16), name="A")
+    b = te.compute((8, 16), lambda i, j: a[i, j] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[b].prefetch(a, b.op.axis[1], 1)
+    place, values = tedsl.sim(0), np.random.default_rng(0).random((8, 16), "float32")
+    out = tedsl.nd.empty((8, 16), "float32", place)
+    tedsl.build(s, [a, b], "cuda")(tedsl.nd.array(values, place), out)
+    np.testing.assert_array_equal(out.numpy(), values + 1)
