@@ -15,6 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Let, ProducerLoad, Select
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -67,18 +68,30 @@ def shares(seeds: Sequence[tuple[Expr, Path, Expr]], wanted: Collection[Tensor],
     coming: dict[Node, list[tuple[Path, Expr]]] = {}
     for root, path, seed in seeds:
         coming.setdefault(root, []).append((path, seed))
-    found = []
+    found: list[tuple[ProducerLoad, list[tuple[Path, Expr]]]] = []
     for node in reversed(order):
         if node not in coming or node not in active:
             continue
-        path, value = _joined(coming.pop(node))
+        parts = coming.pop(node)
         if isinstance(node, ProducerLoad):
-            found.append(Share(node, path, value))
+            _add_share(found, node, parts)
         else:
+            path, value = _joined(parts)
             for child, below, passed in _passed_down(node, path, value, stored):
                 if child in active:
                     coming.setdefault(child, []).append((below, passed))
-    return found[::-1]
+    return [Share(load, *_summed(parts)) for load, parts in reversed(found)]
+
+
+def _add_share(found: list[tuple[ProducerLoad, list[tuple[Path, Expr]]]], load: ProducerLoad,
+               parts: list[tuple[Path, Expr]]) -> None:
+    """Adds to `found` what a load gets, together with what another load of the same element got."""
+    for other, before in found:
+        if other.producer == load.producer and all(structural_equal(a, b, map_free_vars=False)
+                                                   for a, b in zip(other.indices, load.indices)):
+            before.extend(parts)
+            return
+    found.append((load, parts))
 
 
 def _active(seeds: Sequence[tuple[Expr, Path, Expr]], wanted: Collection[Tensor]) -> tuple[list[Node], set[Node]]:
@@ -110,6 +123,12 @@ def _passed_down(node: Any, path: Path, value: Expr, stored: Mapping[Node, Expr]
 
 def _joined(parts: list[tuple[Path, Expr]]) -> tuple[Path, Expr]:
     """The sum of values that count under different conditions, and the conditions under which the node is evaluated."""
+    common, total = _summed(parts)
+    return (*common, *_either([path[len(common):] for path, _ in parts])), total
+
+
+def _summed(parts: list[tuple[Path, Expr]]) -> tuple[Path, Expr]:
+    """The conditions that are common to values, and the sum of the values under the others."""
     first = parts[0][0]
     common = 0
     while all(len(path) > common and path[common] is first[common] for path, _ in parts):
@@ -118,7 +137,7 @@ def _joined(parts: list[tuple[Path, Expr]]) -> tuple[Path, Expr]:
     total = guarded(rests[0], parts[0][1])
     for rest, (_, value) in zip(rests[1:], parts[1:]):
         total = build.add(total, guarded(rest, value))
-    return (*first[:common], *_either(rests)), total
+    return first[:common], total
 
 
 def _either(paths: list[Path]) -> Path:

@@ -25,6 +25,7 @@ from tedsl.fuzz.programs import SMALL, draw_program
 from tedsl.fuzz.recurrences import draw_recurrence
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.values import Array
+from tedsl.ir.evaluate import evaluate
 from tedsl.lang.declare import placeholder
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import create_schedule
@@ -68,10 +69,8 @@ class Differentiated:
         self.output = outputs[int(self.rng.integers(len(outputs)))] if outputs and self.inputs else None
         if self.output is not None:
             self.forward = build(create_schedule(self.output.op), [*self.args, self.output])
-            self.shape = [int(evaluated) for evaluated in self._shape(case, self.output)]
-
-    def _shape(self, case: Case, tensor: Tensor) -> list[float]:
-        return [eval(repr(extent), {}, dict(case.sizes)) for extent in tensor.shape]
+            sizes = {names[name]: value for name, value in case.sizes.items()}
+            self.shape = [int(evaluate(extent, sizes)) for extent in self.output.shape]
 
     def drawn(self, case: Case, arg: Any) -> Any:
         """A random argument: an array, or the value of a scalar."""

@@ -85,6 +85,16 @@ def test_a_result_that_stands_in_a_tensor_is_read_from_it():
     assert b in derivative.op.input_tensors and a not in derivative.op.input_tensors
 
 
+def test_reads_of_one_element_are_one_sum():
+    a = placeholder((5, 4), "A")
+    k = te.reduce_axis((0, 4), name="k")
+    b = te.compute((5,), lambda i: te.sum(te.if_then_else(k < 2, a[i, k], 2.0) * a[i, k], axis=k), name="B")
+    head = placeholder((5,), "head")
+    derivative, = te.gradient(b, [a], head)
+    assert derivative.op.name == "B.A.grad" and set(derivative.op.input_tensors) == {a, head}
+    check(b, [a])
+
+
 def test_many_readers_add_up():
     a = placeholder((4, 3), "A")
     b = te.compute((4, 3), lambda i, j: te.sin(a[i, j]), name="B")
