@@ -97,6 +97,10 @@ MMA = Op("tir.tvm_mma_sync", 8, "opaque")  # d = a * b + c: fragments and which 
 BMMA = Op("tir.tvm_bmma_sync", 8, "opaque")  # of bits; only its name is known
 FRAGMENT_OPS = (FILL_FRAGMENT, LOAD_MATRIX, STORE_MATRIX, MMA, BMMA)
 ATOMIC_ADD = Op("tir.atomic_add", 2, "opaque")  # address of an element, what is added at once; gives what was there before
+# A copy that goes on while its thread does other things: shared memory, element, array, element, bytes; a wait until at most so
+# many groups of copies have not arrived.
+CP_ASYNC = Op("tir.ptx_cp_async", 5, "opaque")
+WAIT_GROUP = Op("tir.ptx_wait_group", 1, "opaque")
 PREFETCH = Op("tir.prefetch", None, "opaque")
 TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 
@@ -105,7 +109,7 @@ _ALL = (
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
     CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
-    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD,
+    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

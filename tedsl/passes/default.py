@@ -10,6 +10,7 @@ from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.checked.check_data_indices import check_data_indices
 from tedsl.passes.config import PassConfig
 from tedsl.passes.device.check_limits import check_limits
+from tedsl.passes.device.copy_asynchronously import copy_asynchronously
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.unroll_fragments import unroll_fragments
@@ -150,6 +151,7 @@ def kernel_pipeline(target: Target, config: PassConfig) -> Pipeline:
     """Returns the pipeline that runs on each kernel, a function of its own, and fits it to the device of `target`."""
     return config.selection.of(Pipeline((
         with_options(lower_allreduce, target),
+        with_options(copy_asynchronously, target),
         unroll_fragments,
         straighten_indices,
         widen_loops,

@@ -20,6 +20,7 @@ from tedsl.lower.request import FunctionOptions
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
 from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.device.copy_asynchronously import copy_asynchronously
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.split_kernels import split_kernels
@@ -288,6 +289,22 @@ def a_matrix_of_ones():
 
     B = te.extern((16, 16), [], lambda ins, outs: body(outs), name="B", dtype="float32")
     return gather_threads(tedsl.lower(te.create_schedule(B.op), [B])["main"])
+
+
+@example("copy_asynchronously", run=lambda func: copy_asynchronously(func, Target("cuda -arch=sm_80")))
+def windows_filled_ahead():
+    A = te.placeholder((40,), name="A")
+    B = te.compute((32,), lambda i: A[i] + A[i + 8], name="B")
+    s = te.create_schedule(B.op)
+    S = s.cache_read(A, "shared", [B])
+    thread = te.thread_axis((0, 8), "threadIdx.x")
+    outer, inner = s[B].split(B.op.axis[0], factor=8)
+    s[B].bind(inner, thread)
+    s[S].compute_at(s[B], outer)
+    s[S].double_buffer()
+    s[S].bind(s[S].split(s[S].op.axis[0], factor=8)[1], thread)
+    (kernel,) = split_kernels(barriers_of(lambda: (s, [A, B])), CUDA).kernels
+    return kernel
 
 
 @example("lower_allreduce", run=lambda func: lower_allreduce(func, CUDA))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.types import register_type
+from tedsl.codegen.llvm.loads_stores import address, buffer_info
+from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values import call
 from tedsl.codegen.nvptx import fragments
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
-from tedsl.ir.expr import Call, StringImm
+from tedsl.ir.expr import Call, StringImm, Var
 from tedsl.ir.ops import FRAGMENT_OPS
 from tedsl.ir.script import shown
 
@@ -84,8 +85,39 @@ def emit_prefetch(out: Emitter, e: Call) -> str:
     return "0"
 
 
+def emit_copy(out: Emitter, e: Call) -> str:
+    """Emits a copy of an array's elements to shared memory that goes on by itself; one that does not where addresses may not be
+    multiples of its bytes.
+    """
+    to, of, size = e.args[0], e.args[2], as_int(e.args[4])
+    assert isinstance(to, Var) and isinstance(of, Var) and size is not None
+    t, places = memory_type(e.dtype), []
+    for memory, index in ((to, e.args[1]), (of, e.args[3])):
+        places.append((buffer_info(out, memory), address(out, buffer_info(out, memory), out.scalar_index(index), t)))
+    (_, target), (array, source) = places
+    if array.alignment % size and size > e.dtype.bytes:
+        wide = f"<{size // e.dtype.bytes} x {t}>"
+        out.line(f"store {wide} {out.assign(f'load {wide}, ptr {source}, align {e.dtype.bytes}')}, ptr {target}, align {size}")
+    else:
+        name = f"llvm.nvvm.cp.async.{'cg' if size == 16 else 'ca'}.shared.global.{size}"
+        symbol = out.module.declare(name, f"declare void @{name}(ptr addrspace(3), ptr addrspace(1))")
+        target, source = (out.assign(f"addrspacecast ptr {pointer} to ptr addrspace({space})")
+                          for pointer, space in ((target, 3), (source, 1)))
+        out.line(f"call void {symbol}(ptr addrspace(3) {target}, ptr addrspace(1) {source})")
+    out.called()
+    return "0"
+
+
+def emit_wait(out: Emitter, e: Call) -> str:
+    """Emits a wait of this thread for all its copies."""
+    name = "llvm.nvvm.cp.async.wait.all"
+    out.line(f"call void {out.module.declare(name, f'declare void @{name}()')}()")
+    out.called()
+    return "0"
+
+
 _KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
 CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask,
-    **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call),
-    "prefetch": emit_prefetch}
+    "ptx_cp_async": emit_copy, "ptx_wait_group": emit_wait, "prefetch": emit_prefetch,
+    **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call)}

@@ -16,7 +16,7 @@ from tedsl.ir.build import as_int
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Load, SizeVar, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import ADDRESS_OF
+from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, CP_ASYNC
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, Store
 from tedsl.ir.types import PointerType
@@ -55,10 +55,16 @@ def written_memory(kernel: PrimFunc) -> set[Var]:
         if isinstance(node, Store):
             found.add(node.buffer_var)
         elif isinstance(node, Call):
-            found |= {arg for arg in node.args if isinstance(arg, Var) and is_pointer(arg)}
+            pointers = [(at, arg) for at, arg in enumerate(node.args) if isinstance(arg, Var) and is_pointer(arg)]
+            found |= {arg for at, arg in pointers if not _reads(node, at)}
             if node.op is ADDRESS_OF:
                 found |= {inner.buffer_var for inner in post_order(node) if isinstance(inner, Load)}
     return found
+
+
+def _reads(call: Call, at: int) -> bool:
+    """Tells whether a call only reads the memory that its argument number `at` points to."""
+    return (call.op is CP_ASYNC and at == 2) or (call.op is ACCESS_PTR and as_int(call.args[4]) == 1)
 
 
 def parameter_dtype(var: Var) -> DType:

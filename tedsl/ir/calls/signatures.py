@@ -160,6 +160,11 @@ def _products_of_matrices(of: DType, args: Args) -> bool:
     return _no_number(of, args) and all(arg.dtype.is_handle for arg in args[::2]) and all(_is_index(arg) for arg in args[1::2])
 
 
+def _copied(of: DType, args: Args) -> bool:
+    return of.lanes == 1 and args[0].dtype.is_handle and args[2].dtype.is_handle and \
+        all(_is_index(arg) for arg in (args[1], *args[3:]))
+
+
 def _added_at_once(of: DType, args: Args) -> bool:
     is_number = (of.is_integer or of.is_float) and of.lanes == 1 and of.bits >= 32
     return args[0].dtype.is_handle and args[1].dtype is of and is_number
@@ -203,6 +208,9 @@ SIGNATURES: dict[str, Signature] = {
     "tvm_warp_activemask": Signature(_mask_of_warp, "it gives uint32"),
     "atomic_add": Signature(_added_at_once, "it takes the address of an element and what is added, of 32 or 64 bits, and gives "
                                             "that dtype"),
+    "ptx_cp_async": Signature(_copied, "it takes shared memory and an element of it, an array and an element of it, and the "
+                                       "number of bytes; its dtype is that of the elements"),
+    "ptx_wait_group": _EFFECT,
     "tvm_fill_fragment": Signature(_filled, "it takes the memory of fragments, m, n, k, the number of the fragment, a value"),
     **dict.fromkeys(("tvm_load_matrix_sync", "tvm_store_matrix_sync"), Signature(
         _moved_matrix, "it takes the memory of fragments, m, n, k, the number of the fragment, an address, the number of "

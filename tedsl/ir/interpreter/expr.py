@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import InternalError
+from tedsl.ir import build
 from tedsl.ir.calls.addresses import addressed
 from tedsl.ir.dtype import FLOAT32, INT64, DType
 from tedsl.ir.expr import (
@@ -53,7 +54,7 @@ from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.fragments import fragment_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ATOMIC_ADD, FRAGMENT_OPS, SHUFFLES
+from tedsl.ir.ops import ATOMIC_ADD, CP_ASYNC, FRAGMENT_OPS, SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -272,8 +273,10 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _external(c, e, name))
     if name in ("address_of", "tvm_access_ptr", "tvm_stack_make_array"):
         return (yield from _memory_argument(c, e, name))
-    if name in ("tvm_storage_sync", "prefetch"):
+    if name in ("tvm_storage_sync", "prefetch", "ptx_wait_group"):
         return "0"
+    if e.op is CP_ASYNC:
+        return (yield from _copy(c, e))
     if e.op is ATOMIC_ADD:
         return (yield from _atomic_add(c, e))
     if e.op in FRAGMENT_OPS:
@@ -392,6 +395,22 @@ def _atomic_add(c: SourceWriter, e: Call) -> Emission:
     old = c.temp(f"{array}[{at}]" if e.dtype.is_float else f"{array}.item({at})")
     c.line(f"{array}[{at}] = " + (f"{old} + {value}" if e.dtype.is_float else c.wrap(f"{old} + {value}", e.dtype)))
     return old
+
+
+def _copy(c: SourceWriter, e: Call) -> Emission:
+    """Emits an asynchronous copy as one that is done at once."""
+    to, of = e.args[0], e.args[2]
+    assert isinstance(to, Var) and isinstance(of, Var)
+    places = []
+    for memory, index in ((to, e.args[1]), (of, e.args[3])):
+        at = yield index, True
+        array, length = c.typed(c.memory(memory), e.dtype)
+        last = c.temp(f"{at} + {build.as_int(e.args[4])} // {e.dtype.bytes} - 1")
+        c.check(memory.name, at, length, 1, "")
+        c.check(memory.name, last, length, 1, "")
+        places.append(f"{array}[{at}:{last} + 1]")
+    c.line(" = ".join(places))
+    return "0"
 
 
 def _external(c: SourceWriter, e: Call, kind: str) -> Emission:
