@@ -293,16 +293,17 @@ def a_matrix_of_ones():
 
 @example("copy_asynchronously", run=lambda func: copy_asynchronously(func, Target("cuda -arch=sm_80")))
 def windows_filled_ahead():
-    A = te.placeholder((40,), name="A")
-    B = te.compute((32,), lambda i: A[i] + A[i + 8], name="B")
+    A = te.placeholder((4, 40), name="A")
+    B = te.compute((4, 32), lambda i, j: A[i, j] + A[i, j + 8], name="B")
     s = te.create_schedule(B.op)
     S = s.cache_read(A, "shared", [B])
     thread = te.thread_axis((0, 8), "threadIdx.x")
-    outer, inner = s[B].split(B.op.axis[0], factor=8)
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.x"))
+    outer, inner = s[B].split(B.op.axis[1], factor=8)
     s[B].bind(inner, thread)
     s[S].compute_at(s[B], outer)
     s[S].double_buffer()
-    s[S].bind(s[S].split(s[S].op.axis[0], factor=8)[1], thread)
+    s[S].bind(s[S].split(s[S].op.axis[1], factor=8)[1], thread)
     (kernel,) = split_kernels(barriers_of(lambda: (s, [A, B])), CUDA).kernels
     return kernel
 
