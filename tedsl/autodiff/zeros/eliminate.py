@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tedsl.autodiff.zeros.choices import cases
 from tedsl.autodiff.zeros.lift import Term, lifted, split
 from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved
 from tedsl.ir import build
@@ -36,11 +37,11 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
         return tensor
     where = split(reduction.condition)
     terms = [Term((*where, *term.conditions), term.value) for term in lifted(reduction.source[0])]
-    outcome = [solved(term, op.axis, op.reduce_axis) for term in terms]
+    outcome = [_solved(term, op) for term in terms]
     if terms and not any(outcome):
         return tensor
-    found = [one for one in outcome if one is not None]
-    rest = [term for term, one in zip(terms, outcome) if one is None]
+    found = [one for parts in outcome for one in parts]
+    rest = [term for term, parts in zip(terms, outcome) if not parts]
     if rest:
         found.append(_unsolved(rest, op.reduce_axis))
     return _total(op, [one for one in found if not _is_nothing(one)])
@@ -68,6 +69,15 @@ def _are_independent(axes: Sequence[IterVar]) -> bool:
     own = {axis.var for axis in axes}
     nodes = [node for axis in axes if axis.dom is not None for node in post_order(axis.dom)]
     return not any(isinstance(node, ProducerLoad) or node in own for node in nodes)
+
+
+def _solved(term: Term, op: ComputeOp) -> list[Solved]:
+    """Returns sums over fewer or smaller axes that add up to the sum of `term`; none if there are no such sums."""
+    apart = cases(term, [axis.var for axis in op.reduce_axis])
+    parts = [solved(one, op.axis, op.reduce_axis) for one in apart]
+    if None in parts and len(apart) > 1:
+        parts = [solved(term, op.axis, op.reduce_axis)]
+    return [part for part in parts if part is not None]
 
 
 def _is_nothing(part: Solved) -> bool:

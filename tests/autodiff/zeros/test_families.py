@@ -55,6 +55,9 @@ FAMILIES = {  # a sum, and the most iterations that it may have after
     "im2col": (lambda: adjoint((3, 8, 8), (27, 36), (), lambda k, p: (k // 9, p // 6 + k // 3 % 3, p % 6 + k % 3)), 3 * 64 * 9),
     "space to depth": (
         lambda: adjoint((2, 6, 6), (8, 3, 3), (), lambda c, y, x: (c % 2, y * 2 + c // 4, x * 2 + c // 2 % 2)), 72),
+    "mirror pad": (
+        lambda: adjoint((6,), (10,), (), lambda a: (te.if_then_else(a < 2, 2 - a, te.if_then_else(a > 7, 12 - a, a - 2)),)), 6),
+    "clipped": (lambda: adjoint((6,), (10,), (), lambda a: (te.min(te.max(a - 2, 0), 5),)), 6 * 2 + 6 * 2 + 6),
     "blocked layout": (lambda: adjoint((8, 5), (2, 5, 4), (), lambda o, y, i: (o * 4 + i, y)), 40),
 }
 

@@ -13,15 +13,18 @@ W = te.placeholder((40,), name="W")
 
 @st.composite
 def affine(draw, rank):
-    """An index as coefficients and a constant, of which perhaps the quotient or remainder by a number is taken."""
+    """An index as coefficients and a constant, with what is done to the sum."""
     coefficients = draw(st.lists(st.integers(-3, 4), min_size=rank, max_size=rank))
-    return coefficients, draw(st.integers(-2, 2)), draw(st.sampled_from(["", "", "", "//", "%"])), draw(st.integers(2, 4))
+    kind = draw(st.sampled_from(["", "", "", "//", "%", "min", "choice"]))
+    return coefficients, draw(st.integers(-2, 2)), kind, draw(st.integers(2, 4))
 
 
 def index_of(recipe, axes):
     coefficients, constant, kind, by = recipe
     total = sum((axis * c for axis, c in zip(axes, coefficients) if c), te.const(constant, "int32"))
-    return total // by if kind == "//" else total % by if kind == "%" else total
+    if kind == "choice":
+        return te.if_then_else(axes[0] < by, total, 3 - total)
+    return {"": total, "//": total // by, "%": total % by, "min": te.min(total, by)}[kind]
 
 
 @st.composite
