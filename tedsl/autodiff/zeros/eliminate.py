@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tedsl.autodiff.zeros.choices import cases
 from tedsl.autodiff.zeros.lift import Term, lifted, split
-from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved
+from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved, volume
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Call, Expr, ProducerLoad, Reduce, Select, Var
 from tedsl.ir.iters import IterVar
@@ -14,7 +14,7 @@ from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.declare import compute, reduce_axis
-from tedsl.lang.operation import ComputeOp
+from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reductions import sum as sum_over
 from tedsl.lang.tensor import Tensor
 
@@ -25,7 +25,8 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
 
     It looks at a formula that is a sum, te.sum, of values under conditions: te.select, te.if_then_else with a 0, products with
     a condition cast to a number. Equations and inequalities between indices remove axes of the sum, or shrink them. Where the
-    terms of a value have different conditions, each becomes a sum of its own. The order of the sum may change.
+    terms of a value have different conditions, each becomes a sum of its own if those have fewer iterations together. The order
+    of the sum may change.
     """
     op = tensor.op
     if not isinstance(op, ComputeOp) or op.num_outputs > 1:
@@ -40,11 +41,11 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
     outcome = [_solved(term, op) for term in terms]
     if terms and not any(outcome):
         return tensor
-    found = [one for parts in outcome for one in parts]
+    found = [one for parts in outcome for one in parts if not _is_nothing(one)]
     rest = [term for term, parts in zip(terms, outcome) if not parts]
     if rest:
         found.append(_unsolved(rest, op.reduce_axis))
-    return _total(op, [one for one in found if not _is_nothing(one)])
+    return _total(op, found) if _work(found) <= _volume(op) else tensor
 
 
 def _simplified(op: ComputeOp, tensor: Tensor) -> Tensor:
@@ -74,10 +75,23 @@ def _are_independent(axes: Sequence[IterVar]) -> bool:
 def _solved(term: Term, op: ComputeOp) -> list[Solved]:
     """Returns sums over fewer or smaller axes that add up to the sum of `term`; none if there are no such sums."""
     apart = cases(term, [axis.var for axis in op.reduce_axis])
-    parts = [solved(one, op.axis, op.reduce_axis) for one in apart]
-    if None in parts and len(apart) > 1:
-        parts = [solved(term, op.axis, op.reduce_axis)]
-    return [part for part in parts if part is not None]
+    if len(apart) > 1:
+        parts = [solved(one, op.axis, op.reduce_axis) for one in apart]
+        found = [part for part in parts if part is not None]
+        if len(found) == len(parts) and _work(found) <= _volume(op):
+            return found
+    whole = solved(term, op.axis, op.reduce_axis)
+    return [] if whole is None else [whole]
+
+
+def _work(parts: Sequence[Solved]) -> int:
+    """Returns the iterations for one element of the result: those of each sum, and one that adds several sums up."""
+    sums = [part for part in parts if part.axes]
+    return sum(part.volume for part in parts) + (len(sums) > 0 and len(parts) > 1)
+
+
+def _volume(op: ComputeOp) -> int:
+    return volume([extent_of(axis) for axis in op.reduce_axis])
 
 
 def _is_nothing(part: Solved) -> bool:

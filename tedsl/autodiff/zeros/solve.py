@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
@@ -23,6 +24,7 @@ from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.record import record
 
 SYMBOLIC = 1 << 40  # the extent that a symbolic one counts for
+SLACK = 1 << 10  # by how much indices may be multiplied where they are narrowed
 MOST_CONDITIONS = 8  # more are not tested for following from one another
 
 Ends = dict[Var, tuple[Expr, Expr]]
@@ -39,16 +41,32 @@ class Solved:
     guard: tuple[Expr, ...]
     value: Expr
 
+    @property
+    def volume(self) -> int:
+        """The iterations of the axes."""
+        return volume([extent for _, extent in self.axes])
+
 
 def solved(term: Term, axis: Sequence[IterVar], reduced: Sequence[IterVar]) -> Solved | None:
     """Returns the sum of `term` over the axes `reduced` as one over fewer of them, or smaller ones; None if none is found.
 
     A term that is zero everywhere has the condition false.
     """
+    if not _fit(axis, reduced):
+        return None
     try:
         return _System(axis, reduced).solve(term)
     except DoesNotFitError:
         return None
+
+
+def _fit(axis: Sequence[IterVar], reduced: Sequence[IterVar]) -> bool:
+    """Tells whether the indices of a result are representable in the narrowest dtype of the axes that are summed over: what
+    those are solved for is written in their dtypes.
+    """
+    most = min(a.dtype.max_value or 0 for a in reduced)
+    extents = [build.as_int(_extent(a)) for a in axis if (a.dtype.max_value or 0) > most]
+    return all(extent is not None and extent <= most // SLACK for extent in extents)
 
 
 def analyzer_of(axis: Sequence[IterVar]) -> Analyzer:
@@ -67,6 +85,11 @@ def analyzer_of(axis: Sequence[IterVar]) -> Analyzer:
 def _extent(axis: IterVar) -> Expr:
     assert axis.dom is not None and axis.dom.extent is not None
     return axis.dom.extent
+
+
+def volume(extents: Iterable[Expr]) -> int:
+    """Returns the product of extents; symbolic ones count as large numbers."""
+    return prod(map(_size, extents))
 
 
 def _size(extent: Expr) -> int:
