@@ -39,7 +39,8 @@ NAMES = {
     "mark_streams": "tir.MarkStreams", "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors",
     "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
     "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
-    "lower_allreduce": "tir.LowerThreadAllreduce",
+    "lower_allreduce": "tir.LowerThreadAllreduce", "check_fragments": "tir.CheckFragments",
+    "unroll_fragments": "tir.UnrollFragments", "lower_fragments": "tir.LowerFragments",
 }
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
@@ -67,6 +68,9 @@ NEEDED = {
     "tir.ThreadSync": "threads would read shared memory before others have written it",
     "tir.LowerWarpMemory": "devices have no memory of a warp: its threads exchange what is in their registers",
     "tir.LowerThreadAllreduce": "devices have no instruction that reduces across threads",
+    "tir.CheckFragments": "threads of a warp that part would end a call that all of them make together",
+    "tir.LowerFragments": "processors have no fragments of a warp: their calls would have no code",
+    "tir.UnrollFragments": "registers have no numbers that a loop could count",
     "tir.LowerThreads": "this machine has no threads of a device: their loops would be gone",
     "tir.NormalizeParallel": "threads would store to the memory of one another",
     "tir.WidenLoops": "loops of more than 2**31 - 1 iterations would overflow",
