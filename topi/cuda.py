@@ -12,8 +12,8 @@ from tedsl import te
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.target import Target
 from topi.indexing.scatter_threads import scatter_add_by_threads
-from topi.kinds import ConvOp
-from topi.nn import conv
+from topi.kinds import ConvOp, MatmulOp
+from topi.nn import conv, dense
 from topi.schedules import gpu
 from topi.schedules.gpu.conv import ConvTiles
 from topi.schedules.schedule import as_target, schedule_with
@@ -42,6 +42,14 @@ def _scheduled(outs: Any, rules: dict[type, Rule]) -> te.Schedule:
     return schedule_with(outs, rules, target if "gpu" in target.keys else Target("cuda"))
 
 
+def schedule_dense_tensorcore(outs: Any) -> te.Schedule:
+    """The schedule of a dense layer or product of float16, bfloat16 or int8 by tensor cores, whose tiles must divide its sizes.
+
+    Raises ArgumentError where they do not.
+    """
+    return _scheduled(outs, {**GPU, MatmulOp: gpu.tensor_cores.schedule_tensor_cores})
+
+
 schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_extern = schedule_reduce = schedule_injective
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_dense = schedule_batch_matmul = schedule_injective
 schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_injective
@@ -62,6 +70,7 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
 
 # The formulas are the same on every target; these are names that programs know.
 conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc
+dense_tensorcore = dense
 conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
 depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
 depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw

@@ -15,7 +15,7 @@ from tedsl.contrib.intrinsics.bfloat16 import dot_bf16
 from tedsl.contrib.intrinsics.bytes import dot_i8i8i32, dot_u8i8i32
 from tedsl.contrib.intrinsics.gemm import gemm_f32
 from tedsl.contrib.intrinsics.table import get, names, register
-from tedsl.contrib.intrinsics.wmma import wmma_load_a, wmma_load_b, wmma_mma, wmma_store
+from topi.schedules.gpu.wmma import wmma_load_a, wmma_load_b, wmma_mma, wmma_store
 
 __all__ = ["dot_bf16", "dot_i8i8i32", "dot_u8i8i32", "gemm_f32", "get", "names", "register", "wmma_load_a",
            "wmma_load_b", "wmma_mma", "wmma_store"]

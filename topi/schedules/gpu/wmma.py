@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
@@ -122,6 +122,3 @@ def _checked(name: str, shape: Shape, dtype: str, *orders: str) -> tuple[int, in
             raise ArgumentError(f"{name}: the order of elements is {order!r}", hint="row_major or col_major")
     return m, n, k
 
-
-MAKERS: dict[str, Callable[..., te.TensorIntrin]] = {
-    "wmma_load_a": wmma_load_a, "wmma_load_b": wmma_load_b, "wmma_mma": wmma_mma, "wmma_store": wmma_store}

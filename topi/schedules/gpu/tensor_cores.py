@@ -1,0 +1,136 @@
+"""Products by tensor cores: warps hold tiles of the result, and multiply tiles of the operands from shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError
+from topi.kinds import MatmulOp
+from topi.schedules.formulas import extent_of
+from topi.schedules.gpu.parts import bind
+from topi.schedules.gpu.wmma import SHAPES, SUMS, wmma_load_a, wmma_load_b, wmma_mma, wmma_store
+from topi.schedules.kernel import Kernel
+
+WARP = 32
+WIDE = 16  # bytes that a thread moves at once
+STEPS = 2  # products of tiles between two barriers, where they divide the terms
+
+
+def schedule_tensor_cores(kernel: Kernel) -> None:
+    """The schedule of a product of two matrices by tensor cores. ArgumentError where no shape of theirs divides its sizes, or
+    there are none for its dtypes.
+    """
+    record = kernel.record
+    if not isinstance(record, MatmulOp) or record.batched or len(kernel.anchor.axis) != 2 or record.a is record.b:
+        raise _refused(kernel, "it is no product of two matrices")
+    _Product(kernel).build()
+
+
+def _refused(kernel: Kernel, why: str) -> ArgumentError:
+    return ArgumentError(f"{kernel.anchor.name} cannot be computed by tensor cores: {why}",
+                         hint="topi.cuda.schedule_dense is the schedule without them")
+
+
+class _Product:
+    """One product and how it is divided. warps, tiles: along rows and columns, of a block and of a warp."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.s = kernel, kernel.schedule
+        record = kernel.record
+        self.operands: list[te.Tensor] = [record.a, record.b]
+        self.orders = ("col_major" if record.transpose_a else "row_major", "col_major" if record.transpose_b else "row_major")
+        self.dtype, self.out = str(record.a.dtype), str(kernel.anchor.output(0).dtype)
+        if record.b.dtype != record.a.dtype or self.out not in SUMS.get(self.dtype, ()):
+            raise _refused(kernel, f"it multiplies {self.dtype} by {record.b.dtype} and adds in {self.out}")
+        axes = (*kernel.anchor.axis, *kernel.anchor.reduce_axis)
+        sizes = [extent_of(axis) or 0 for axis in axes]
+        fitting = [shape for shape in SHAPES if all(size and size % part == 0 for size, part in zip(sizes, shape))]
+        if not fitting:
+            raise _refused(kernel, f"no shape of theirs divides its sizes {' x '.join(str(size) for size in sizes)}")
+        self.shape = fitting[0]
+        counts = [size // part for size, part in zip(sizes, self.shape)]
+        self.tiles = [2 if count % 2 == 0 else 1 for count in counts[:2]]
+        self.warps = [2 if count % (2 * tiles) == 0 else 1 for count, tiles in zip(counts, self.tiles)]
+        self.steps = STEPS if counts[2] % STEPS == 0 else 1
+
+    def build(self) -> None:
+        s, kernel, shape = self.s, self.kernel, self.shape
+        if kernel.fused:
+            s[kernel.anchor].set_scope("shared")
+        sums = s[s.cache_write(kernel.anchor.output(0), "wmma.accumulator").op]
+        shared = [s[s.cache_read(tensor, "shared", [sums.op])] for tensor in self.operands]
+        fragments = [s[s.cache_read(stage.op.output(0), f"wmma.matrix_{letter}", [sums.op])]
+                     for stage, letter in zip(shared, "ab")]
+        self.result(sums)
+        loops = self.sums(sums)
+        makers = (wmma_load_a, wmma_load_b)
+        m, n, k = shape
+        for stage, maker, order, (rows, columns) in zip(fragments, makers, self.orders, ((m, k), (k, n))):
+            stage.compute_at(sums, loops[1])
+            rows, columns = (rows, columns) if order == "row_major" else (columns, rows)
+            slow, fast = stage.op.axis
+            *_, inner, _ = stage.tile(slow, fast, rows, columns)
+            stage.tensorize(inner, maker(shape, self.dtype, order))
+        for stage in shared:
+            stage.compute_at(sums, loops[0])
+            self.fill(stage)
+
+    def result(self, sums: te.Stage) -> None:
+        """Binds the tiles of the result to blocks and warps, which compute `sums`."""
+        s, kernel = self.s, self.kernel
+        stage = s[kernel.anchor]
+        if kernel.fused:
+            tail = s[kernel.tail]
+            block = self.blocks(tail)
+            rest = tail.fuse(*tail.leaf_iter_vars[-2:])
+            self.threads(tail, rest, 1)
+            stage.compute_at(tail, block)
+            row, column = stage.op.axis
+        else:
+            self.blocks(stage)
+            row, column = stage.leaf_iter_vars[-2:]
+        m, n, _ = self.shape
+        row, i = stage.split(row, factor=self.tiles[0] * m)
+        column, j = stage.split(column, factor=self.tiles[1] * n)
+        down, i = stage.split(i, factor=m)
+        across, j = stage.split(j, factor=n)
+        stage.reorder(row, column, down, across, i, j)
+        bind(stage, (row, column), ("threadIdx.z", "threadIdx.y"))
+        stage.tensorize(i, wmma_store(self.shape, self.out, scope="shared" if kernel.fused else "global"))
+        sums.compute_at(stage, column)
+
+    def blocks(self, stage: te.Stage) -> Any:
+        """Binds the tiles of blocks; returns the inner one of their loops."""
+        parts = [warps * tiles * part for warps, tiles, part in zip(self.warps, self.tiles, self.shape)]
+        row, i = stage.split(stage.op.axis[0], factor=parts[0])
+        column, j = stage.split(stage.op.axis[1], factor=parts[1])
+        stage.reorder(row, column, i, j)
+        bind(stage, (row, column), ("blockIdx.y", "blockIdx.x"))
+        return column
+
+    def sums(self, sums: te.Stage) -> Sequence[Any]:
+        """The loops over terms: those between two barriers, and of one product of tiles."""
+        m, n, k = self.shape
+        (term,) = sums.op.reduce_axis
+        outer, term = sums.split(term, factor=k * self.steps)
+        inner, term = sums.split(term, factor=k)
+        row, i = sums.split(sums.op.axis[0], factor=m)
+        column, j = sums.split(sums.op.axis[1], factor=n)
+        sums.reorder(outer, inner, row, column, i, j, term)
+        sums.tensorize(i, wmma_mma(self.shape, self.dtype, self.out, *self.orders))
+        return outer, inner
+
+    def fill(self, stage: te.Stage) -> None:
+        """Deals a copy in shared memory out to all threads, as many neighbours to each as it moves at once."""
+        self.threads(stage, stage.fuse(*stage.op.axis), WIDE * 8 // stage.op.output(0).dtype.bits)
+
+    def threads(self, stage: te.Stage, rest: Any, lanes: int) -> None:
+        """Binds the loop `rest` to all threads of a block, `lanes` elements to each."""
+        if lanes > 1:
+            rest, vector = stage.split(rest, factor=lanes)
+            stage.vectorize(vector)
+        for name, count in (("threadIdx.x", WARP), ("threadIdx.y", self.warps[1]), ("threadIdx.z", self.warps[0])):
+            rest, inside = stage.split(rest, factor=count)
+            stage.bind(inside, te.thread_axis(name))
