@@ -265,6 +265,18 @@ class PoolOp(Differentiable):
 
 
 @record
+class InterleaveOp(Differentiable):
+    """Tensors put together element by element: result[i * steps + start] = part[i], a start for each of `parts`."""
+
+    operand_fields: ClassVar[tuple[str, ...]] = ("parts",)
+
+    operator: str
+    parts: tuple[te.Tensor, ...]
+    starts: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
+
+
+@record
 class PlacedSumOp(Differentiable):
     """Sums of the elements of `grads` at `places`: positions, in row-major order, in the neighbouring dimensions `dims` of the
     result; elements with the place -1 are left out. The other dimensions are those of `grads`.

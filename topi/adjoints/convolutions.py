@@ -18,7 +18,9 @@ from typing import Any
 
 from tedsl import te
 from tedsl.record import record
+from topi.adjoints.interleave import interleaved
 from topi.adjoints.parts import Parts, in_dtype
+from topi.elementwise import full
 from topi.extents import as_int
 from topi.injective import injective
 from topi.kinds import ConvOp, DepthwiseConvOp
@@ -135,7 +137,7 @@ def of_data(info: ConvOp, head: te.Tensor, along: dict[str, Along]) -> te.Tensor
     whole = tuple([options[0] for options in choices])
     if all(a.stride == 1 for a in along.values()) and whole in parts:
         return parts[whole]
-    return _interleaved(info, head, along, choices, parts)
+    return _put_together(info, head, along, parts) if parts else full(info.data.shape, head.dtype, 0)
 
 
 def _of_phase(info: ConvOp, head: te.Tensor, chosen: dict[str, Phase]) -> te.Tensor:
@@ -180,24 +182,15 @@ def _cut(info: ConvOp, head: te.Tensor, chosen: dict[str, Phase]) -> te.Tensor:
     return injective("strided_slice", shape, lambda *i: head(*[at + a for at, a in zip(i, low)]))
 
 
-def _interleaved(info: ConvOp, head: te.Tensor, along: dict[str, Along], choices: Sequence[Sequence[Phase]],
-                 parts: dict[Any, te.Tensor]) -> te.Tensor:
+def _put_together(info: ConvOp, head: te.Tensor, along: dict[str, Along], parts: dict[Any, te.Tensor]) -> te.Tensor:
     """The elements of all phases, each in its place."""
-    layout = info.layout
-
-    def formula(*i: Any) -> Any:
-        at = dict(zip(layout, i))
-        places = {letter: at[letter] + a.before for letter, a in along.items()}
-        value: Any = te.const(0, head.dtype)
-        for chosen, part in parts.items():
-            own = {letter: places[letter] // along[letter].stride - phase.first for letter, phase in zip(along, chosen)}
-            here = [(places[letter] % along[letter].stride).equal(phase.number)
-                    for letter, phase, options in zip(along, chosen, choices) if len(options) > 1]
-            element = part(*[{**at, **own}[letter] for letter in layout])
-            value = te.if_then_else(te.all(*here), element, value) if here else element
-        return value
-
-    return injective("interleaved", info.data.shape, formula)
+    steps = [along[letter].stride if letter in along else 1 for letter in info.layout]
+    placed = {}
+    for chosen, part in parts.items():
+        starts = {letter: phase.first * a.stride + phase.number - a.before
+                  for (letter, a), phase in zip(along.items(), chosen)}
+        placed[tuple([starts.get(letter, 0) for letter in info.layout])] = part
+    return interleaved(placed, steps, info.data.shape, head.dtype)
 
 
 # --- kernel -----------------------------------------------------------------------------------------------------------

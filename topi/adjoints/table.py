@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tedsl import te
-from topi.adjoints import convolutions, kin, pooling, positions, products, reductions, rows
+from topi.adjoints import convolutions, interleave, kin, pooling, positions, products, reductions, rows
 from topi.adjoints.parts import Rule, in_dtype
 from topi.broadcast import add
 from topi.kinds import (
@@ -15,6 +15,7 @@ from topi.kinds import (
     DepthwiseConvOp,
     Differentiable,
     EinsumOp,
+    InterleaveOp,
     MatmulOp,
     NormalizeOp,
     PackedConvOp,
@@ -42,6 +43,7 @@ RULES: dict[type[Differentiable], Rule] = {
     NormalizeOp: rows.of_normalization,
     ChannelNormOp: rows.of_channels,
     ReduceOp: reductions.of_reduction,
+    InterleaveOp: interleave.of_interleaving,
     PoolOp: pooling.of_pooling,
     PlacedSumOp: pooling.of_placed_sums,
     CumulativeOp: reductions.of_running,

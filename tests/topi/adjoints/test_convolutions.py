@@ -8,6 +8,7 @@ import pytest
 from tedsl import te
 from tests.topi.adjoints.differences import check_record, distinct
 from topi import nn
+from topi.adjoints.interleave import interleaved
 from topi.nn.conv.depthwise import convolve_channels
 from topi.nn.conv.formula import convolve
 
@@ -127,3 +128,17 @@ def test_winograd(layout, weights):
     feeds = operands(layout, weights, sizes("HW", (6, 5), (3, 3), N=1, C=2, kI=2, kO=3))
     operator = nn.conv2d_winograd_nchw if layout == "NCHW" else nn.conv2d_winograd_nhwc
     check_record(operator(*feeds, 1, 1, 1), feeds)
+
+
+@pytest.mark.parametrize("stride", [(1, 2), (3, 2), (2, 1)])
+def test_what_is_put_together_from_phases_has_an_adjoint(stride):
+    feeds = operands("NCHW", "OIHW", sizes("HW", (5, 19), (2, 3), N=1, C=2, kI=2, kO=3))
+    data, kernel = feeds
+    made = convolve("conv", data, kernel, stride, 1, 1, None, layout="NCHW", kernel_layout="OIHW")
+    head = te.placeholder(made.shape, "float64", name="of_made")
+    adjoint = made.op.info.adjoint(made.op, head, [data])[data]
+    parts = adjoint.op.info.operands(adjoint.op)
+    arrays = {te.placeholder(part.shape, "float64", name=f"p{n}"): distinct([e.value for e in part.shape], seed=n)
+              for n, part in enumerate(parts)}
+    again = interleaved(dict(zip(adjoint.op.info.starts, arrays)), adjoint.op.info.steps, data.shape, "float64")
+    check_record(again, arrays)
