@@ -56,7 +56,8 @@ class Formula:
     def __init__(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         self.name = name
         self.inputs = tuple(inputs)
-        self.outputs = tuple(topi.identity(out) if isinstance(out.op, PlaceholderOp) else out for out in outputs)
+        self.outputs = tuple(topi.identity(out) if isinstance(out.op, PlaceholderOp) or out in outputs[:at] else out
+                             for at, out in enumerate(outputs))
         self.kinds: tuple[Kind, ...] = tuple(map(_kind_of, self.outputs))
         self._kernel: Callable[..., Any] | None = None
         self.plans: dict[tuple[bool, ...], Any] = {}  # how it runs on tensors, by which of its inputs need a gradient
@@ -129,7 +130,8 @@ def _arranged(formula: Formula, totals: Mapping[int, Tensor], of: Mapping[Tensor
         total = totals.get(at)
         same = None if total is None else of.get(_copied(total))
         results.append(None if total is None else same or computed.setdefault(total, len(computed)))
-    read = [op.output(0) for op in producers_first([tensor.op for tensor in computed]) if isinstance(op, PlaceholderOp)]
+    read = [op.output(0) for op in producers_first([tensor.op for tensor in computed])  # states of scans are placeholders too
+            if isinstance(op, PlaceholderOp) and op.output(0) in of]
     made = Formula(f"{formula.name}_backward", read, list(computed))
     return Derivative(made, tuple(of[tensor] for tensor in read), tuple(results))
 

@@ -11,6 +11,7 @@ from tedsl.autograd.kinds import Kind
 from tedsl.autograd.modes import MODE, no_grad
 from tedsl.autograd.node import Gradient, Node, line_of
 from tedsl.autograd.recording import edges_of, released
+from tedsl.autograd.traced import Traced
 from tedsl.autograd.value import Changes, Value, place, result
 from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError, TedslError, type_in_words
 
@@ -168,6 +169,9 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs `forward`; records it where an argument needs a gradient."""
+        if any(isinstance(arg, Traced) for arg in args):
+            raise ArgumentTypeError(f"{cls.__name__} has a derivative of its own, and cannot be part of a function compiled whole",
+                                    hint="write it as a function of te with te.register_gradient, and use op(function)")
         needs = tuple(isinstance(arg, Value) and MODE.recording and arg._requires_grad for arg in args)
         node = FunctionNode(cls, args, needs)
         with no_grad():

@@ -9,11 +9,12 @@ from typing import Any
 import numpy
 
 from tedsl import te
+from tedsl.autograd.arguments import flattened, key_of, rebuilt
 from tedsl.autograd.formula import Formula
 from tedsl.autograd.kinds import Kind, kind_of
 from tedsl.autograd.modes import MODE
 from tedsl.autograd.recording import Plan, apply
-from tedsl.autograd.traced import Traced
+from tedsl.autograd.traced import Traced, formula_of
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentTypeError, type_in_words
 
@@ -38,39 +39,37 @@ class Operation:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            return self._apply_any(args, kwargs)
+            return self._apply_any(args, kwargs, None)
         recording = MODE.recording
-        key: list[Any] = []
+        parts: list[Any] = []
         tensors = []
         for arg in args:
             if isinstance(arg, Value):
                 tensors.append(arg)
-                key.append(arg._kind)
-                key.append(recording and arg._requires_grad)
+                parts.append(arg._kind)
+                parts.append(recording and arg._requires_grad)
             else:
-                key.append(arg.__class__)
-                key.append(arg)
+                parts.append(arg.__class__)
+                parts.append(arg)
+        key = tuple(parts)
         try:
-            plan = self._plans.get(tuple(key))
-        except TypeError:  # an argument has no hash: a list of tensors
-            plan = None
-        return self._apply_any(args, kwargs) if plan is None else apply(plan, tensors)
+            plan = self._plans.get(key)
+        except TypeError:  # an argument has no hash, as a list of tensors
+            return self._apply_any(args, kwargs, None)
+        return self._apply_any(args, kwargs, key) if plan is None else apply(plan, tensors)
 
-    def _apply_any(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result for arguments of any form: tensors in lists, arrays, arguments by name."""
-        args, kwargs = _with_tensors(args), _with_tensors(kwargs)
-        leaves: list[Any] = []
-        _collect((args, kwargs), leaves)
+    def _apply_any(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
+        """The result for arguments of any form: tensors in lists, arrays, arguments by name. key: that of `__call__`."""
+        args, kwargs = rebuilt(args, _as_tensor), rebuilt(kwargs, _as_tensor)
+        leaves = flattened((args, kwargs))
         if any(isinstance(leaf, Traced) for leaf in leaves):
-            return Traced.results(self.function(*_formulas(args), **_formulas(kwargs)))
+            return Traced.results(self.function(*rebuilt(args, formula_of), **rebuilt(kwargs, formula_of)))
         tensors = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not tensors:
             raise ArgumentTypeError(f"{self.name}: no argument is a tensor", hint="make one: autograd.tensor(values)")
         recording = MODE.recording
-        key = _key((args, kwargs), recording)
-        if not kwargs and all(isinstance(arg, (Value, int, float, str, bool, type(None))) for arg in args):
-            key = tuple([part for arg in args for part in ((arg._kind, recording and arg._requires_grad)
-                                                           if isinstance(arg, Value) else (arg.__class__, arg))])
+        if key is None or len(tensors) != sum(isinstance(arg, Value) for arg in args):
+            key = key_of((args, kwargs), recording)
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans.setdefault(key, self._planned(args, kwargs, tensors, recording))
@@ -83,12 +82,13 @@ class Operation:
 
     def _written(self, args: Any, kwargs: Any, kinds: tuple[Kind, ...]) -> tuple[Formula, bool]:
         """The formula for arguments like these; the second tells whether the function returns one tensor, not several."""
-        key = _key((args, kwargs), False)
+        key = key_of((args, kwargs), False)
         known = self._formulas.get(key)
         if known is None:
             inputs = [te.placeholder(kind.shape, kind.dtype, name=f"x{at}") for at, kind in enumerate(kinds)]
             waiting = iter(inputs)
-            made = self.function(*_replaced(args, waiting), **_replaced(kwargs, waiting))
+            given = rebuilt((args, kwargs), lambda leaf: next(waiting) if isinstance(leaf, Value) else leaf)
+            made = self.function(*given[0], **given[1])
             single = isinstance(made, te.Tensor)
             outputs = [made] if single else list(made) if isinstance(made, (list, tuple)) else []
             if not outputs or not all(isinstance(out, te.Tensor) for out in outputs):
@@ -124,54 +124,6 @@ def _camel_case(name: str) -> str:
     return _SHORT.get(name) or "".join(part[:1].upper() + part[1:] for part in name.strip("<>_").split("_"))
 
 
-# --- arguments in tuples, lists and dicts -----------------------------------------------------------------------------
-
-def _collect(value: Any, into: list[Any]) -> None:
-    if isinstance(value, dict):
-        value = [value[name] for name in sorted(value)]
-    if isinstance(value, (list, tuple)):
-        for part in value:
-            _collect(part, into)
-    else:
-        into.append(value)
-
-
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    if isinstance(value, dict):
-        return {name: _mapped(value[name], function) for name in sorted(value)}
-    if isinstance(value, (list, tuple)):
-        return [_mapped(part, function) for part in value] if isinstance(value, list) else \
-            tuple(_mapped(part, function) for part in value)
-    return function(value)
-
-
-def _with_tensors(value: Any) -> Any:
-    """The arguments with arrays of numpy as tensors."""
-    return _mapped(value, lambda leaf: result(Value.plain, leaf, kind_of(leaf), None, 0)
-                   if isinstance(leaf, numpy.ndarray) else leaf)
-
-
-def _replaced(value: Any, inputs: Any) -> Any:
-    return _mapped(value, lambda leaf: next(inputs) if isinstance(leaf, Value) else leaf)
-
-
-def _formulas(value: Any) -> Any:
-    """The arguments as tensors of te, inside of a function that is traced."""
-    def formula(leaf: Any) -> Any:
-        if isinstance(leaf, Value):
-            raise ArgumentTypeError("a tensor with values is used inside of a traced function",
-                                    hint="pass it to the function as an argument")
-        return leaf.formula if isinstance(leaf, Traced) else leaf
-
-    return _mapped(value, formula)
-
-
-def _key(value: Any, recording: bool) -> Any:
-    """What the arguments have in common with all for which the same kernel is right."""
-    if isinstance(value, dict):
-        return dict, *[(name, _key(value[name], recording)) for name in sorted(value)]
-    if isinstance(value, (list, tuple)):
-        return type(value), *[_key(part, recording) for part in value]
-    if isinstance(value, Value):
-        return value._kind, recording and value._requires_grad
-    return type(value), value
+def _as_tensor(leaf: Any) -> Any:
+    """An array of numpy as a tensor; anything else as it is."""
+    return result(Value.plain, leaf, kind_of(leaf), None, 0) if isinstance(leaf, numpy.ndarray) else leaf
