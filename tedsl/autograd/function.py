@@ -170,7 +170,7 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Runs `forward`; records it where an argument needs a gradient."""
         if any(isinstance(arg, Traced) for arg in args):
-            raise ArgumentTypeError(f"{cls.__name__} has a derivative of its own, and cannot be part of a function compiled whole",
+            raise ArgumentTypeError(f"{cls.__name__} has a derivative of its own, and cannot be compiled within a function",
                                     hint="write it as a function of te with te.register_gradient, and use op(function)")
         needs = tuple(isinstance(arg, Value) and MODE.recording and arg._requires_grad for arg in args)
         node = FunctionNode(cls, args, needs)
