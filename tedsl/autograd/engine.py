@@ -15,7 +15,7 @@ import numpy
 
 from tedsl.autograd.kinds import kind_of
 from tedsl.autograd.modes import set_grad_enabled
-from tedsl.autograd.node import AccumulateGrad, Edge, Gradient, Node
+from tedsl.autograd.node import AccumulateGrad, Edge, Gradient, Hooks, Node
 from tedsl.autograd.operators import ADD
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentTypeError, ShapeError, TedslError
@@ -81,8 +81,8 @@ class _Pass:
     def step(self, node: Node) -> None:
         """Runs a node to which all gradients have come."""
         slots = self.arrived.pop(node, None)
-        if slots is not None and (node.hooks or node.retained):
-            slots = _after_hooks(node, slots)
+        if slots is not None and node.hooks is not None:
+            slots = _after_hooks(node, node.hooks, slots)
         if node in self.wanted and slots is not None:
             for number in self.wanted[node]:
                 self.captured[node, number] = slots[number][0]
@@ -106,15 +106,16 @@ class _Pass:
 
     def through(self, node: Node, slots: list[tuple[Gradient, bool]]) -> Sequence[tuple[Gradient, bool]]:
         heads = [gradient for gradient, _ in slots]
-        if node.before:
-            for prehook in list(node.before.values()):
-                changed = prehook(tuple(heads))
-                heads = heads if changed is None else list(changed)
+        hooks = node.hooks
+        if hooks is None:
+            return node.passed(heads, self.create, self.keep)
+        for prehook in list(hooks.before.values()):
+            changed = prehook(tuple(heads))
+            heads = heads if changed is None else list(changed)
         passed = node.passed(heads, self.create, self.keep)
-        if node.after:
-            for hook in list(node.after.values()):
-                changed = hook(tuple(gradient for gradient, _ in passed), tuple(heads))
-                passed = passed if changed is None else [(gradient, False) for gradient in changed]
+        for hook in list(hooks.after.values()):
+            changed = hook(tuple(gradient for gradient, _ in passed), tuple(heads))
+            passed = [(gradient, False) for gradient in ([one for one, _ in passed] if changed is None else changed)]
         return passed
 
 
@@ -155,11 +156,11 @@ def _leading_to(nodes: dict[Node, int], targets: dict[Node, set[int]]) -> set[No
     return found
 
 
-def _after_hooks(node: Node, slots: list[tuple[Gradient, bool]]) -> list[tuple[Gradient, bool]]:
+def _after_hooks(node: Node, hooks: Hooks, slots: list[tuple[Gradient, bool]]) -> list[tuple[Gradient, bool]]:
     """The gradients after the hooks of tensors; those that are retained are stored."""
     slots = list(slots)
-    for number, hooks in (node.hooks or {}).items():
-        for hook in list(hooks.values()):
+    for number, functions in hooks.of_outputs.items():
+        for hook in list(functions.values()):
             gradient, alone = slots[number]
             changed = None if gradient is None else hook(gradient)
             if changed is not None:
@@ -167,7 +168,7 @@ def _after_hooks(node: Node, slots: list[tuple[Gradient, bool]]) -> list[tuple[G
                 slots[number] = changed, False
             else:
                 slots[number] = gradient, False if gradient is not None else alone  # the hook may have kept it
-    for number, reference in (node.retained or {}).items():
+    for number, reference in hooks.retained.items():
         tensor = reference()
         gradient = slots[number][0]
         if tensor is not None and gradient is not None:

@@ -20,30 +20,43 @@ if TYPE_CHECKING:
 Gradient = Any  # a Value, or None for zero
 Edge = tuple[Any, int]  # (node, number of its output), (None, 0) for what needs no gradient
 CONSTANT: Edge = (None, 0)
-_numbers = itertools.count()
+NUMBERS = itertools.count()
+_ADDING = threading.Lock()  # to gradients of leaves, which threads may share
 LAST = 1 << 62  # the number of accumulators: gradients of leaves are added up as soon as they are there
+
+
+class Hooks:
+    """What is called when gradients pass a node: functions of the gradient of one of its outputs, by the number of that; the
+    tensors that keep it; functions before and after the node runs.
+    """
+
+    __slots__ = ("after", "before", "of_outputs", "retained")
+
+    def __init__(self) -> None:
+        self.of_outputs: dict[int, dict[int, Callable[..., Any]]] = {}
+        self.retained: dict[int, weakref.ref[Any]] = {}
+        self.before: dict[int, Callable[..., Any]] = {}
+        self.after: dict[int, Callable[..., Any]] = {}
 
 
 class Node:
     """A recorded operation. `next_functions` has a pair (function, input_nr) for each input of the operation: the node to which
     its gradient goes, and the number of that node's output; (None, 0) for inputs that need none.
 
-    number: when it was recorded. hooks: functions of a gradient, by the number of the output that it belongs to.
+    number: when it was recorded.
     """
 
-    __slots__ = ("__weakref__", "after", "before", "hooks", "next_functions", "number", "place", "retained")
+    __slots__ = ("__weakref__", "hooks", "next_functions", "number", "place")
 
     next_functions: tuple[Edge, ...]
     place: Any  # the code and the instruction that recorded it
+    hooks: Hooks | None
 
     def __init__(self, next_functions: tuple[Edge, ...], place: Any = None) -> None:
         self.next_functions = next_functions
-        self.number: int = next(_numbers)
+        self.number: int = next(NUMBERS)
         self.place = place
-        self.hooks: dict[int, dict[int, Callable[[Any], Any]]] | None = None
-        self.retained: dict[int, weakref.ref[Any]] | None = None
-        self.before: dict[int, Callable[..., Any]] | None = None
-        self.after: dict[int, Callable[..., Any]] | None = None
+        self.hooks = None
 
     def name(self) -> str:
         """What it is the derivative of: MulBackward0."""
@@ -72,13 +85,17 @@ class Node:
 
     def register_hook(self, hook: Callable[[tuple[Any, ...], tuple[Any, ...]], Any]) -> Handle:
         """`hook(grad_inputs, grad_outputs)` is called when this node has run; a tuple that it returns replaces grad_inputs."""
-        self.after = self.after or {}
-        return Handle.into(self.after, hook)
+        return Handle.into(self.hooked().after, hook)
 
     def register_prehook(self, hook: Callable[[tuple[Any, ...]], Any]) -> Handle:
         """`hook(grad_outputs)` is called before this node runs; a tuple that it returns replaces them."""
-        self.before = self.before or {}
-        return Handle.into(self.before, hook)
+        return Handle.into(self.hooked().before, hook)
+
+    def hooked(self) -> Hooks:
+        """Its hooks, to add one."""
+        if self.hooks is None:
+            self.hooks = Hooks()
+        return self.hooks
 
     def _repr_html_(self) -> str:
         return self.graph()._repr_html_()
@@ -99,7 +116,7 @@ class Handle:
     def into(cls, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> Handle:
         if not callable(hook):
             raise ArgumentTypeError(f"register_hook: {hook!r} is not a function")
-        key = next(_numbers)
+        key = next(NUMBERS)
         hooks[key] = hook
         return cls(hooks, key)
 
@@ -116,13 +133,13 @@ class Handle:
 class AccumulateGrad(Node):
     """Where the gradient of a leaf ends: it is added to `variable.grad`. It has no next functions."""
 
-    __slots__ = ("_adding", "variable")
+    __slots__ = ("variable",)
 
     def __init__(self, variable: Value) -> None:
-        super().__init__(())
-        self.number += LAST
+        self.next_functions = ()
+        self.number = LAST + next(NUMBERS)
+        self.place = self.hooks = None
         self.variable = variable
-        self._adding = threading.Lock()
 
     def passed(self, heads: Sequence[Gradient], create_graph: bool, keep: bool) -> Sequence[tuple[Gradient, bool]]:
         raise TedslError("the accumulator of a leaf passes nothing on")
@@ -130,7 +147,7 @@ class AccumulateGrad(Node):
     def add(self, gradient: Value, alone: bool, plus: Callable[[Any, Any], Any] | None) -> None:
         """Adds to the gradient of the variable. alone: nobody else has its array. plus: how sums are recorded, if they are."""
         variable = self.variable
-        with self._adding:
+        with _ADDING:
             if variable.grad is None:
                 variable.grad = gradient if alone or plus is not None else gradient.copied()
             elif plus is not None:

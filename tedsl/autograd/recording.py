@@ -10,17 +10,18 @@ import numpy
 from tedsl.autograd.formula import Derivative, Formula, Source
 from tedsl.autograd.kinds import Array, Kind, kind_of
 from tedsl.autograd.modes import MODE
-from tedsl.autograd.node import CONSTANT, AccumulateGrad, Edge, Gradient, Node, line_of
+from tedsl.autograd.node import CONSTANT, NUMBERS, AccumulateGrad, Edge, Gradient, Node, line_of
 from tedsl.autograd.value import Changes, Value, place, result
 from tedsl.errors import ArgumentError, TedslError
 
 _empty = numpy.empty
+_new: Any = object.__new__
 
 
 class Plan:
     """How a formula runs where `needs` of its inputs need a gradient: its kernel, and what is kept for the derivative."""
 
-    __slots__ = ("_backwards", "formula", "kernel", "kinds", "name", "needs", "outputs", "places", "refusal", "saves",
+    __slots__ = ("_backwards", "formula", "kernel", "kinds", "name", "needs", "outputs", "places", "reads", "refusal", "saves",
                  "single")
 
     def __init__(self, formula: Formula, name: str, needs: tuple[bool, ...], single: bool) -> None:
@@ -31,6 +32,7 @@ class Plan:
         self.outputs = len(formula.kinds)
         self.needs = needs if any(needs) and any(kind.is_float for kind in formula.kinds) else ()
         self.saves: tuple[Source, ...] = ()
+        self.reads: tuple[int, ...] = ()  # the same as numbers of inputs, and ~numbers of results
         self.places: dict[tuple[str, int], int] = {}
         self._backwards: dict[tuple[bool, ...], Backward] = {}
         self.refusal: TedslError | None = None
@@ -48,6 +50,7 @@ class Plan:
             kept |= {(same.kind, same.number): None for same in whole.results
                      if isinstance(same, Source) and same.kind != "head"}
             self.saves = tuple(Source(kind, number) for kind, number in kept)
+            self.reads = tuple(number if kind == "input" else ~number for kind, number in kept)
             self.places = {key: at for at, key in enumerate(kept)}
 
     def backward(self, heads: tuple[bool, ...]) -> Backward:
@@ -85,22 +88,29 @@ def apply(plan: Plan, tensors: Sequence[Value]) -> Any:
         plan.kernel(*arrays, out)
     except ArgumentError:
         _run_on_copies(plan.kernel, arrays, [out])
-    if not plan.needs:
-        return result(tensors[0].plain, out, kind, None, 0)
-    node = OperationNode(plan, tensors)
-    made = result(tensors[0].plain, out, kind, node, 0)
-    if plan.saves:
-        node.save(tensors, (made,))
+    made: Any = _new(tensors[0].plain)
+    made._array = out
+    made._kind = kind
+    made._changes = made._accumulator = made._held = made.grad = None
+    made.output_nr = 0
+    if plan.needs:
+        made.grad_fn = OperationNode(plan, tensors, (made,))
+        made._requires_grad = True
+    else:
+        made.grad_fn = None
+        made._requires_grad = False
     return made
 
 
 def _apply_several(plan: Plan, tensors: Sequence[Value]) -> tuple[Any, ...]:
     outs = run(plan.kernel, [tensor._array for tensor in tensors], plan.kinds)
-    node = OperationNode(plan, tensors) if plan.needs else None
-    made = tuple(result(tensors[0].plain, out, kind, node if kind.is_float else None, number)
+    made = tuple(result(tensors[0].plain, out, kind, None, number)
                  for number, (out, kind) in enumerate(zip(outs, plan.kinds)))
-    if node is not None:
-        node.save(tensors, made)
+    if plan.needs:
+        node = OperationNode(plan, tensors, made)
+        for one in made:
+            if one._kind.is_float:
+                one.grad_fn, one._requires_grad = node, True
     return made
 
 
@@ -133,12 +143,32 @@ def apply_formula(formula: Formula, name: str, tensors: Sequence[Value]) -> tupl
 class OperationNode(Node):
     """The record of a formula that ran: what its derivative reads."""
 
-    __slots__ = ("plan", "saved")
+    __slots__ = ("plan", "saved", "versions")
 
-    def __init__(self, plan: Plan, tensors: Sequence[Value]) -> None:
-        super().__init__(tuple([tensor.edge() if need else CONSTANT for tensor, need in zip(tensors, plan.needs)]), place())
+    saved: tuple[Array, ...] | None  # None: freed
+    versions: tuple[Any, ...]  # for each array that is saved the counter of its changes, and what that said
+
+    def __init__(self, plan: Plan, tensors: Sequence[Value], results: Sequence[Value]) -> None:
+        edges = []
+        for tensor, need in zip(tensors, plan.needs):
+            node = tensor.grad_fn if need else None
+            edges.append((node, tensor.output_nr) if node is not None else tensor.edge() if need else CONSTANT)
+        self.next_functions = tuple(edges)
+        self.number = next(NUMBERS)
+        self.place = place(3)
+        self.hooks = None
         self.plan = plan
-        self.saved: tuple[tuple[Array, Changes, int], ...] | None = ()
+        saved: list[Array] = []
+        versions: list[Any] = []
+        for number in plan.reads:
+            tensor = tensors[number] if number >= 0 else results[~number]
+            changes = tensor._changes
+            if changes is None:
+                changes = tensor._changes = Changes()
+            saved.append(tensor._array)
+            versions += (changes, changes.count)
+        self.saved = tuple(saved)
+        self.versions = tuple(versions)
 
     def name(self) -> str:
         return self.plan.name
@@ -146,15 +176,6 @@ class OperationNode(Node):
     @property
     def outputs(self) -> int:
         return self.plan.outputs
-
-    def save(self, tensors: Sequence[Value], results: Sequence[Value]) -> None:
-        """Keeps the arrays that the derivative reads, and how often they were changed so far."""
-        kept = []
-        for source in self.plan.saves:
-            tensor = tensors[source.number] if source.kind == "input" else results[source.number]
-            changes = tensor.changes()
-            kept.append((tensor._array, changes, changes.count))
-        self.saved = tuple(kept)
 
     def passed(self, heads: Sequence[Gradient], create_graph: bool, keep: bool) -> Sequence[tuple[Gradient, bool]]:
         refusal = self.plan.refusal
@@ -165,28 +186,29 @@ class OperationNode(Node):
         saved = self.saved
         if saved is None:
             raise released(self)
-        for _, changes, count in saved:
-            if changes.count != count:
-                raise _changed(self)
+        versions = self.versions
+        for at in range(0, len(versions), 2):
+            if versions[at].count != versions[at + 1]:
+                raise _changed(self, saved, at // 2)
         if not keep:
             self.saved = None if saved else ()
         if create_graph:
             return self._recorded(backward, heads, saved)
-        arrays = [heads[~at]._array if at < 0 else saved[at][0] for at in backward.reads]
+        arrays = [heads[~at]._array if at < 0 else saved[at] for at in backward.reads]
         outs = [] if backward.kernel is None else run(backward.kernel, arrays, backward.kinds)
         plain = next(head for head in heads if head is not None).plain
         return [(None, False) if at is None else
                 (result(plain, outs[at[0]], backward.kinds[at[0]], None, 0), True) if at[0] is not None else
                 (heads[~at[1]], False) if at[1] < 0 else
-                (result(plain, saved[at[1]][0], kind_of(saved[at[1]][0]), None, 0), False) for at in backward.results]
+                (result(plain, saved[at[1]], kind_of(saved[at[1]]), None, 0), False) for at in backward.results]
 
     def _recorded(self, backward: Backward, heads: Sequence[Gradient],
-                  saved: Sequence[tuple[Array, Changes, int]]) -> Sequence[tuple[Gradient, bool]]:
+                  saved: Sequence[Array]) -> Sequence[tuple[Gradient, bool]]:
         """The same by tensors, so that the derivative is recorded."""
         plain = next(head for head in heads if head is not None).plain
 
         def tensor(at: int) -> Any:
-            return heads[~at] if at < 0 else self._unpacked(at, saved[at][0], plain)
+            return heads[~at] if at < 0 else self._unpacked(at, saved[at], plain)
 
         name = f"{self.plan.name.removesuffix('0')}Backward0"
         outs = apply_formula(backward.formula, name, [tensor(at) for at in backward.reads]) if backward.kernel else ()
@@ -208,14 +230,13 @@ def released(node: Node) -> TedslError:
                       hint="pass retain_graph=True to the first backward, or compute the result again")
 
 
-def _changed(node: OperationNode) -> TedslError:
-    at = next(at for at, (_, changes, count) in enumerate(node.saved or ()) if changes.count != count)
-    array, changes, count = (node.saved or ())[at]
+def _changed(node: OperationNode, saved: Sequence[Array], at: int) -> TedslError:
+    changes, count = node.versions[2 * at:2 * at + 2]
     source = node.plan.saves[at]
     what = f"its input {source.number}" if source.kind == "input" else "its result"
-    return TedslError(f"backward: {node.name()}, recorded at {line_of(node.place)}, needs {what}, a {kind_of(array)}, whose "
-                      f"elements were changed in place at {line_of(changes.place)} (version {changes.count}, saved at version "
-                      f"{count})", hint="compute a new tensor there, x = x + y for x += y, or change a copy: x.clone()")
+    return TedslError(f"backward: {node.name()}, recorded at {line_of(node.place)}, needs {what}, a {kind_of(saved[at])}, "
+                      f"whose elements were changed in place at {line_of(changes.place)} (version {changes.count}, saved at "
+                      f"version {count})", hint="compute a new tensor there, x = x + y for x += y, or change a copy: x.clone()")
 
 
 def edges_of(tensors: Sequence[Any]) -> tuple[Edge, ...]:

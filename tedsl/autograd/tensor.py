@@ -11,16 +11,18 @@ import numpy
 
 from tedsl.autograd import differentiate
 from tedsl.autograd.formula import numpy_dtype
-from tedsl.autograd.kinds import Array, kind_of
+from tedsl.autograd.kinds import Array, Kind, kind_of
 from tedsl.autograd.modes import MODE
 from tedsl.autograd.node import Handle
 from tedsl.autograd.operators import ADD, DIVIDE, MULTIPLY, PLACED, POWER, POWER_OF_CONSTANT, SUBTRACT, Operators, whole_index
+from tedsl.autograd.recording import OperationNode
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError, type_in_words
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as dtype_of
 from tedsl.runtime.device import Device, cpu
 
+_NUMBERS: dict[Any, Tensor] = {}  # operands that programs write again and again
 _HINT_LEAF = "change it inside of `with no_grad():`, or compute a new tensor from it"
 
 
@@ -172,12 +174,8 @@ class Tensor(Operators, Value):
         if isinstance(other, Value):
             return other
         if isinstance(other, (bool, int, float)):
-            known = self._kind
-            if not known.is_float and isinstance(other, float):
-                array = numpy.array(other, "float32")
-            else:
-                array = numpy.array(other, known.numpy_dtype)
-            return result(Tensor, array, kind_of(array), None, 0)
+            known = _NUMBERS.get((other.__class__, other, self._kind))
+            return _number(other, self._kind) if known is None else known
         if isinstance(other, (numpy.ndarray, numpy.generic)):
             return from_numpy(numpy.asarray(other))
         return NotImplemented if other is None else _refused(other)
@@ -201,13 +199,12 @@ class Tensor(Operators, Value):
         node, number = self.edge()
         if self.grad_fn is None:
             self._held = node  # an accumulator with hooks lives as long as the leaf
-        node.hooks = node.hooks or {}
-        return Handle.into(node.hooks.setdefault(number, {}), hook)
+        return Handle.into(node.hooked().of_outputs.setdefault(number, {}), hook)
 
     def retain_grad(self) -> None:
         """Keeps the gradient in `grad` of a tensor that is no leaf."""
         if self.grad_fn is not None:
-            self.grad_fn.retained = {**(self.grad_fn.retained or {}), self.output_nr: weakref.ref(self)}
+            self.grad_fn.hooked().retained[self.output_nr] = weakref.ref(self)
 
     # --- changes in place ---------------------------------------------------------------------------------------------
 
@@ -279,17 +276,28 @@ def _moved(made: Any, target: Tensor) -> None:
     target.grad_fn, target.output_nr, target._requires_grad = made.grad_fn, made.output_nr, True
     target._accumulator = None
     node = made.grad_fn
-    saved = getattr(node, "saved", None)
-    if saved:  # its result is kept: in the memory that is now the target's
+    if isinstance(node, OperationNode) and node.saved:  # its result is kept: in the memory that is now the target's
         changes = target.changes()
-        node.saved = tuple((target._array, changes, changes.count) if array is made._array else (array, known, count)
-                           for array, known, count in saved)
+        for at, array in enumerate(node.saved):
+            if array is made._array:
+                node.saved = (*node.saved[:at], target._array, *node.saved[at + 1:])
+                node.versions = (*node.versions[:2 * at], changes, changes.count, *node.versions[2 * at + 2:])
 
 
 def _refuse_leaf(tensor: Tensor, what: str) -> None:
     if tensor._requires_grad and tensor.grad_fn is None and MODE.recording:
         raise TedslError(f"{what}: the tensor is a leaf that requires a gradient, and cannot be changed in place",
                          hint=_HINT_LEAF)
+
+
+def _number(number: Any, kind: Kind) -> Tensor:
+    """A number as an operand beside a tensor: of its dtype; of float32 for a float beside integers."""
+    made = from_numpy(numpy.array(number, "float32" if isinstance(number, float) and not kind.is_float else kind.numpy_dtype))
+    if number and number == number:  # 0.0 is the same key as -0.0, and NaN is none
+        if len(_NUMBERS) > 1000:
+            _NUMBERS.clear()
+        _NUMBERS[number.__class__, number, kind] = made
+    return made
 
 
 def _refused(other: Any) -> Any:

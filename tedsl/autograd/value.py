@@ -86,9 +86,9 @@ def result(cls: type[Any], array: Array, kind: Kind, grad_fn: Node | None, numbe
     return made
 
 
-def place() -> Any:
-    """The code and the instruction of the program that is running, outside of tedsl."""
-    frame: Any = sys._getframe(2)
+def place(depth: int = 2) -> Any:
+    """The code and the instruction of the program that is running, outside of tedsl; `depth` frames up, or more."""
+    frame: Any = sys._getframe(depth)
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -368,6 +369,28 @@ def test_what_is_saved_is_freed_as_the_pass_goes():
     y.backward()
     assert alive == sorted(alive, reverse=True) and alive[-1] <= 2
     assert not any(ref() is not None for ref in arrays)
+
+
+def test_the_memory_of_a_pass():
+    x = leaf(np.ones(1 << 17))
+    y = x
+    for _ in range(2):  # compiled beforehand
+        y = y.tanh()
+    y.sum().backward()
+    tracemalloc.start()
+    try:
+        y = x
+        for _ in range(10):
+            y = y.tanh()
+        y = y.sum()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        y.backward()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert before > 10 * x._array.nbytes, "each result is kept"
+    assert peak - before < 2.1 * x._array.nbytes, "the gradient that comes in and the one that goes out"
 
 
 def test_graphs_are_freed_without_the_collector():
