@@ -24,9 +24,11 @@ from tedsl.lang.graph import producers_first, replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
+from tedsl.target.target import Target
 from topi.schedules import schedule
 
 _BUILDING = threading.RLock()
+_HOST = Target("llvm")  # the arrays are those of numpy, also where programs build for a device
 
 
 @record(eq=False)
@@ -69,8 +71,8 @@ class Formula:
         if self._kernel is None:
             with _BUILDING:
                 if self._kernel is None:
-                    module = build(schedule(list(self.outputs)), [*self.inputs, *self.outputs], name=self.name)
-                    self._kernel = module.entry_func
+                    made = schedule(list(self.outputs), _HOST)
+                    self._kernel = build(made, [*self.inputs, *self.outputs], _HOST, name=self.name).entry_func
         return self._kernel
 
     def derivative(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Derivative:

@@ -153,8 +153,10 @@ class AccumulateGrad(Node):
             elif plus is not None:
                 variable.grad = plus(variable.grad, gradient)
             else:
-                old = variable.grad._array
-                numpy.add(old, gradient._array, out=old)
+                before = variable.grad
+                numpy.add(before._array, gradient._array, out=before._array)
+                if before._changes is not None:  # a graph may have saved it
+                    before.count_change()
 
 
 def line_of(place: Any) -> SourceLine | None:

@@ -46,11 +46,9 @@ class Operation:
         for arg in args:
             if isinstance(arg, Value):
                 tensors.append(arg)
-                parts.append(arg._kind)
-                parts.append(recording and arg._requires_grad)
+                parts += (arg._kind, recording and arg._requires_grad)
             else:
-                parts.append(arg.__class__)
-                parts.append(arg)
+                parts += (arg.__class__, arg)
         key = tuple(parts)
         try:
             plan = self._plans.get(key)

@@ -60,9 +60,12 @@ class Plan:
 
 
 class Backward:
-    """The derivative of a plan. reads: for each input of its formula the place among what is saved, or ~number of a head."""
+    """The derivative of a plan. reads: for each input of its formula the place among what is saved, or ~number of a head.
 
-    __slots__ = ("formula", "kernel", "kinds", "reads", "results")
+    alone: for each output whether it is the gradient of one input only.
+    """
+
+    __slots__ = ("alone", "formula", "kernel", "kinds", "reads", "results")
 
     def __init__(self, plan: Plan, derivative: Derivative) -> None:
         def place_of(source: Source) -> int:
@@ -75,6 +78,7 @@ class Backward:
         # (number of the output, None), (None, where it is read), or None
         self.results = tuple(None if at is None else (None, place_of(at)) if isinstance(at, Source) else (at, None)
                              for at in derivative.results)
+        self.alone = tuple(derivative.results.count(number) == 1 for number in range(len(self.kinds)))
 
 
 def apply(plan: Plan, tensors: Sequence[Value]) -> Any:
@@ -198,7 +202,7 @@ class OperationNode(Node):
         outs = [] if backward.kernel is None else run(backward.kernel, arrays, backward.kinds)
         plain = next(head for head in heads if head is not None).plain
         return [(None, False) if at is None else
-                (result(plain, outs[at[0]], backward.kinds[at[0]], None, 0), True) if at[0] is not None else
+                (result(plain, outs[at[0]], backward.kinds[at[0]], None, 0), backward.alone[at[0]]) if at[0] is not None else
                 (heads[~at[1]], False) if at[1] < 0 else
                 (result(plain, saved[at[1]], kind_of(saved[at[1]]), None, 0), False) for at in backward.results]
 

@@ -56,18 +56,16 @@ class Value:
         changes.place = place()
 
     def edge(self) -> Edge:
-        """Where its gradient goes."""
+        """Where its gradient goes. The accumulator of a leaf is one as long as a graph leads to it, or a hook holds it."""
         if self.grad_fn is not None:
             return self.grad_fn, self.output_nr
-        return (self.accumulator(), 0) if self._requires_grad else CONSTANT
-
-    def accumulator(self) -> AccumulateGrad:
-        """The end of the graph for this leaf: one as long as a graph leads to it, or a hook holds it."""
+        if not self._requires_grad:
+            return CONSTANT
         known = None if self._accumulator is None else self._accumulator()
         if known is None:
             known = AccumulateGrad(self)
             self._accumulator = weakref.ref(known)
-        return known
+        return known, 0
 
     def copied(self) -> Any:
         """A tensor with a copy of the elements, outside of the graph."""

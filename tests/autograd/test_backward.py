@@ -57,6 +57,25 @@ def test_the_gradient_of_a_leaf_is_its_own_array():
     assert y.grad.numpy()[0] == 1 and weights.numpy()[0] == 1
 
 
+def test_one_derivative_of_two_inputs():
+    te.register_gradient("summed", lambda op, head, inputs: [shared := topi.add(head, head), shared])
+
+    def summed(a, b):
+        return te.compute(a.shape, lambda i: a[i] + b[i], name="summed", tag="summed")
+
+    a, b = leaf([1.0, 2.0]), leaf([1.0, 2.0])
+    autograd.op(summed)(a, b).sum().backward()
+    a.grad.numpy()[0] = 7
+    assert b.grad.tolist() == [2, 2]
+
+
+def test_a_target_of_the_program_is_not_that_of_tensors():
+    x = leaf(np.ones(7))
+    with tedsl.target.Target("cuda"):
+        (x * x + x).tanh().sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * (1 - np.tanh(2.0) ** 2) * np.ones(7), rtol=1e-5)
+
+
 def test_a_leaf_as_the_root():
     x = leaf(2.0)
     x.backward()

@@ -1,5 +1,8 @@
 """The recorded graph: its nodes and edges, what a tensor says of itself, and how the graph is shown."""
 
+import subprocess
+import sys
+
 import numpy as np
 
 import tedsl
@@ -64,6 +67,11 @@ def test_results_have_numbers():
 def test_integers_have_no_place_in_the_graph():
     values, places = autograd.op(lambda x: [topi.sort(x), topi.argmax(x)])(leaf([3.0, 1.0, 2.0]))
     assert values.requires_grad and not places.requires_grad and places.is_leaf
+
+
+def test_programs_that_do_not_ask_do_not_load_it():
+    code = "import tedsl, sys; print([name for name in sys.modules if name.startswith('tedsl.autograd')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 def test_the_graph_prints_a_line_for_each_node():
