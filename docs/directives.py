@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.stage import Stage
 
@@ -101,7 +101,31 @@ def window() -> tuple[list[te.Tensor], Names]:
     return [A, W, C], {"x": C.op.axis[0], "k": k}
 
 
-PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul, window)
+def launched() -> tuple[list[te.Tensor], Names]:
+    """A stage of statements, and others for threads: C[x] = A[x] * 2."""
+    def loops(ins: Any, outs: Any) -> Any:
+        ib = tir.ir_builder.create()
+        a, c = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 16, name="x") as x:
+            c[x] = a[x] * 2.0
+        return ib.get()
+
+    def kernel(ins: Any, outs: Any, threads: int, shared: int) -> Any:
+        ib = tir.ir_builder.create()
+        a, c = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        block, thread = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
+        ib.scope_attr(block, "thread_extent", 16 // threads)
+        ib.scope_attr(thread, "thread_extent", threads)
+        c[block * threads + thread] = a[block * threads + thread] * 2.0
+        return ib.get()
+
+    A = te.placeholder((16,), name="A")
+    C = te.extern((16,), [A], loops, name="C", by_threads=kernel)
+    return [A, C], {}
+
+
+PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul, window,
+                                                                             launched)
 
 
 def page() -> str:
@@ -124,7 +148,7 @@ def program_source(made: Callable[..., Any]) -> str:
     """A program as the page shows it."""
     lines = textwrap.dedent(inspect.getsource(made)).splitlines()
     title = ast.literal_eval(lines[1].strip())
-    body = [line.strip() for line in lines[2:] if not line.strip().startswith("return")]
+    body = [line[4:] for line in lines[2:] if not line.startswith("    return")]
     return "\n".join([f"# {made.__name__}: {title}", *body])
 
 

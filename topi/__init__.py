@@ -2,8 +2,8 @@
 
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `transform/` those that
 move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others are in this
-folder. Schedules are in `schedules/`, with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy
-references.
+folder. `threads/` holds statements of operators for kernels. Schedules are in `schedules/`, with TVM's names in `generic/`;
+derivatives in `adjoints/`; `testing/` holds numpy references.
 """
 
 from tedsl.errors import entries

@@ -10,6 +10,7 @@ from tedsl.errors import DTypeError
 from topi.extents import as_int, axis_of, opening, product
 from topi.kinds import CumulativeOp
 from topi.statements import loops, rows_kind
+from topi.threads.scan import Scan, scan_rows
 from topi.transform.dims import reshape
 
 Binary = Callable[[Any, Any], Any]
@@ -54,7 +55,16 @@ def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclu
             rows(ib, source, target, o, data.shape, bool(exclusive), te.const(start, of), joined)
         return ib.get()
 
-    output: te.Tensor = te.extern([data.shape], [data], body, name=f"{operator}_generic", dtype=of, tag=f"{operator}_generic",
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, target, wide = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]), _wide(of)
+        scan_rows(Scan(ib, data.shape, along, lambda at: source[at].astype(wide),
+                       lambda at, value: target.__setitem__(at, value.astype(of)), joined, te.const(start, wide),
+                       bool(exclusive)), threads, shared)
+        return ib.get()
+
+    output: te.Tensor = te.extern([data.shape], [data], body, by_threads=by_threads, name=f"{operator}_generic",
+                                  dtype=of, tag=f"{operator}_generic",
                                   info=CumulativeOp(operator, data, along, bool(exclusive)))
     return output
 

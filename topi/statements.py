@@ -9,6 +9,7 @@ from typing import Any
 from tedsl import tir
 from topi.extents import as_int, product
 
+TRUST = ("tir.data_index", "trust")  # attribute of memory all data-dependent indices of which are in range
 SMALL = 1 << 14  # elements that one thread moves faster than several can be woken
 
 

@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 
 rng = np.random.default_rng(0)
 
@@ -186,6 +186,28 @@ assert "prefetch" in after
 after = lesson("nontemporal: results that nobody reads soon are stored past the cache", chain,
                lambda s, A, B, C: s[C].nontemporal())
 assert "nontemporal" in after
+
+
+def whole_rows(ins, outs, threads=1, shared=0):
+    """Statements of a stage that no formula makes; by_threads launches them as a kernel, one thread for several rows."""
+    ib = tir.ir_builder.create()
+    a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+    thread = te.thread_axis("threadIdx.x")
+    ib.scope_attr(thread, "thread_extent", threads)
+    with ib.for_range(0, 8 // threads, name="y") as y, ib.for_range(0, 12, name="x") as x:
+        b[y * threads + thread, x] = a[y * threads + thread, 11 - x]
+    return ib.get()
+
+
+def written():
+    A = te.placeholder((8, 12), name="A")
+    B = te.extern((8, 12), [A], whole_rows, name="B", by_threads=whole_rows)
+    return (A, B), [A, B], lambda a: a[:, ::-1]
+
+
+after = lesson("by_threads: a stage of te.extern is computed by its statements for kernels", written,
+               lambda s, A, B: s[B].by_threads(threads=4, shared=0))
+assert "threadIdx.x" in after
 
 
 # --- 4. Reductions ----------------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class ExternOp(StatementsOp):
     input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors. Lowering binds their data
     pointers, and variables in their shapes, strides and offsets, to the real memory.
     info: a typed record of the operator family that made it, as of ComputeOp.
+    by_threads: returns other statements with the same results, which launch kernels, for blocks of at most so many threads and
+    bytes of shared memory; the directive of that name chooses them.
     """
 
     name: str
@@ -81,6 +83,7 @@ class ExternOp(StatementsOp):
     body: Stmt
     source: SourceLine | None = None
     info: Any = None
+    by_threads: Callable[[int, int], Stmt] | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -96,15 +99,15 @@ class ExternOp(StatementsOp):
 @overload
 def extern(shape: int | Expr | Sequence[int | Expr], inputs: Any, fcompute: Callable[..., Any], name: str = "extern",
            dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
-           attrs: Mapping[str, Any] | None = None, *, info: Any = None) -> Tensor[ExternOp]: ...
+           attrs: Mapping[str, Any] | None = None, *, info: Any = None, by_threads: Any = None) -> Tensor[ExternOp]: ...
 @overload
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
-           info: Any = None) -> Any: ...
+           info: Any = None, by_threads: Any = None) -> Any: ...
 @entry
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
-           info: Any = None) -> Any:
+           info: Any = None, by_threads: Any = None) -> Any:
     """Tensors computed by statements: `fcompute(ins, outs)` gets a buffer for each input and output and returns a Stmt, such as
     `ib.get()` of an ir_builder, or an expression to evaluate, such as tir.call_packed(...).
 
@@ -112,6 +115,8 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
     None takes the inputs' if they agree. in_buffers, out_buffers: buffers of the caller's making (tir.decl_buffer) to pass to
     `fcompute`, for strides and offsets; without them the buffers are compact and row-major.
     info (ours): a typed record of the operator family, `op.info`.
+    by_threads (ours): `by_threads(ins, outs, threads, shared)` returns statements with the same results that launch kernels, of
+    blocks of at most so many threads and bytes of shared memory; `s[B].by_threads(threads, shared)` uses them.
     """
     where = opening("extern", name)
     tag = current_tag(tag, where)
@@ -123,7 +128,8 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
     ins = _given(in_buffers, ins, "in_buffers", where)
     outs = _given(out_buffers, outs, "out_buffers", where)
     body = _body(fcompute, ins, outs, where)
-    op = ExternOp(name, tag, as_attrs(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line(), info)
+    launched = None if by_threads is None else _launched(by_threads, ins, outs, where)
+    op = ExternOp(name, tag, as_attrs(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line(), info, launched)
     outputs = [Tensor(op, index) for index in range(op.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -210,6 +216,18 @@ def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: s
                               hint=hint)
     _check_inputs_are_read_only(body, ins, where)
     return body
+
+
+def _launched(by_threads: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: str) -> Callable[[int, int], Stmt]:
+    """The statements of `by_threads`, checked as those of `fcompute` when they are made."""
+    if not callable(by_threads):
+        raise ArgumentTypeError(f"{where}: by_threads is {shown(by_threads)}, not a function",
+                                hint="write a function of (ins, outs, threads, shared)")
+
+    def statements(threads: int, shared: int) -> Stmt:
+        return _body(lambda ins, outs: by_threads(ins, outs, threads, shared), ins, outs, where)
+
+    return statements
 
 
 def _check_inputs_are_read_only(body: Stmt, ins: Sequence[Buffer], where: str) -> None:

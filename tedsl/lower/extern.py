@@ -59,11 +59,12 @@ def extern_statements(site: Site) -> Stmt:
     plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, ExternOp)
     inputs = [site.buffer_of(tensor) for tensor in op.inputs]
-    check_launches(plan, op.body, buffers)
+    statements = op.body if plan.stage.statements is None else plan.stage.statements
+    check_launches(plan, statements, buffers)
     binding = _Binding(op.name)
     for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):
         binding.bind(placeholder, buffer)
-    body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
+    body = fresh_copy(bind_once(binding.applied(statements)))  # several operations may share statements
     body = only_read(body, {buffer.data for buffer in inputs})
     body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),), accesses=plan.accesses)
     return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)

@@ -72,6 +72,8 @@ def place_text(stage: StageState) -> str:
         words[0] = f"computed in each step of {scan.name}"
     if stage.scope:
         words.append(f"in {stage.scope} memory")
+    if stage.statements is not None:
+        words.append("by its statements for threads")
     if stage.nontemporal:
         words.append("stored past the cache")
     words += stage.storage.describe(tuple([axis.name for axis in getattr(stage.op, "axis", ())]))

@@ -24,6 +24,7 @@ from tedsl.schedule.primitives.env_threads import env_threads
 from tedsl.schedule.primitives.fuse import fuse
 from tedsl.schedule.primitives.nontemporal import nontemporal
 from tedsl.schedule.primitives.parallel import parallel
+from tedsl.schedule.primitives.places.by_threads import by_threads
 from tedsl.schedule.primitives.places.compute_at import compute_at
 from tedsl.schedule.primitives.places.compute_inline import compute_inline
 from tedsl.schedule.primitives.places.compute_root import compute_root
@@ -346,6 +347,17 @@ class Stage:
             s[C].nontemporal()
         """
         nontemporal(self.state)
+
+    @directive
+    def by_threads(self, threads: Any, shared: Any) -> None:
+        """Compute this stage, of te.extern, by its statements for kernels (`te.extern(..., by_threads=...)`).
+
+        They launch blocks of at most `threads` threads and `shared` bytes of shared memory.
+
+        Example (launched):
+            s[C].by_threads(threads=8, shared=0)
+        """
+        by_threads(self.state, threads, shared)
 
     @directive
     def specialize(self, condition: Any) -> Specialized:

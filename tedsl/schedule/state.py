@@ -15,6 +15,7 @@ from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
+from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
@@ -112,6 +113,7 @@ class StageState:
     attach_ivar: IterVar | None = None
     iter_var_attrs: Mapping[IterVar, IterVarAttr] = field(default_factory=dict)
     nontemporal: bool = False
+    statements: Stmt | None = None  # of te.extern, instead of those of the operation
     storage: Storage = PLAIN
     store_predicate: Expr | None = None
     env_threads: tuple[IterVar, ...] = ()  # launched around all loops; they stand among the loops too
@@ -324,8 +326,8 @@ class Order(NamedTuple):
 
 
 # The fields of a stage that its versions share.
-OF_STAGE = ("op", "scope", "is_output", "attach_type", "attach_stage", "attach_ivar", "nontemporal", "storage",
-            "store_predicate", "env_threads", "group")
+OF_STAGE = ("op", "scope", "is_output", "attach_type", "attach_stage", "attach_ivar", "nontemporal", "statements",
+            "storage", "store_predicate", "env_threads", "group")
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentError
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.handles import Schedule, create_schedule
@@ -14,13 +14,24 @@ from tedsl.schedule.stage import Stage
 
 
 def program():
-    """A -> B -> C (sums rows of B) -> D, the output, which adds B's first column."""
+    """A -> B -> C (sums rows of B) -> D, the output, which adds B's first column; E, another one, is made by statements."""
     A = te.placeholder((16, 12), name="A")
     B = te.compute((16, 12), lambda i, j: A[i, j] + 1.0, name="B")
     k = te.reduce_axis((0, 12), "k")
     C = te.compute((16,), lambda i: te.sum(B[i, k], axis=k), name="C")
     D = te.compute((16,), lambda i: C[i] * 2.0, name="D")
-    return SimpleNamespace(A=A, B=B, C=C, D=D, k=k, s=create_schedule(D.op), i=D.op.axis[0])
+    E = te.extern((16,), [A], lambda ins, outs: statements(ins, outs, 1, 0), name="E", by_threads=statements)
+    return SimpleNamespace(A=A, B=B, C=C, D=D, E=E, k=k, s=create_schedule([D.op, E.op]), i=D.op.axis[0])
+
+
+def statements(ins, outs, threads, shared):
+    ib = tir.ir_builder.create()
+    a, e = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+    thread = te.thread_axis("threadIdx.x")
+    ib.scope_attr(thread, "thread_extent", threads)
+    with ib.for_range(0, 16 // threads) as i:
+        e[i * threads + thread] = a[i * threads + thread, 0]
+    return ib.get()
 
 
 def intrinsic():
@@ -69,6 +80,7 @@ EXAMPLES = {
     "Stage.rolling_buffer": (attached, lambda p, _: p.s[p.C].rolling_buffer()),
     "Stage.prefetch": (NOTHING, lambda p, _: p.s[p.B].prefetch(p.A, p.B.op.axis[0], 1)),
     "Stage.nontemporal": (NOTHING, lambda p, _: p.s[p.D].nontemporal()),
+    "Stage.by_threads": (NOTHING, lambda p, _: p.s[p.E].by_threads(8, 0)),
     "Schedule.cache_read": (NOTHING, lambda p, _: p.s.cache_read(p.A, "local", [p.B])),
     "Schedule.reindex_cache_read": (NOTHING, lambda p, _: p.s.reindex_cache_read(p.B, "local", p.C)),
     "Schedule.cache_write": (NOTHING, lambda p, _: p.s.cache_write(p.C, "local")),
@@ -148,17 +160,18 @@ def test_it_is_journalled_replayed_and_taken_back(name):
     assert entry.name == name.split(".")[1] and f".{entry.name}(" in entry.text
     assert entry.where is not None and entry.where.file == __file__
 
-    twin = create_schedule(p.D.op)
+    twin = create_schedule([p.D.op, p.E.op])
     twin.replay(journal)
     assert str(twin) == str(p.s) and str(twin.journal) == str(journal) and twin.explain() == p.s.explain()
-    names = {"s": create_schedule(p.D.op), "te": te, "A": p.A, "B": p.B, "C": p.C, "D": p.D, **journal.objects}
+    names = {"s": create_schedule([p.D.op, p.E.op]), "te": te, "A": p.A, "B": p.B, "C": p.C, "D": p.D, "E": p.E,
+             **journal.objects}
     exec(str(journal), names)
     assert str(names["s"]) == str(p.s), "the printed journal is a program"
     if name in OBJECTS:
         with pytest.raises(ArgumentError, match="cannot be written as JSON"):
             journal.to_json()
     else:
-        again = create_schedule(p.D.op)
+        again = create_schedule([p.D.op, p.E.op])
         again.replay(Journal.from_json(journal.to_json()))
         assert str(again) == str(p.s)
 

@@ -8,10 +8,12 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.errors import ShapeError
 from topi.arguments import Shape, checked
-from topi.extents import as_int, differ, opening, require_integers, shown
+from topi.extents import as_int, differ, opening, product, require_integers, shown
 from topi.injective import injective
 from topi.kinds import ScatterOp
-from topi.statements import fill, loops
+from topi.statements import TRUST, fill, loops
+from topi.threads.launch import each, indices_of
+from topi.threads.scan import Scan, scan_rows
 
 
 @checked
@@ -63,7 +65,16 @@ def invert_permutation(data: te.Tensor) -> te.Tensor:
                 target[place] = i.astype(data.dtype)
         return ib.get()
 
-    return te.extern(data.shape, [data], body, name="invert_permutation", dtype=data.dtype,
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with each(ib, data.shape[0], threads) as i:
+            place = ib.let("place", source[i])
+            with ib.if_scope(tir.all(place >= 0, place < data.shape[0])):
+                target[place] = i.astype(data.dtype)
+        return ib.get()
+
+    return te.extern(data.shape, [data], body, by_threads=by_threads, name="invert_permutation", dtype=data.dtype,
                      info=ScatterOp("invert_permutation", 0))
 
 
@@ -94,5 +105,26 @@ def argwhere(output_shape: Shape, condition: te.Tensor) -> te.Tensor:
                 found[0] = found[0] + 1
         return ib.get()
 
-    output: te.Tensor = te.extern([shape], [condition], body, name="argwhere", dtype="int32", info=ScatterOp("argwhere", None))
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        ib.scope_attr(target, *TRUST)
+        with each(ib, product(shape), threads) as number:
+            target[indices_of(number, shape)] = te.const(0, "int32")
+
+        def holds(number: Any) -> Any:
+            value = source[indices_of(number, condition.shape)]
+            return value if condition.dtype == "bool" else value != tir.const(0, condition.dtype)
+
+        def write(at: tuple[Any, ...], row: Any) -> None:
+            with ib.if_scope(tir.all(holds(at[0]), row < shape[0])):
+                for d, index in enumerate(indices_of(at[0], condition.shape)):
+                    target[row, d] = index.astype("int32")
+
+        scan_rows(Scan(ib, (product(condition.shape),), 0, lambda at: te.select(holds(at[0]), 1, 0), write, lambda a, b: a + b,
+                       te.const(0, "int32"), exclusive=True), threads, shared)
+        return ib.get()
+
+    output: te.Tensor = te.extern([shape], [condition], body, by_threads=by_threads, name="argwhere", dtype="int32",
+                                  info=ScatterOp("argwhere", None))
     return output

@@ -12,10 +12,12 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
-from topi.extents import as_int, axis_of, differ, opening, require_integers, require_one_dtype, shown
+from topi.extents import as_int, axis_of, differ, opening, product, require_integers, require_one_dtype, shown
 from topi.indexing.take import from_end
 from topi.kinds import ScatterOp
-from topi.statements import copy, fill, loops, rows_kind
+from topi.statements import TRUST, copy, fill, loops, rows_kind
+from topi.threads.launch import each, indices_of
+from topi.threads.scatter import Scatter, store_updates
 
 
 def scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0) -> te.Tensor:
@@ -54,8 +56,23 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
                     target[at] = joined(target[at], values[i])
         return ib.get()
 
-    return te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
-                     tag=f"{operator}_generic",
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, places, values, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        ib.scope_attr(target, *TRUST)
+        copied(ib, source, target, data.shape, threads)
+
+        def element(at: Any, place: Any) -> Any:
+            return (*at[:along], place, *at[along + 1:])
+
+        store_updates(Scatter(
+            ib, indices.shape, along, lambda at: at_or_none(from_end(places[at], data.shape[along]), data.shape[along]),
+            lambda at, place, x: target[element(at, place)], lambda at, x: values[at], joined,
+            lambda at, place, x, value: target.__setitem__(element(at, place), value)), threads, shared)
+        return ib.get()
+
+    return te.extern(data.shape, [data, indices, updates], body, by_threads=by_threads, name=f"{operator}_generic",
+                     dtype=data.dtype, tag=f"{operator}_generic",
                      info=ScatterOp(operator, along, (data, indices, updates), operator == "scatter_add"))
 
 
@@ -107,8 +124,52 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
                 target[(*at, *x)] = values[(*y, *x)] if mode == "update" else old + values[(*y, *x)]
         return ib.get()
 
-    return te.extern(data.shape, [data, indices, updates], body, name="scatter_nd_generic", dtype=data.dtype,
-                     tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None, (data, indices, updates), mode == "add"))
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, places, values, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        copied(ib, source, target, data.shape, threads)
+        store_updates(_at_positions(
+            ib, indices.shape[1:], data.shape, count or 0, target, lambda d, y: from_end(places[(d, *y)], data.shape[d]),
+            lambda y, x: values[(*y, *x)], (lambda old, new: new) if mode == "update" else (lambda old, new: old + new)),
+            threads, shared)
+        return ib.get()
+
+    return te.extern(data.shape, [data, indices, updates], body, by_threads=by_threads, name="scatter_nd_generic",
+                     dtype=data.dtype, tag="scatter_nd_generic",
+                     info=ScatterOp("scatter_nd", None, (data, indices, updates), mode == "add"))
+
+
+def at_or_none(place: Any, extent: Any) -> Any:
+    """A place as int32, -1 where it lies outside of the extent."""
+    return te.select(tir.all(place >= 0, place < extent), place.astype("int32"), te.const(-1, "int32"))
+
+
+def _at_positions(ib: Any, updates: Sequence[Any], shape: Sequence[Any], rank: int, target: Any,
+                  index: Callable[[int, tuple[Any, ...]], Any], new: Callable[[tuple[Any, ...], tuple[Any, ...]], Any],
+                  joined: Callable[[Any, Any], Any]) -> Scatter:
+    """Updates, one for each index of `updates`, of a target at an index for each of its first `rank` dimensions."""
+    def position(at: tuple[Any, ...]) -> Any:
+        y = indices_of(at[0], updates)
+        places = [ib.let(f"place{d}", index(d, y)) for d in range(rank)]
+        flat: Any = te.const(0, "int32")
+        for place, extent in zip(places, shape):
+            flat = flat * extent + place.astype("int32")
+        return te.select(inside(places, shape), flat, te.const(-1, "int32"))
+
+    def element(flat: Any, x: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*indices_of(flat, shape[:rank]), *x)
+
+    ib.scope_attr(target, *TRUST)
+    return Scatter(ib, (product(updates),), 0, position, lambda at, flat, x: target[element(flat, x)],
+                   lambda at, x: new(indices_of(at[0], updates), x), joined,
+                   lambda at, flat, x, value: target.__setitem__(element(flat, x), value), shape[rank:])
+
+
+def copied(ib: Any, source: Any, target: Any, shape: Sequence[Any], threads: int) -> None:
+    """A kernel that copies a tensor of `shape`."""
+    with each(ib, product(shape), threads) as number:
+        at = indices_of(number, shape)
+        target[at] = source[at]
 
 
 def inside(places: Sequence[Any], shape: Sequence[Any]) -> Any:
@@ -146,6 +207,19 @@ def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], spar
                 target[tuple(at)] = values[n if sparse_values.ndim else ()]
         return ib.get()
 
-    output: te.Tensor = te.extern([shape], tensors, body, name="T_sparse_to_dense", dtype=sparse_values.dtype,
-                                  tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None, tuple(tensors)))
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        places, values, *default = (ib.buffer_ptr(buffer) for buffer in ins)
+        target = ib.buffer_ptr(outs[0])
+        with each(ib, product(shape), threads) as number:
+            target[indices_of(number, shape)] = default[0][()].astype(sparse_values.dtype) if default else default_value
+        store_updates(_at_positions(
+            ib, sparse_indices.shape[:1], shape, len(shape), target,
+            lambda d, n: places[(*n, d) if sparse_indices.ndim == 2 else n],
+            lambda n, x: values[n if sparse_values.ndim else ()], lambda old, new: new), threads, shared)
+        return ib.get()
+
+    output: te.Tensor = te.extern([shape], tensors, body, by_threads=by_threads, name="T_sparse_to_dense",
+                                  dtype=sparse_values.dtype, tag="sparse_to_dense",
+                                  info=ScatterOp("sparse_to_dense", None, tuple(tensors)))
     return output

@@ -17,11 +17,11 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.record import record
 from topi.ordering.keys import Coding, Word
+from topi.statements import TRUST as TRUST
 
 BITS = 8
 DIGITS = 1 << BITS
 ZERO = te.const(0, "int32")
-TRUST = ("tir.data_index", "trust")  # attribute of memory all indices of which are in range
 Emit = Callable[[Any, Word], None]
 
 

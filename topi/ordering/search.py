@@ -8,12 +8,14 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.errors import ShapeError
 from topi.arguments import checked
-from topi.extents import as_int, differ, opening, require_integers, require_one_dtype, shown
+from topi.extents import as_int, differ, opening, product, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
 from topi.ordering.keys import coding_of
 from topi.ordering.radix_sort import TRUST, radix_sort
 from topi.ordering.rows import chunks_of
 from topi.statements import fill, loops, rows_kind
+from topi.threads.launch import each, indices_of
+from topi.threads.unique import find_unique
 
 
 @checked
@@ -33,26 +35,35 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
         raise ShapeError(f"{where}: the sequence {sorted_sequence.name} has the shape {shown(sorted_sequence.shape)}, the "
                          f"values {shown(values.shape)}", hint="give one vector, or one for each row of values")
 
+    def find(ib: Any, ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], i: tuple[Any, ...]) -> None:
+        ordered, wanted, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        value = ib.let("value", wanted[i])
+        span = ib.allocate("int32", (2,), name="span", scope="local")
+        span[0], span[1] = 0, sorted_sequence.shape[-1].astype("int32")
+        with ib.while_loop(span[0] < span[1]):
+            middle = ib.let("middle", (span[0] + span[1]) // 2)
+            here = ib.let("here", ordered[(*i[:rows], middle)])
+            behind = tir.Not(precedes(value, here, True)) if right else precedes(here, value, True)
+            with ib.if_scope(behind):
+                span[0] = middle + 1
+            with ib.else_scope():
+                span[1] = middle
+        target[i] = span[0].astype(out_dtype)
+
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        ordered, wanted, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
         with loops(ib, values.shape, rows_kind(values.shape)) as i:
-            value = ib.let("value", wanted[i])
-            span = ib.allocate("int32", (2,), name="span", scope="local")
-            span[0], span[1] = 0, sorted_sequence.shape[-1].astype("int32")
-            with ib.while_loop(span[0] < span[1]):
-                middle = ib.let("middle", (span[0] + span[1]) // 2)
-                here = ib.let("here", ordered[(*i[:rows], middle)])
-                behind = tir.Not(precedes(value, here, True)) if right else precedes(here, value, True)
-                with ib.if_scope(behind):
-                    span[0] = middle + 1
-                with ib.else_scope():
-                    span[1] = middle
-            target[i] = span[0].astype(out_dtype)
+            find(ib, ins, outs, i)
         return ib.get()
 
-    output: te.Tensor = te.extern([values.shape], [sorted_sequence, values], body, name="searchsorted", dtype=out_dtype,
-                                  tag="searchsorted", info=SortOp("searchsorted", sorted_sequence, rows))
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        with each(ib, product(values.shape), threads) as number:
+            find(ib, ins, outs, indices_of(number, values.shape))
+        return ib.get()
+
+    output: te.Tensor = te.extern([values.shape], [sorted_sequence, values], body, by_threads=by_threads, name="searchsorted",
+                                  dtype=out_dtype, tag="searchsorted", info=SortOp("searchsorted", sorted_sequence, rows))
     return output
 
 
@@ -100,9 +111,14 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
             _by_first_occurrence(ib, source, first, found, data)
         return ib.get()
 
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        find_unique(ib, ins, outs, coding, is_sorted, threads, shared)
+        return ib.get()
+
     shapes = [data.shape, data.shape, data.shape, (1,), *([data.shape] if return_counts else [])]
     dtypes = [data.dtype, "int32", "int32", "int32", *(["int32"] if return_counts else [])]
-    outputs: list[te.Tensor] = te.extern(shapes, [data], body, name="unique", dtype=dtypes, tag="unique",
+    outputs: list[te.Tensor] = te.extern(shapes, [data], body, by_threads=by_threads, name="unique", dtype=dtypes, tag="unique",
                                       info=SortOp("unique", data, 0))
     return outputs
 

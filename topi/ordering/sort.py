@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from topi.ordering.keys import Word, coding_of
 from topi.ordering.radix_sort import TRUST
 from topi.ordering.rows import Place, Rows, sort_rows
 from topi.ordering.select import select_rows
+from topi.threads import sort as threads_sort
 from topi.transform.dims import reshape
 
 
@@ -26,7 +27,7 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
     data, along = _row(data, axis, "sort")
     coding = coding_of(data.dtype, bool(is_ascend), False, as_int(data.shape[along]))
 
-    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+    def rows(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> Rows:
         ib = tir.ir_builder.create()
         target = ib.buffer_ptr(outs[0])
         ib.scope_attr(target, *TRUST)
@@ -34,10 +35,9 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
         def emit(place: Place, t: Any, word: Word) -> None:
             target[place(t)] = coding.element(word)
 
-        sort_rows(Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit))
-        return ib.get()
+        return Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
 
-    output: te.Tensor = te.extern([data.shape], [data], body, name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
+    output: te.Tensor = te.extern([data.shape], [data], **_ways(rows), name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
                                   info=SortOp("sort", data, along, bool(is_ascend)))
     return output
 
@@ -59,7 +59,7 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
     name = "argsort_cpu" if valid_count is None else "argsort_nms_cpu"
     coding = coding_of(data.dtype, bool(is_ascend), True, as_int(data.shape[along]))
 
-    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+    def rows(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> Rows:
         ib = tir.ir_builder.create()
         target = ib.buffer_ptr(outs[0])
         ib.scope_attr(target, *TRUST)
@@ -71,15 +71,14 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
             with ib.for_range(count, data.shape[along], name="t") as t:
                 target[place(t)] = t.astype(of)
 
-        rows = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
-        if valid_count is not None:
-            counts = ib.buffer_ptr(ins[1])
-            rows = replace(rows, rest=rest, count=lambda place: _clamped(counts[place(0)[0]], data.shape[along]))
-        sort_rows(rows)
-        return ib.get()
+        whole = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
+        if valid_count is None:
+            return whole
+        counts = ib.buffer_ptr(ins[1])
+        return replace(whole, rest=rest, count=lambda place: _clamped(counts[place(0)[0]], data.shape[along]))
 
     inputs = [data] if valid_count is None else [data, valid_count]
-    output: te.Tensor = te.extern([data.shape], inputs, body, name=name, dtype=of, tag=name,
+    output: te.Tensor = te.extern([data.shape], inputs, **_ways(rows), name=name, dtype=of, tag=name,
                                   info=SortOp("argsort", data, along))
     return output
 
@@ -105,7 +104,7 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
     wanted = ["values", "indices"] if ret_type == "both" else [ret_type]
     coding = coding_of(data.dtype, is_ascend, True, extent)
 
-    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+    def rows(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> Rows:
         ib = tir.ir_builder.create()
         source, targets = ib.buffer_ptr(ins[0]), [ib.buffer_ptr(buffer) for buffer in outs]
         for memory in (source, *targets):
@@ -116,13 +115,31 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
             for what, target in zip(wanted, targets):
                 target[place(t)] = source[place(at)] if what == "values" else at.astype(target.dtype)
 
-        rows = Rows(ib, source, data.shape, along, coding, emit, wanted=kept)
-        select_rows(rows, count if count is not None and count > 0 else None)
-        return ib.get()
+        return Rows(ib, source, data.shape, along, coding, emit, wanted=kept)
+
+    def some(found: Rows) -> None:
+        select_rows(found, count if count is not None and count > 0 else None)
 
     dtypes = [data.dtype if what == "values" else dtype for what in wanted]
-    return te.extern([shape] * len(wanted), [data], body, name="topk_cpu", dtype=dtypes, tag="topk_cpu",
+    return te.extern([shape] * len(wanted), [data], **_ways(rows, some), name="topk_cpu", dtype=dtypes, tag="topk_cpu",
                      info=SortOp("topk", data, along, is_ascend))
+
+
+def _ways(rows: Callable[..., Rows], in_loops: Callable[[Rows], None] = sort_rows) -> dict[str, Any]:
+    """The statements of a te.extern that puts rows in order, by loops and by threads."""
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        found = rows(ins, outs)
+        in_loops(found)
+        made: tir.Stmt = found.ib.get()
+        return made
+
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        found = rows(ins, outs)
+        threads_sort.sort_rows(found, threads, shared)
+        made: tir.Stmt = found.ib.get()
+        return made
+
+    return {"fcompute": body, "by_threads": by_threads}
 
 
 def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, int]:

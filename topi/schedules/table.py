@@ -14,6 +14,7 @@ from topi.kinds import (
     NormalizeOp,
     PackedConvOp,
     PackedDepthwiseConvOp,
+    PoolOp,
     ReduceOp,
     RowsOp,
     SoftmaxOp,
@@ -49,8 +50,13 @@ GPU: dict[type, Rule] = {
     NormalizeOp: gpu.rows.schedule_rows,
     MatmulOp: gpu.matmul.schedule_matmul,
     ConvOp: gpu.conv.schedule_conv,
+    DepthwiseConvOp: gpu.conv.schedule_conv,
+    PoolOp: gpu.pool.schedule_pool,
+    TransformOp: gpu.transforms.schedule_transform,
+    te.ExternOp: gpu.statements.schedule_statements,
 }
-COPYING = frozenset((gpu.conv.schedule_conv,))  # rules that read operands through copies: what pads them is computed there
+# Rules under which what pads operands is computed where it is read: in copies, or by each thread.
+COPYING = frozenset((gpu.conv.schedule_conv, gpu.pool.schedule_pool))
 BY_KEY: dict[str, dict[type, Rule]] = {"cpu": CPU, "gpu": GPU}
 
 
@@ -63,7 +69,7 @@ def rule_of(kernel: Kernel, rules: dict[type, Rule]) -> Rule:
     """The schedule of a kernel; formulas without a record count as element-wise or as a reduction."""
     op = kernel.anchor
     if type(op) is not te.ComputeOp:
-        return schedule_default
+        return rules.get(type(op), schedule_default)
     if kernel.inside and not hasattr(op.info, "stages"):
         return rules[RowsOp]
     rule = rules.get(type(op.info))

@@ -19,8 +19,8 @@ OF_LOOPS = frozenset(("split", "fuse", "reorder", "tile", "decompose_reduction",
                       "pragma"))
 # Of a stage as a whole, with its versions.
 OF_WHOLE_STAGES = frozenset((
-    "bind", "compute_at", "compute_inline", "compute_root", "double_buffer", "env_threads", "nontemporal", "prefetch",
-    "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize", "storage_align",
+    "bind", "by_threads", "compute_at", "compute_inline", "compute_root", "double_buffer", "env_threads", "nontemporal",
+    "prefetch", "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize", "storage_align",
     "transform_layout"))
 OF_STAGES = OF_LOOPS | OF_WHOLE_STAGES
 OF_GROUPS = frozenset(("compute_at", "compute_root"))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from tedsl.errors import ArgumentError
 from tedsl.record import record
+from topi.kinds import DepthwiseConvOp
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.gpu.block_tiles import block_tile, evenly
 from topi.schedules.gpu.limits import Limits, limits_of
@@ -19,6 +20,7 @@ from topi.schedules.kernel import Kernel
 
 _SPACE = "DHW"
 _UNROLLED = 512  # statements
+_THREADS = 256  # of a block that shares nothing between channels
 
 
 @record
@@ -74,8 +76,10 @@ def _tiled(kernel: Kernel, tiles: ConvTiles) -> None:
     tail = s[kernel.tail]
     axis = dict(zip(kernel.record.layout, tail.op.axis))
     whole = [axis[letter] for letter in kernel.record.layout if letter == "N" or letter == "D"]
-    rows = [axis["H"]] if "H" in axis else []
-    named = [(axis["C"], tiles.f, "z"), *[(loop, tiles.y, "y") for loop in rows], (axis["W"], tiles.x, "x")]
+    sizes_of = {"C": tiles.f, "H": tiles.y, "W": tiles.x}
+    letters = [letter for letter in kernel.record.layout if letter in sizes_of]
+    directions = "zyx" if len(letters) == 3 else "zx"  # neighbours in memory are in threadIdx.x
+    named = [(axis[letter], sizes_of[letter], direction) for letter, direction in zip(letters, directions)]
     parts = [in_four(tail, loop, sizes) for loop, sizes, _ in named]
     names = [name for _, _, name in named]
     blocks, virtual, threads, results = zip(*parts)
@@ -95,7 +99,7 @@ def _tiled(kernel: Kernel, tiles: ConvTiles) -> None:
 
 def _steps(sums: Any, kernel: Kernel, tiles: ConvTiles) -> Any:
     """Splits the reduction; returns the loop inside of which a part of the operands is in shared memory."""
-    reduced = dict(zip([letter for letter in kernel.record.kernel_layout if letter != "O"], sums.op.reduce_axis))
+    reduced = dict(zip([letter for letter in kernel.record.kernel_layout if letter in "IDHW"], sums.op.reduce_axis))
     sizes = {"I": tiles.rc, "H": tiles.ry, "W": tiles.rx}
     split = {letter: sums.split(loop, factor=sizes[letter][1]) for letter, loop in reduced.items() if letter in sizes}
     order = [letter for letter in ("I", "H", "W") if letter in split]
@@ -114,14 +118,38 @@ def _modelled(kernel: Kernel, limits: Limits) -> ConvTiles:
     window = {letter: constant(n) or 1 for letter, n in zip(record.kernel_layout, record.kernel.shape)}
     height, width = size.get("H", 1), size["W"]
     terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 1
-    tile = block_tile(size["C"], height * width, terms, size["N"] * size.get("D", 1), record.padded.dtype.bits // 8, limits)
-    across = min(tile.threads_across, _power(width))
-    rows = min(tile.threads_across // across, _power(height))
-    each_x = min(evenly(width, across, tile.across), -(-width // across))
-    each_y = min(max(1, tile.across // each_x), -(-height // rows))
-    x, y, f = (1, each_x, across, 1), (1, each_y, rows, 1), (1, tile.down, tile.threads_down, 1)
+    bytes_of = record.padded.dtype.bits // 8
+    batch = size["N"] * size.get("D", 1)
+    if isinstance(record, DepthwiseConvOp):
+        (channels, each), (pixels, results) = _of_channels(size, limits, record.layout[-1] == "C")
+    else:
+        group = max(1, size["C"] // record.groups)  # a block reads the channels of one group
+        sides = (group, height * width) if record.layout[-1] != "C" else (height * width, group)
+        tile = block_tile(*sides, terms, batch * record.groups, bytes_of, limits)
+        (channels, each), (pixels, results) = (tile.threads_down, tile.down), (tile.threads_across, tile.across)
+        if record.layout[-1] == "C":
+            (channels, each), (pixels, results) = (pixels, results), (channels, each)
+    across = min(pixels, _power(width))
+    rows = min(pixels // across, _power(height))
+    each_x = min(evenly(width, across, results), -(-width // across))
+    each_y = min(max(1, results // each_x), -(-height // rows))
+    x, y, f = (1, each_x, across, 1), (1, each_y, rows, 1), (1, each, channels, 1)
     rc, ry, rx = _shares(record, window, f, y, x, limits)
     return ConvTiles(f, y, x, rc, ry, rx)
+
+
+def _of_channels(size: dict[str, int], limits: Limits, last: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Threads, and results of each, along channels and along pixels, for channels that have nothing in common.
+
+    Neighbours in memory fill warps; a thread has several results where there are still as many blocks as processors.
+    """
+    pixels = size.get("H", 1) * size["W"]
+    threads = min(_THREADS, limits.threads)
+    first, other = (size["C"], pixels) if last else (pixels, size["C"])
+    along = min(limits.warp if last else threads, _power(first))
+    beside = min(max(1, threads // along), _power(other))
+    results = next((each for each in (4, 2, 1) if size["N"] * size["C"] * pixels >= limits.processors * threads * each), 1)
+    return ((along, 1), (beside, results)) if last else ((beside, 1), (along, results))
 
 
 _Shares: TypeAlias = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -136,13 +164,14 @@ def _shares(record: Any, window: dict[str, int], f: Any, y: Any, x: Any, limits:
     def words(channels: int, high: int, wide: int) -> int:
         tall = (y[1] * y[2] - 1) * stride.get("H", 1) + (high - 1) * holes.get("H", 1) + 1
         long = (x[1] * x[2] - 1) * stride["W"] + (wide - 1) * holes["W"] + 1
-        return int(channels * (tall * long + f[1] * f[2] * high * wide))
+        own = f[1] * f[2]
+        return int(own * (tall * long + high * wide) if "M" in window else channels * (tall * long + own * high * wide))
 
     high, wide = window.get("H", 1), window["W"]
     choices = [(high, wide), (1, wide), (1, 1)]
     part = next((choice for choice in choices if words(1, *choice) <= room), choices[-1])
     channels = 1
-    while channels * 2 <= window["I"] and words(channels * 2, *part) <= room and channels * 2 * part[0] * part[1] <= 64:
+    while channels * 2 <= window.get("I", 1) and words(channels * 2, *part) <= room and channels * 2 * part[0] * part[1] <= 64:
         channels *= 2
     return (1, channels), (1, part[0]), (1, part[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
@@ -20,9 +21,14 @@ def schedule_injective(kernel: Kernel) -> None:
 def bind_elements(stage: te.Stage, limits: Limits) -> Any:
     """Bind all elements of `stage`; returns the loop inside of which there is one element of one thread."""
     op: Any = stage.op
-    count = product([extent_of(axis) for axis in op.axis])
+    return bind_loops(stage, list(op.axis), limits)
+
+
+def bind_loops(stage: te.Stage, axes: Sequence[Any], limits: Limits) -> Any:
+    """Bind all iterations of `axes`, which are neighbours and outermost, as `bind_elements` does."""
+    count = product([extent_of(axis) for axis in axes])
     threads = limits.threads if count is None else threads_for(count, limits)
-    fused = fused_axes(stage)
+    fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     again = None
     if count is not None and count > threads * _BLOCKS:
         again, fused = stage.split(fused, factor=threads * _BLOCKS)

@@ -1,0 +1,72 @@
+"""Every operator of topi by its schedule for devices, against its schedule for processors. All of them, on one device:
+
+    python -m tests.devices.catalogue sim        or: opencl
+"""
+
+import sys
+from functools import partial
+
+import numpy as np
+
+import tedsl
+import topi
+from tedsl import te
+from tedsl.errors import LoweringError, TedslError
+from tests.codegen.c.topi_operators import ODD, data_of, operators, values
+
+# What is refused when it is built: the targets that refuse it, and a part of the sentence.
+FMOD = ("cuda", "computes fmod of float32, which is a function of the C library")  # OpenCL has the function
+REFUSED = {"floor_divide": FMOD, "floor_mod": FMOD, "mod": FMOD}
+TOLERANCE = 1e-5  # sums are added in another order
+
+
+def results_of(call):
+    """The results of a call, for the oddest extents and the first dtype that it takes."""
+    for dtype in ("float32", "int32", "bool"):
+        for extents in ODD:
+            try:
+                made = call(partial(data_of, extents, dtype))
+            except (TedslError, IndexError):
+                continue
+            return list(made) if isinstance(made, (list, tuple)) else [made]
+    raise AssertionError("no call is accepted")
+
+
+def computed(outs, inputs, arguments, target, device):
+    """What the results are for `arguments`, by the schedule for `target`."""
+    built = tedsl.build(topi.schedules.schedule(outs, target), [*inputs, *outs], target=target)
+    empty = [np.full([int(n) for n in out.shape], 77).astype(str(out.dtype)) for out in outs]
+    arrays = [tedsl.nd.array(value, device) for value in [*arguments, *empty]]
+    built(*arrays)
+    return [array.numpy() for array in arrays[len(inputs):]]
+
+
+def fault(name, call, place):
+    """What is wrong with an operator on the device `place`, "sim" or "opencl"; None if nothing is."""
+    target, device = ("opencl", tedsl.opencl(0)) if place == "opencl" else ("cuda", tedsl.sim(0))
+    outs = results_of(call)
+    inputs = [stage.op.output(0) for stage in te.create_schedule([out.op for out in outs]).stages
+              if isinstance(stage.op, te.PlaceholderOp)]
+    outs = [out for out in outs if out not in inputs]
+    arguments = [values(tensor, seed) for seed, tensor in enumerate(inputs)]
+    targets, sentence = REFUSED.get(name, ("", ""))
+    try:
+        made = computed(outs, inputs, arguments, target, device)
+    except LoweringError as error:
+        return None if target in targets and sentence in str(error) else f"{name}: {error}"
+    if target in targets:
+        return f"{name} is no longer refused for {target}: take it out of the table"
+    expected = computed(outs, inputs, arguments, "llvm", tedsl.cpu(0))
+    same = all(np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=a.dtype.kind == "f") for a, b in zip(made, expected))
+    return None if same else f"{name}: other values"
+
+
+def main(place):
+    every = operators()
+    wrong = [said for name, call in every if (said := fault(name, call, place)) is not None]
+    print(f"{len(every)} operators of topi on {place}: {len(wrong)} differ or are refused", *wrong, sep="\n")
+    return 1 if wrong or len(every) < 192 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "sim"))
