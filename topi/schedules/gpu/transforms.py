@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topi.schedules.formulas import extent_of, product
 from topi.schedules.gpu.injective import bind_loops
 from topi.schedules.gpu.limits import limits_of
 from topi.schedules.kernel import Kernel
@@ -14,7 +15,8 @@ def schedule_transform(kernel: Kernel) -> None:
     small = [axes[number] for number in kernel.record.small]
     outer = [axis for axis in axes if axis not in small]
     stage.reorder(*outer, *small)
-    place = bind_loops(stage, outer, limits_of(kernel.target))
+    count = product([extent_of(axis) for axis in outer])
+    place = bind_loops(stage, outer, limits_of(kernel.target), count)
     for axis in small:
         stage.unroll(axis)
     for op in [tensor.op for tensor in kernel.record.stages] + ([kernel.anchor] if kernel.fused else []):
