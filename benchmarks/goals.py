@@ -32,6 +32,7 @@ ROWS: dict[str, Row] = {
     "element-wise": Row("element-wise, 16 M and 100 k", Goal(1.1, 0.95, either=True)),
     "rows": Row("softmax, log_softmax, layer_norm", Goal(1.2)),
     "gradients": Row("gradients beside torch's backward functions", Goal(1.0)),
+    "training": Row("steps of training beside torch's eager mode", Goal(1.0)),
     "reduce": Row("sums, max, argmax along each axis", Goal(share=0.95)),
     "transpose": Row("transposes of all orders", Goal(share=0.95)),
     "order": Row("cumsum, sort, topk, unique, scatter_add, gather, one_hot, embedding", Goal(1.0)),

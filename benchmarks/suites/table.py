@@ -31,6 +31,7 @@ SUITES: dict[str, Suite] = {
     "images": Suite("pools, batch_norm, resizes, transposed and 3-d convolutions", "images"),
     "rows": Suite("softmax, layer_norm, reductions along each axis, transposes", "rows"),
     "gradients": Suite("of ResNet-18's convolutions, products, cross entropy, layer_norm, max_pool", "gradients"),
+    "training": Suite("steps of LeNet and ResNet-18 with tedsl.nn", "training"),
     "ordering": Suite("cumsum, sort, topk, unique, scatter, gather, one_hot, embedding", "ordering"),
     "low_precision": Suite("int8 and bfloat16", "low_precision"),
     "builds": Suite("schedule, lower and build, beside numba", "builds"),
