@@ -282,7 +282,7 @@ class PlacedSumOp(Differentiable):
     result; elements with the place -1 are left out. The other dimensions are those of `grads`.
     """
 
-    operand_fields: ClassVar[tuple[str, ...]] = ("grads",)
+    operand_fields: ClassVar[tuple[str, ...]] = ("grads", "places")
 
     operator: str
     grads: te.Tensor
