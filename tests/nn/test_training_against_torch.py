@@ -1,0 +1,97 @@
+"""Training of LeNet on digits beside torch: with its parameters at each step, and free running for an epoch."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import autograd, nn, optim
+
+torch = pytest.importorskip("torch")
+datasets = pytest.importorskip("sklearn.datasets")
+BATCH, EPOCH = 32, 42
+
+
+def lenet(of):
+    return of.Sequential(of.Conv2d(1, 16, 3, padding=1), of.ReLU(), of.MaxPool2d(2), of.Conv2d(16, 32, 3, padding=1), of.ReLU(),
+                         of.MaxPool2d(2), of.Flatten(), of.Linear(128, 64), of.ReLU(), of.Linear(64, 10))
+
+
+def networks():
+    """Ours and torch's with the same first parameters: He's, and biases of 0."""
+    ours, theirs = lenet(nn), lenet(torch.nn)
+    random = np.random.default_rng(0)
+    for parameter in theirs.parameters():
+        fan = int(np.prod(parameter.shape[1:]))
+        value = random.standard_normal(parameter.shape) * np.sqrt(2 / fan) if parameter.ndim > 1 else np.zeros(parameter.shape)
+        parameter.data = torch.tensor(value.astype("float32"))
+    given(ours, theirs)
+    return ours, theirs
+
+
+def optimizers(ours, theirs):
+    return [of.SGD(network.parameters(), lr=0.02, momentum=0.9) for of, network in ((optim, ours), (torch.optim, theirs))]
+
+
+def given(ours, theirs):
+    """Gives torch's parameters to our network."""
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        mine.detach().copy_(other.detach().numpy())
+
+
+def batches(epochs):
+    digits = datasets.load_digits()
+    images, labels = (digits.images / 16).astype("float32")[:, None], digits.target.astype("int64")
+    random = np.random.default_rng(1)
+    for _ in range(epochs):
+        order = random.permutation(len(images))
+        for step in range(EPOCH):
+            chosen = order[step * BATCH:(step + 1) * BATCH]
+            yield images[chosen], labels[chosen]
+
+
+def steps(ours, theirs, x, y):
+    """The losses of both networks; their gradients are computed."""
+    loss = nn.CrossEntropyLoss()(ours(autograd.from_numpy(x)), autograd.from_numpy(y))
+    expected = torch.nn.functional.cross_entropy(theirs(torch.from_numpy(x)), torch.from_numpy(y))
+    loss.backward()
+    expected.backward()
+    return loss.item(), expected.item()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Kernels of microseconds: other threads would wait for each other."""
+    before = tedsl.get_num_threads(), torch.get_num_threads()
+    tedsl.set_num_threads(1)
+    torch.set_num_threads(1)
+    yield
+    tedsl.set_num_threads(before[0])
+    torch.set_num_threads(before[1])
+
+
+def test_losses_and_gradients_are_those_of_torch_at_each_of_420_steps():
+    ours, theirs = networks()
+    mine, other = optimizers(ours, theirs)
+    for x, y in batches(10):
+        given(ours, theirs)
+        mine.zero_grad()
+        other.zero_grad()
+        loss, expected = steps(ours, theirs, x, y)
+        assert abs(loss - expected) <= 1e-6 * max(1, expected)
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            largest = float(b.grad.abs().max())
+            assert np.abs(a.grad.numpy() - b.grad.numpy()).max() <= 1e-5 * largest
+        other.step()
+    assert expected < 0.2
+
+
+def test_an_epoch_of_free_running_keeps_the_losses_of_torch():
+    ours, theirs = networks()
+    mine, other = optimizers(ours, theirs)
+    for x, y in batches(1):
+        mine.zero_grad()
+        other.zero_grad()
+        loss, expected = steps(ours, theirs, x, y)
+        assert abs(loss - expected) <= 1e-5 * max(1, expected)
+        mine.step()
+        other.step()
