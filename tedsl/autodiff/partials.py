@@ -78,6 +78,13 @@ def _first_where(condition: Expr, a: Expr, b: Expr) -> Partials:
     return [(a, lambda x: build.select(condition, x, zero(x))), (b, lambda x: build.select(condition, zero(x), x))]
 
 
+def _deciding(e: Max | Min, value: Expr) -> Expr:
+    """What is beyond the second operand where the first one is: with a constant bound the value too. Reading that, a graph
+    that is recorded keeps the result of relu, which the next operator keeps as well, and not what it was computed from.
+    """
+    return value if isinstance(e.b, FloatImm) else e.a
+
+
 def _fma(e: Any) -> Partials:
     a, b, c = e.args
     return [(a, lambda x: _product(x, b)), (b, lambda x: _product(x, a)), (c, _same)]
@@ -88,8 +95,8 @@ _NODES: dict[type, Callable[[Any, Expr], Partials]] = {
     Sub: lambda e, _: [(e.a, _same), (e.b, build.negative)],
     Mul: _mul,
     Div: _div,
-    Max: lambda e, _: _first_where(build.greater(e.a, e.b), e.a, e.b),
-    Min: lambda e, _: _first_where(build.less(e.a, e.b), e.a, e.b),
+    Max: lambda e, value: _first_where(build.greater(_deciding(e, value), e.b), e.a, e.b),
+    Min: lambda e, value: _first_where(build.less(_deciding(e, value), e.b), e.a, e.b),
     Cast: lambda e, _: [(e.value, _same)],  # who multiplies converts
 }
 

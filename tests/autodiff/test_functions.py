@@ -123,3 +123,11 @@ def test_rounding_and_fmod():
     assert at(te.fmod, 7.5, -2.0) == [1.0, 3.0]
     assert at(lambda x: te.floormod(x, te.const(2.0, "float64")), -3.5) == [1.0]
     assert at(lambda x: te.floordiv(x, te.const(2.0, "float64")), -3.5) == [0.0]
+
+
+def test_the_derivative_of_relu_reads_its_result_and_not_what_that_was_computed_from():
+    x = te.placeholder((5,), "float64", name="x")
+    y = topi.nn.relu(x)
+    head = te.placeholder((5,), "float64", name="head")
+    (found,) = te.gradient(y, [x], head)
+    assert set(found.op.input_tensors) == {y, head}

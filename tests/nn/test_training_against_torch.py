@@ -95,3 +95,29 @@ def test_an_epoch_of_free_running_keeps_the_losses_of_torch():
         assert abs(loss - expected) <= 1e-5 * max(1, expected)
         mine.step()
         other.step()
+
+
+def test_the_graph_of_a_step_keeps_no_more_memory_than_that_of_torch():
+    ours, theirs = networks()
+    x, y = next(batches(1))
+    loss = nn.CrossEntropyLoss()(ours(autograd.from_numpy(x)), autograd.from_numpy(y))
+    kept, nodes, waiting = {}, set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in nodes:
+            nodes.add(node)
+            kept |= {id(array): array for array in getattr(node, "saved", ())}
+            waiting += [function for function, _ in node.next_functions]
+    parameters = {id(parameter.data.numpy()) for parameter in ours.parameters()}
+    by_torch = {}
+
+    def counted(tensor):
+        storage = tensor.untyped_storage()
+        by_torch[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(counted, lambda tensor: tensor):
+        torch.nn.functional.cross_entropy(theirs(torch.from_numpy(x)), torch.from_numpy(y))
+    own = {parameter.data_ptr() for parameter in theirs.parameters()}
+    assert 0 < sum(array.nbytes for key, array in kept.items() if key not in parameters) \
+        <= sum(size for key, size in by_torch.items() if key not in own)
