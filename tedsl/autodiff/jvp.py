@@ -6,12 +6,13 @@ it reads changes, times the partial derivatives of which reverse mode makes use 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tedsl.autodiff.heads import zeros
 from tedsl.autodiff.partials import partials
+from tedsl.autodiff.records import record_of
 from tedsl.autodiff.reductions import passed_to_elements
 from tedsl.autodiff.registry import rule_of
 from tedsl.autodiff.rules import ends_with, passed_by_rule
@@ -56,10 +57,11 @@ def _tangents(order: Sequence[Operation], given: Tangents) -> dict[Tensor, Tenso
     depend = depending(order, list(given))
     found = dict(given)
     for op in order:
-        if any(tensor in found for tensor in op.input_tensors) and not all(output in given for output in _outputs(op)):
+        wanted = [output for output in _outputs(op) if output in depend and output not in given]
+        if wanted and any(tensor in found for tensor in op.input_tensors):
             made = _of_operation(op, {tensor: found[tensor] for tensor in op.input_tensors if tensor in found}, found)
             found.update({output: tangent for output, tangent in zip(_outputs(op), made)
-                          if tangent is not None and output in depend and output not in given})
+                          if tangent is not None and output in wanted})
     return found
 
 
@@ -77,7 +79,7 @@ def _of_operation(op: Operation, read: Tangents, found: Tangents) -> Sequence[Te
     info = getattr(op, "info", None)
     if isinstance(info, ScatterAddOp):
         return [scatter_add(replace(info, values=read[info.values]), op.output(0).shape[info.prefix:], f"{op.name}.tangent")]
-    raise without_derivative(op)
+    return [_by_record(op, found)]
 
 
 def _by_rule(op: Operation, read: Tangents) -> list[Tensor | None]:
@@ -87,11 +89,27 @@ def _by_rule(op: Operation, read: Tangents) -> list[Tensor | None]:
     made: list[Tensor | None] = []
     for number, output in enumerate(_outputs(op)):
         head = placeholder(output.shape, output.dtype, f"{op.name}.head")
-        parts = []
-        for tensor, adjoints in passed_by_rule(op, rule, {number: head}, (), list(read)).items():
-            parts += [part for adjoint in adjoints if (part := walk({adjoint: read[tensor]}, [head], ())[0]) is not None]
-        made.append(sum_of(parts, f"{op.name}.tangent") if parts else None)
+        adjoints = passed_by_rule(op, rule, {number: head}, (), list(read))
+        made.append(_transposed(op, head, [(tensor, part) for tensor, parts in adjoints.items() for part in parts], read))
     return made
+
+
+def _by_record(op: Operation, found: Tangents) -> Tensor | None:
+    """By the record of an operator whose statements have no formula: its adjoint, transposed once more."""
+    known = record_of(op)
+    if known is None:
+        raise without_derivative(op)
+    head = placeholder(op.shape_of(0), op.dtype_of(0), f"{op.name}.head")
+    adjoints = known.adjoint(op, head, [tensor for tensor in dict.fromkeys(known.operands(op)) if tensor in found])
+    if adjoints is None:
+        raise without_derivative(op)
+    return _transposed(op, head, adjoints.items(), found)
+
+
+def _transposed(op: Operation, head: Tensor, adjoints: Iterable[tuple[Tensor, Tensor]], tangents: Tangents) -> Tensor | None:
+    """The tangent of `op` from the adjoints of what it reads, which are linear in `head`."""
+    parts = [part for tensor, adjoint in adjoints if (part := walk({adjoint: tangents[tensor]}, [head], ())[0]) is not None]
+    return sum_of(parts, f"{op.name}.tangent") if parts else None
 
 
 # --- formulas ---------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class _Walk:
         if isinstance(op, ScanOp):
             check_not_inside(op, self.inputs)
             return passed_by_scan(op, heads, self.prefix, self.depend, walk)
-        raise without_derivative(op)
+        raise without_derivative(op, self.prefix)
 
     def by_record(self, op: Operation, heads: Heads) -> Adjoints | None:
         known = record_of(op)
@@ -115,7 +115,11 @@ def sum_of(parts: Sequence[Tensor], name: str) -> Tensor:
     return Tensor(define(parts[0].shape, element, names, name, tag="broadcast", info=ElementwiseOp("add", broadcasts=True)))
 
 
-def without_derivative(op: Operation) -> TedslError:
+def without_derivative(op: Operation, prefix: Sequence[Expr] = ()) -> TedslError:
     kind = type(op).__name__.removesuffix("Op").lower()
+    if prefix and record_of(op) is not None:
+        return TedslError(f"gradient: {op.name} is a te.{kind}, whose derivative is known for heads of the shape of the "
+                          "output alone",
+                          hint="give such a head; a Jacobian is made by one head after the other")
     return TedslError(f"gradient: {op.name} is a te.{kind}, whose statements have no derivative",
                       hint="give it one: te.register_gradient(tag, function) for operations made with that tag")

@@ -143,6 +143,9 @@ def _constraints(where: str, equations: Any, variables: Any, ranges: Any) -> Int
         if not relation.dtype.is_bool or relation.dtype.lanes != 1:
             raise ArgumentTypeError(f"{where}: {relation!r} is not a condition", hint="write x + y == 10, or x <= 5")
     names = tuple([_variable(where, var) for var in variables or ()])
+    if ranges is not None and not isinstance(ranges, Mapping):
+        raise ArgumentTypeError(f"{where}: the ranges are {ranges!r}, not a mapping from variables",
+                                hint="write {x: tedsl.ir.Range(0, 10)} for 0 to 9")
     spans = {_variable(where, var): span for var, span in (ranges or {}).items()}
     for var, span in spans.items():
         if not isinstance(span, Range) or span.extent is None:

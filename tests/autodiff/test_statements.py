@@ -1,0 +1,58 @@
+"""Derivatives of operators that are statements: forwards too, second derivatives, and what is refused."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import arith, te, topi
+from tedsl.errors import ArgumentTypeError, TedslError
+from tests.autodiff.differences import check
+
+
+def placeholder(shape, name, dtype="float64"):
+    return te.placeholder(shape, dtype, name=name)
+
+
+@pytest.mark.parametrize("operator", [
+    lambda a: topi.cumsum(a, axis=1), lambda a: topi.cumsum(a, exclusive=True), lambda a: topi.cumprod(a, axis=0),
+    lambda a: topi.sort(a, axis=0), lambda a: topi.topk(a, 2, axis=1, ret_type="values"),
+], ids=["cumsum", "cumsum of all", "cumprod", "sort", "topk"])
+def test_operators_of_statements_have_tangents(operator):
+    a = placeholder((4, 3), "A")
+    check(operator(a), [a])
+
+
+@pytest.mark.parametrize("operator", [topi.scatter, topi.scatter_add])
+def test_scattered_updates_have_tangents(operator):
+    a, u, n = placeholder((3, 4), "A"), placeholder((3, 2), "U"), placeholder((3, 2), "N", "int32")
+    rng = np.random.default_rng(0)
+    doubled = te.compute(a.shape, lambda i, j: 2.0 * a[i, j], name="doubled")
+    check(operator(doubled, n, u, axis=1), [a, u, n],
+          arrays=[rng.random((3, 4)), rng.random((3, 2)), np.array([[0, 3], [1, 1], [2, 1]], "int32")])
+
+
+def test_the_derivative_of_a_convolution_with_strides_has_a_tangent():
+    a, w = placeholder((1, 2, 5, 5), "A"), placeholder((2, 2, 3, 3), "W")
+    c = topi.nn.conv2d_nchw(topi.tanh(a), w, 2, 1, 1, "float64")
+    first, = te.gradient(c, [a], topi.full(c.shape, "float64", 1.0))
+    check(te.compute(first.shape, lambda *i: first[i] * first[i]), [a, w], tolerance=1e-4, step=1e-5)
+
+
+def test_integers_that_statements_make_of_floats_count_as_constants():
+    a = placeholder((4, 3), "A")
+    check(topi.gather(a, 0, topi.argsort(a, axis=0, dtype="int32")), [a])
+    both = topi.topk(a, 2, axis=0, dtype="int32")
+    check(te.compute((2, 3), lambda i, j: both[0][i, j] * a[both[1][i, j], j], name="C"), [a])
+
+
+def test_a_jacobian_of_statements_is_refused_with_what_is_possible():
+    a = placeholder((3, 4), "A")
+    with pytest.raises(TedslError, match="for heads of the shape of the output alone"):
+        te.gradient(topi.cumsum(a, axis=1), [a])
+
+
+def test_ranges_that_are_no_mapping_are_refused():
+    i = te.var("i")
+    for solve in (arith.solve_linear_equations, arith.solve_linear_inequalities):
+        with pytest.raises(ArgumentTypeError, match="not a mapping"):
+            solve([i <= 2], [i], [tedsl.ir.Range(0, 3)])
