@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "autograd.md"
 def test_the_programs_of_the_page_run():
     text = PAGE.read_text()
     programs = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    assert len(programs) == 5
+    assert len(programs) == 6
     names = {}
     for program in programs:
         exec(compile(program, "article.py", "exec"), names)
