@@ -93,7 +93,8 @@ SHUFFLES = (WARP_SHUFFLE, WARP_SHUFFLE_UP, WARP_SHUFFLE_DOWN)
 FILL_FRAGMENT = Op("tir.tvm_fill_fragment", 6, "opaque")  # fragments, m, n, k, which of them, value
 LOAD_MATRIX = Op("tir.tvm_load_matrix_sync", 8, "opaque")  # fragments, m, n, k, which, address, elements between rows, order
 STORE_MATRIX = Op("tir.tvm_store_matrix_sync", 8, "opaque")  # as of LOAD_MATRIX
-MMA = Op("tir.tvm_mma_sync", 8, "opaque")  # d = a * b + c: fragments and which of them, of d, a, b and c
+# d = a * b + c: fragments and which of them, of d, a, b and c; perhaps the orders in which a and b are to be loaded
+MMA = Op("tir.tvm_mma_sync", None, "opaque")
 BMMA = Op("tir.tvm_bmma_sync", 8, "opaque")  # of bits; only its name is known
 FRAGMENT_OPS = (FILL_FRAGMENT, LOAD_MATRIX, STORE_MATRIX, MMA, BMMA)
 ATOMIC_ADD = Op("tir.atomic_add", 2, "opaque")  # address of an element, what is added at once; gives what was there before

@@ -10,8 +10,11 @@ ORDERS = ("row_major", "col_major")
 
 
 def product(size, shape=(16, 16, 16), dtype="float16", out="float32", a_order="row_major", b_order="row_major", warps=(1, 1),
-            tiles=(1, 1), step=1):
-    """c = a b of size (m, n, k): blocks of warps, warps of tiles, `step` products of tiles between two barriers."""
+            tiles=(1, 1), step=1, loaded=None):
+    """c = a b of size (m, n, k): blocks of warps, warps of tiles, `step` products of tiles between two barriers.
+
+    loaded: the orders in which a and b are loaded, where those are not the orders of the product.
+    """
     (M, N, K), (m, n, k) = size, shape
     A = te.placeholder((M, K) if a_order == "row_major" else (K, M), dtype, name="A")
     B = te.placeholder((K, N) if b_order == "row_major" else (N, K), dtype, name="B")
@@ -48,8 +51,8 @@ def product(size, shape=(16, 16, 16), dtype="float16", out="float32", a_order="r
     s[sums].reorder(steps, inner, ti, tj, i, j, kk)
     s[sums].tensorize(i, intrinsics.wmma_mma(shape, dtype, out, a_order, b_order))
 
-    for X, maker, order, (rows, columns) in zip(fragments, (intrinsics.wmma_load_a, intrinsics.wmma_load_b), (a_order, b_order),
-                                                ((m, k), (k, n))):
+    for X, maker, order, (rows, columns) in zip(fragments, (intrinsics.wmma_load_a, intrinsics.wmma_load_b),
+                                                loaded or (a_order, b_order), ((m, k), (k, n))):
         rows, columns = (rows, columns) if order == "row_major" else (columns, rows)
         s[X].compute_at(s[sums], inner)
         ti, tj, i, j = s[X].tile(*s[X].op.axis, rows, columns)

@@ -5,6 +5,7 @@ import pytest
 
 import tedsl
 import tedsl.simulate as simulate
+from tedsl.errors import LoweringError
 from tedsl.ir.evaluate import run
 from tedsl.lower.lower import lower_schedule
 from tedsl.passes.config import PassConfig
@@ -111,3 +112,11 @@ def test_loops_of_the_first_thread_in_opencl(options):
     arrays = [tedsl.nd.array(value, device) for value in (*given, out)]
     tedsl.build(s, args, target="opencl")(*arrays)
     np.testing.assert_array_equal(arrays[-1].numpy(), expected)
+
+
+@pytest.mark.parametrize("target", [TARGET, "llvm"])
+@pytest.mark.parametrize("factor, loaded", [("a", ("col_major", "row_major")), ("b", ("row_major", "col_major"))])
+def test_a_factor_loaded_in_another_order_than_the_product_takes_is_refused(factor, loaded, target):
+    s, args = product(SMALL, loaded=loaded)
+    with pytest.raises(LoweringError, match=f"matrix_{factor} is loaded as col_major, and the product takes it as row_major"):
+        tedsl.build(s, args, target)

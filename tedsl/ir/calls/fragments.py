@@ -162,6 +162,7 @@ def _check_product(known: dict[Var, Fragment], call: Call) -> None:
                                 hint="tvm_load_matrix_sync, or tvm_fill_fragment with 0")
         facts.append(known[var])
     d, a, b, c = facts
+    _check_orders(call, (a, b))
     if len({fact.shape for fact in facts}) > 1:
         shapes = ", ".join(str(fact.shape) for fact in facts)
         raise LoweringError(f"{shown(call)}: the shapes of its fragments differ: {shapes}",
@@ -169,6 +170,16 @@ def _check_product(known: dict[Var, Fragment], call: Call) -> None:
     if a.dtype is not b.dtype or c.dtype is not d.dtype or str(c.dtype) not in SUMS[str(a.dtype)]:
         raise LoweringError(f"{shown(call)}: no tensor core multiplies {a.dtype} by {b.dtype}, adds {c.dtype}, gives {d.dtype}",
                             hint="; ".join(f"{one} into {' or '.join(sums)}" for one, sums in SUMS.items()))
+
+
+def _check_orders(call: Call, factors: tuple[Fragment, Fragment]) -> None:
+    """Compares the orders that the product names, if it does, with those of the loads."""
+    for wanted, fact, name in zip(call.args[8:], factors, "ab"):
+        assert isinstance(wanted, StringImm)
+        if fact.order and fact.order != wanted.value:
+            raise LoweringError(f"{shown(call)}: matrix_{name} is loaded as {fact.order}, and the product takes it as "
+                                f"{wanted.value}", hint=f'give both one order: wmma_load_{name}(order="{fact.order}") and '
+                                                        f'wmma_mma({name}_order="{fact.order}"), and tensors that lie so')
 
 
 def _fragments(call: Call, at: int) -> Var:

@@ -157,7 +157,10 @@ def _moved_matrix(of: DType, args: Args) -> bool:
 
 
 def _products_of_matrices(of: DType, args: Args) -> bool:
-    return _no_number(of, args) and all(arg.dtype.is_handle for arg in args[::2]) and all(_is_index(arg) for arg in args[1::2])
+    fragments, orders = args[:8], args[8:]
+    return _no_number(of, args) and len(fragments) == 8 and len(orders) in (0, 2) \
+        and all(arg.dtype.is_handle for arg in fragments[::2]) and all(_is_index(arg) for arg in fragments[1::2]) \
+        and all(isinstance(order, StringImm) for order in orders)
 
 
 def _copied(of: DType, args: Args) -> bool:
@@ -216,7 +219,8 @@ SIGNATURES: dict[str, Signature] = {
         _moved_matrix, "it takes the memory of fragments, m, n, k, the number of the fragment, an address, the number of "
                        'elements between rows, and "row_major" or "col_major"')),
     **dict.fromkeys(("tvm_mma_sync", "tvm_bmma_sync"), Signature(
-        _products_of_matrices, "it takes the memory and the number of four fragments: the result, a, b, and what is added")),
+        _products_of_matrices, "it takes the memory and the number of four fragments: the result, a, b, and what is added; "
+                                "perhaps also the orders of a and b")),
     "ret": Signature(_returned, "its dtype is that of the number that it returns"),
     **dict.fromkeys(("type_annotation", "tvm_tuple"), _ANY),
 }

@@ -32,7 +32,7 @@ def _numbers(node: Node) -> list[Expr]:
     if not isinstance(node, Call) or node.op not in FRAGMENT_OPS:
         return []
     if node.op is MMA:
-        return list(node.args[1::2])
+        return list(node.args[1:8:2])
     return [node.args[4]]
 
 

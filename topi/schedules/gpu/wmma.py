@@ -70,7 +70,8 @@ def wmma_mma(shape: Shape = (16, 16, 16), dtype: str = "float16", out_dtype: str
     def parts(ins: Any, outs: Any) -> Any:
         left, right, result = (_number(buffer, tensor.shape) for buffer, tensor in zip((*ins, outs[0]), (a, b, c)))
         fill = _call("tvm_fill_fragment", outs[0].data, m, n, k, result, tir.const(0, out))
-        add = _call("tvm_mma_sync", outs[0].data, result, ins[0].data, left, ins[1].data, right, outs[0].data, result)
+        add = _call("tvm_mma_sync", outs[0].data, result, ins[0].data, left, ins[1].data, right, outs[0].data, result,
+                    tir.StringImm(a_order), tir.StringImm(b_order))
         return tir.SeqStmt((fill, add)), fill, add
 
     return te.decl_tensor_intrin(c.op, parts, name="wmma_mma", binds=buffers)
