@@ -7,10 +7,12 @@ import itertools
 
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.codegen.c.device.language import CUDA, cuda_dialect
 from tedsl.codegen.c.device.module import emit_device_module
 from tedsl.codegen.formulas.table import BINARY, MAX_ULP
+from tedsl.errors import LoweringError
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.expressions import draw_expressions
 from tedsl.ir.dtype import KNOWN, dtype
@@ -23,6 +25,7 @@ from tedsl.passes.default import device_pipeline, kernel_pipeline, lowering_pipe
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.target import Target
 from tests.codegen.kernels import elementwise
+from tests.devices.matrices import product
 from tests.devices.opencl_kernels import launched
 from tests.devices.test_opencl_programs import reversed_by_blocks
 from tests.passes.threads.programs import convolution, row_sums, softmax, tiled_matmul, vector_add
@@ -82,3 +85,10 @@ def test_values_of_all_kinds_are_read_by_nvrtc():
 @needs_nvrtc
 def test_a_wrong_text_is_refused():
     assert "identifier" in report_of(program_text("row_sums").replace("red_buf0[", "other[", 1))
+
+
+def test_what_is_written_as_ptx_alone_is_refused_as_cuda_c():
+    s, args = product((16, 16, 32))
+    kernels = tedsl.build(s, args, "cuda -arch=sm_80").imported_modules[0]
+    with pytest.raises(LoweringError, match="atomics and asynchronous copies are written as PTX alone"):
+        kernels.get_source("cu")
