@@ -5,6 +5,7 @@ test; the mark `optimized` asks for it in one. Compiled code is not kept: tests 
 """
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tedsl.codegen.llvm.backend import LLVMBackend
 from tests.golden_files import Golden
 
 # Tests of results; what LLVM optimises is tested in codegen.
-VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi")
+VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim")
 
 ROOT = Path(__file__).parent
 
@@ -37,6 +38,14 @@ def _machine_code_made_soon(request, monkeypatch):
     folder = request.path.relative_to(ROOT).parts[0]
     if folder in VALUES and not request.config.getoption("--optimized") and not request.node.get_closest_marker("optimized"):
         monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
+
+
+@pytest.fixture(autouse=True)
+def _torch_records():
+    """The benchmarks tell torch to record nothing, for the whole process: here it records."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_grad_enabled(True)
 
 
 _compile = LLVMBackend.compile

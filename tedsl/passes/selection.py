@@ -40,7 +40,8 @@ NAMES = {
     "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
     "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
     "lower_allreduce": "tir.LowerThreadAllreduce", "check_fragments": "tir.CheckFragments",
-    "unroll_fragments": "tir.UnrollFragments", "lower_fragments": "tir.LowerFragments",
+    "unroll_fragments": "tir.UnrollFragments",
+    "lower_fragments": "tir.LowerFragments", "copy_asynchronously": "tir.InjectPTXAsyncCopy",
 }
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
