@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
 import topi
 from tedsl.autograd import formulas
 from tedsl.autograd.operation import Operation, op
@@ -39,11 +41,15 @@ class Operators:
     __slots__ = ()
 
     def _operand(self, other: Any) -> Any:
-        """`other` as the second operand of an operator of this tensor; NotImplemented for what is no operand."""
+        """`other` as the second operand of an operator of this tensor. Raises ArgumentTypeError for what is no operand."""
         raise NotImplementedError
 
     def _extents(self) -> tuple[int, ...]:
         raise NotImplementedError
+
+    def _rows(self, index: Any) -> Any:
+        """A tensor of integers as places in the first dimension. Raises ShapeError where values are outside of it."""
+        return index
 
     def __add__(self, other: Any) -> Any:
         return ADD(self, other if other.__class__ is self.__class__ else self._operand(other))
@@ -113,17 +119,17 @@ class Operators:
         return GREATER_EQUAL(self, self._operand(other))
 
     def __eq__(self, other: Any) -> Any:
-        return EQUAL(self, self._operand(other))
+        return NotImplemented if other is None else EQUAL(self, self._operand(other))
 
     def __ne__(self, other: Any) -> Any:
-        return NOT_EQUAL(self, self._operand(other))
+        return NotImplemented if other is None else NOT_EQUAL(self, self._operand(other))
 
     __hash__ = object.__hash__  # by identity, so that tensors can be keys
 
     def __getitem__(self, index: Any) -> Any:
         given = index if isinstance(index, tuple) else (index,)
-        if len(given) == 1 and hasattr(given[0], "_operand"):
-            return TAKE(self, given[0], axis=0, mode="clip")
+        if len(given) == 1 and (hasattr(given[0], "_operand") or (isinstance(given[0], numpy.ndarray) and given[0].ndim)):
+            return TAKE(self, self._rows(given[0]), axis=0, mode="wrap")
         return PART(self, whole_index(given, self._extents()))
 
     # --- methods -----------------------------------------------------------------------------------------------------

@@ -170,6 +170,13 @@ class Tensor(Operators, Value):
     def _extents(self) -> tuple[int, ...]:
         return self._kind.shape
 
+    def _rows(self, index: Any) -> Any:
+        places = self._operand(index)
+        if not self.shape:
+            raise ShapeError("a tensor without dimensions has no rows", hint="x.item() is its value")
+        check_places(places, -self.shape[0], self.shape[0], "the index")
+        return places
+
     def _operand(self, other: Any) -> Any:
         if isinstance(other, Value):
             return other
@@ -178,7 +185,7 @@ class Tensor(Operators, Value):
             return _number(other, self._kind) if known is None else known
         if isinstance(other, (numpy.ndarray, numpy.generic)):
             return from_numpy(numpy.asarray(other))
-        return NotImplemented if other is None else _refused(other)
+        return _refused(other)
 
     # --- the graph ----------------------------------------------------------------------------------------------------
 
@@ -298,6 +305,20 @@ def _number(number: Any, kind: Kind) -> Tensor:
             _NUMBERS.clear()
         _NUMBERS[number.__class__, number, kind] = made
     return made
+
+
+def check_places(places: Any, first: int, end: int, what: str) -> None:
+    """Raises DTypeError where a tensor with values does not hold integers, ShapeError where one of them is not from `first`
+    up to `end`.
+    """
+    if not isinstance(places, Value):
+        return  # while a function is traced there are no values
+    array = places._array
+    if array.dtype.kind not in "iu":
+        raise DTypeError(f"{what} holds {places._kind.dtype}, not integers", hint="convert it: index.astype('int32')")
+    if array.size and (array.min() < first or array.max() >= end):
+        wrong = array[(array < first) | (array >= end)].flat[0]
+        raise ShapeError(f"{what} holds {wrong}; places are from {first} to {end - 1}")
 
 
 def _refused(other: Any) -> Any:

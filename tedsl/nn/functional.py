@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import topi
 from tedsl import te
-from tedsl.autograd import Tensor, op
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.autograd import Tensor, from_numpy, op
+from tedsl.autograd.tensor import check_places
+from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError, type_in_words
 
 Pair = int | Sequence[int]
+LEFT_OUT = -100  # a target that no loss counts
 
 
 def pair(value: Pair, what: str) -> tuple[int, int]:
@@ -68,10 +70,10 @@ def _embedding(index: te.Tensor, weight: te.Tensor) -> te.Tensor:
 def _cross_entropy(x: te.Tensor, target: te.Tensor, reduction: str) -> te.Tensor:
     ones = topi.full((x.shape[1],), x.dtype, 1)
     if x.ndim == 2:
-        return topi.nn.nll_loss(topi.nn.log_softmax(x, 1), target, ones, reduction, -100)
+        return topi.nn.nll_loss(topi.nn.log_softmax(x, 1), target, ones, reduction, LEFT_OUT)
     classes, inner = int(x.shape[1]), [int(extent) for extent in x.shape[2:]]
     rows = topi.reshape(topi.transpose(x, (0, *range(2, x.ndim), 1)), (int(x.shape[0]) * math.prod(inner), classes))
-    losses = topi.nn.nll_loss(topi.nn.log_softmax(rows, 1), topi.reshape(target, (rows.shape[0],)), ones, reduction, -100)
+    losses = topi.nn.nll_loss(topi.nn.log_softmax(rows, 1), topi.reshape(target, (rows.shape[0],)), ones, reduction, LEFT_OUT)
     return topi.reshape(losses, target.shape) if reduction == "none" else losses
 
 
@@ -106,8 +108,15 @@ _GELU, _ATTENTION = op(_gelu, "Gelu"), op(_attention, "Attention")
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
+def _check_tensors(where: str, *given: object) -> None:
+    for one in given:
+        if not hasattr(one, "ndim"):
+            raise ArgumentTypeError(f"{where}: {type_in_words(one)} is not a tensor", hint="autograd.tensor(values)")
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias. x: (..., in), weight: (out, in), bias: (out,). Returns (..., out)."""
+    _check_tensors("linear", x, weight)
     if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(f"linear: x has shape {x.shape} and the weight {weight.shape}",
                          hint=f"the last dimension of x is to be {weight.shape[-1] if weight.ndim else 'that of the weight'}")
@@ -118,6 +127,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1,
            groups: int = 1) -> Tensor:
     """A convolution with zeros around x. x: (batch, in, h, w), weight: (out, in / groups, kh, kw), bias: (out,)."""
+    _check_tensors("conv2d", x, weight)
     if x.ndim != 4 or weight.ndim != 4 or x.shape[1] != weight.shape[1] * groups:
         raise ShapeError(f"conv2d: x has shape {x.shape} and the weight {weight.shape}, in {groups} group{'s' * (groups > 1)}",
                          hint="x is (batch, channels, height, width), the weight (out, channels / groups, height, width)")
@@ -137,6 +147,7 @@ def avg_pool2d(x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding
 
 
 def _pooled(x: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair, kind: str) -> Tensor:
+    _check_tensors(f"{kind}_pool2d", x)
     if x.ndim != 4:
         raise ShapeError(f"{kind}_pool2d: x has shape {x.shape}, not (batch, channels, height, width)")
     kernel = pair(kernel_size, f"{kind}_pool2d: kernel_size")
@@ -162,6 +173,7 @@ def batch_norm_of(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, varianc
 
 
 def _check_channels(where: str, x: Tensor, *vectors: Tensor) -> None:
+    _check_tensors(where, x, *vectors)
     for vector in vectors:
         if x.ndim < 2 or vector.shape != (x.shape[1],):
             raise ShapeError(f"{where}: x has shape {x.shape}, and a vector with an element for each channel {vector.shape}",
@@ -170,6 +182,7 @@ def _check_channels(where: str, x: Tensor, *vectors: Tensor) -> None:
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """x normalized over its last dimensions, those of the weight and the bias."""
+    _check_tensors("layer_norm", x, weight)
     if weight.shape != x.shape[x.ndim - weight.ndim:]:
         raise ShapeError(f"layer_norm: x has shape {x.shape}, and the weight {weight.shape} is not its last dimensions")
     made: Tensor = _ROWS(x, weight, bias, eps)
@@ -178,9 +191,11 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float
 
 def embedding(index: Tensor, weight: Tensor) -> Tensor:
     """The rows of the weight at `index`, integers of any shape. Returns index.shape + (features,)."""
+    _check_tensors("embedding", index, weight)
     if index.dtype.is_float or weight.ndim != 2:
         raise ShapeError(f"embedding: the index is {index.dtype} and the weight has shape {weight.shape}",
                          hint="the index holds integers, the weight is (rows, features)")
+    check_places(index, 0, weight.shape[0], "embedding: the index")
     made: Tensor = _TAKE(index, weight)
     return made
 
@@ -190,15 +205,20 @@ def cross_entropy(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     reduction: "mean", "sum", or "none" for the shape of the target.
     """
+    _check_tensors("cross_entropy", x, target)
     if x.ndim < 2 or target.dtype.is_float or target.shape != (x.shape[0], *x.shape[2:]):
         raise ShapeError(f"cross_entropy: x has shape {x.shape}, and the target {target.shape} of {target.dtype}",
                          hint="x is (batch, classes, ...) and the target (batch, ...), integers")
+    if isinstance(target, Tensor):
+        classes = target.data.numpy()
+        check_places(from_numpy(classes[classes != LEFT_OUT]), 0, x.shape[1], "cross_entropy: the target")
     made: Tensor = _ENTROPY(x, target, _checked(reduction, "cross_entropy"))
     return made
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The squares of differences. reduction: "mean", "sum", or "none"."""
+    _check_tensors("mse_loss", x, target)
     if x.shape != target.shape:
         raise ShapeError(f"mse_loss: x has shape {x.shape}, and the target {target.shape}")
     made: Tensor = _SQUARES(x, target, _checked(reduction, "mse_loss"))
@@ -213,12 +233,14 @@ def _checked(reduction: str, where: str) -> str:
 
 def relu(x: Tensor) -> Tensor:
     """max(x, 0), whose derivative at 0 is 0."""
+    _check_tensors("relu", x)
     made: Tensor = x.relu()
     return made
 
 
 def gelu(x: Tensor) -> Tensor:
     """x times the probability that a normal number is below x (Hendrycks and Gimpel 2016)."""
+    _check_tensors("gelu", x)
     made: Tensor = _GELU(x)
     return made
 
@@ -228,6 +250,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -
 
     causal: whether each place sees only itself and those before.
     """
+    _check_tensors("attention", query, key, value)
     shapes = [one.shape for one in (query, key, value)]
     if any(len(shape) != 3 for shape in shapes) or shapes[0][2] != shapes[1][2] or shapes[1][:2] != shapes[2][:2]:
         raise ShapeError(f"attention: query, key and value have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}",

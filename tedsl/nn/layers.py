@@ -19,7 +19,8 @@ class Linear(Module):
     """x @ weight.T + bias over the last dimension."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = "float32") -> None:
-        bound = 1 / math.sqrt(max(in_features, 1))
+        random.checked_sizes("Linear", in_features=in_features, out_features=out_features)
+        bound = 1 / math.sqrt(in_features)
         self.weight = random.uniform((out_features, in_features), bound, dtype)
         self.bias = random.uniform((out_features,), bound, dtype) if bias else None
 
@@ -35,7 +36,8 @@ class Conv2d(Module):
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
                  dilation: Pair = 1, groups: int = 1, bias: bool = True, dtype: Any = "float32") -> None:
-        if groups < 1 or in_channels % groups or out_channels % groups:
+        random.checked_sizes("Conv2d", in_channels=in_channels, out_channels=out_channels, groups=groups)
+        if in_channels % groups or out_channels % groups:
             raise ArgumentError(f"Conv2d: {in_channels} and {out_channels} channels are not to be divided into {groups} groups")
         window = pair(kernel_size, "Conv2d: kernel_size")
         self.stride, self.padding = pair(stride, "Conv2d: stride"), pair(padding, "Conv2d: padding")
@@ -62,6 +64,7 @@ class BatchNorm2d(Module):
     buffers = ("running_mean", "running_var")
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, dtype: Any = "float32") -> None:
+        random.checked_sizes("BatchNorm2d", num_features=num_features)
         self.eps, self.momentum = eps, momentum
         self.weight, self.bias = random.constant((num_features,), 1, dtype), random.constant((num_features,), 0, dtype)
         self.running_mean = random.constant((num_features,), 0, dtype).detach()
@@ -100,6 +103,7 @@ class Embedding(Module):
     """A row of the weight for each integer."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, dtype: Any = "float32") -> None:
+        random.checked_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.weight = random.kaiming_normal((num_embeddings, embedding_dim), 1, 1.0, dtype)
 
     def forward(self, index: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tedsl.autograd import Tensor
+from tedsl.errors import ArgumentError
 
 
 class _Generator(threading.local):
@@ -27,6 +28,13 @@ def manual_seed(seed: int) -> None:
 def generator() -> np.random.Generator:
     """The generator of this thread."""
     return _GENERATOR.numbers
+
+
+def checked_sizes(where: str, **sizes: object) -> None:
+    """Raises ArgumentError for a size of a layer that is not an integer from 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise ArgumentError(f"{where}: {name} is {size!r}, not a number from 1")
 
 
 def kaiming_normal(shape: tuple[int, ...], fan_in: int, gain: float = math.sqrt(2), dtype: Any = "float32") -> Tensor:

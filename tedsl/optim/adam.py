@@ -29,7 +29,7 @@ class Adam(Optimizer):
     def _check_options(self, group: Group) -> None:
         super()._check_options(group)
         betas = group["betas"]
-        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
             raise ArgumentError(f"{self._name}: betas is {betas}, not two numbers from 0 and below 1")
 
     def update(self, param: Array, grad: Array, state: dict[str, Any], group: Group) -> None:

@@ -28,6 +28,8 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._options = {**self.defaults, **options}
+        if not isinstance(params, (Tensor, Iterable)):
+            raise ArgumentTypeError(f"{self._name}: expected tensors, not {type_in_words(params)}", hint="model.parameters()")
         given = list(params) if not isinstance(params, Tensor) else [params]
         if not given:
             raise ArgumentError(f"{self._name}: there are no parameters",
@@ -72,8 +74,8 @@ class Optimizer:
     def _check_options(self, group: Group) -> None:
         """Raises ArgumentError where an option of `group` has no sense."""
         for name in ("lr", "weight_decay", "momentum", "eps"):
-            if name in group and not group[name] >= 0:
-                raise ArgumentError(f"{self._name}: {name} is {group[name]}, not a number from 0")
+            if name in group and not (isinstance(group[name], (int, float)) and group[name] >= 0):
+                raise ArgumentError(f"{self._name}: {name} is {group[name]!r}, not a number from 0")
 
     def zero_grad(self) -> None:
         """Drops the gradients of all parameters: they become None."""
@@ -109,6 +111,8 @@ class Optimizer:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Takes the state and the options that `state_dict` of an optimiser of as many parameters gave."""
+        if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= saved.keys():
+            raise ArgumentTypeError(f"{self._name}: {type_in_words(saved)} is not what state_dict() gave")
         here, there = ([len(group["params"]) for group in groups] for groups in (self.param_groups, saved["param_groups"]))
         if here != there:
             raise ArgumentError(f"{self._name}: the saved state is for groups of {there} parameters, and there are {here}")

@@ -116,6 +116,11 @@ def test_a_saved_state_goes_on_where_it_was():
     (lambda t: optim.Adam([t], betas=(0.9, 1.0)), ArgumentError, r"betas is \(0.9, 1.0\)"),
     (lambda t: optim.SGD([{"params": t, "rate": 1}]), ArgumentError, "names 'rate'; the options are lr, momentum"),
     (lambda t: optim.SGD([t]).load_state_dict({"state": {}, "param_groups": []}), ArgumentError, "for groups of"),
+    (lambda t: optim.SGD(None), ArgumentTypeError, "SGD: expected tensors, not a NoneType"),
+    (lambda t: optim.SGD([t], lr="a"), ArgumentError, "lr is 'a', not a number"),
+    (lambda t: optim.Adam([t], betas=0.9), ArgumentError, "betas is 0.9"),
+    (lambda t: optim.SGD([t]).load_state_dict(3), ArgumentTypeError, "an int is not what state_dict"),
+    (lambda t: optim.MultiStepLR(optim.SGD([t]), 3), ArgumentTypeError, "milestones are a list of steps, not an int"),
     (lambda t: optim.StepLR(t, 3), ArgumentTypeError, "StepLR: expected an optimiser"),
     (lambda t: optim.StepLR(optim.SGD([t]), 0), ArgumentError, "step_size is 0"),
 ])
