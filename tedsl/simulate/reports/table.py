@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tedsl.simulate.reports.report import KernelReport
     from tedsl.simulate.reports.stages import StageReport
 
+MOST_LETTERS = 27  # of the classes of instructions of a stage
 MOST_ACCESSES = 12  # instructions that a table shows, those that move the most
 
 Row = Sequence[str]
@@ -83,7 +84,7 @@ def _tables(report: KernelReport) -> list[tuple[Row, tuple[int, ...], list[Row]]
     return [table for table in tables if table[2]]
 
 
-STAGE_HEADINGS = ("stage", "instructions", "active", "divergent", "global bytes", "of moved", "passes", "conflict", "classes")
+STAGE_HEADINGS = ("stage", "instructions", "active", "divergent", "global", "of moved", "passes", "conflict", "classes")
 
 
 def stages(report: KernelReport) -> list[Row]:
@@ -97,7 +98,17 @@ def _stage_row(stage: StageReport) -> Row:
     return (stage.name or "(no stage)", str(sum(stage.instructions.values())), f"{100 * stage.activity:.0f} %",
             f"{stage.divergent} of {stage.branches}" if stage.branches else "", str(there.asked) if there.requests else "",
             f"{100 * there.efficiency:.0f} %" if there.requests else "", str(shared.passes) if shared.requests else "",
-            str(shared.conflict) if shared.requests else "", ", ".join(f"{kind} {count}" for kind, count in classes[:4]))
+            str(shared.conflict) if shared.requests else "", _shortened([f"{kind} {count}" for kind, count in classes]))
+
+
+def _shortened(words: list[str]) -> str:
+    """The first of `words`, as many as a narrow column holds."""
+    shown = words[0]
+    for word in words[1:]:
+        if len(shown) + len(word) > MOST_LETTERS:
+            break
+        shown += f", {word}"
+    return shown
 
 
 HEADINGS = ("line", "access", "memory", "requests", "asked", "moved", "of moved", "passes", "conflict")
