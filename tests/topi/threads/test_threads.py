@@ -204,11 +204,11 @@ def test_what_surrounds_statements_is_computed_in_kernels_too(count, place):
 @pytest.mark.parametrize("target", ["cuda -max_num_threads=100", "cuda -max_num_threads=1",
                                     "cuda -max_shared_memory_per_block=1024"])
 def test_blocks_keep_the_limits_of_the_device(target):
-    x, values = data((700,), "float32")
+    x, values = data((150,), "float32")
     outs = [topi.argsort(x, dtype="int32"), topi.cumsum(x)]
     with Target(target):
         f = tedsl.build(topi.schedules.schedule(outs), [x, *outs])
-    arrays = [tedsl.nd.array(value, tedsl.sim(0)) for value in (values, np.zeros(700, "int32"), np.zeros(700, "float32"))]
+    arrays = [tedsl.nd.array(value, tedsl.sim(0)) for value in (values, np.zeros(150, "int32"), np.zeros(150, "float32"))]
     f(*arrays)
     np.testing.assert_array_equal(arrays[1].numpy(), np.argsort(values, kind="stable"))
     np.testing.assert_array_equal(arrays[2].numpy(), np.cumsum(values))
