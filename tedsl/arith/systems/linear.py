@@ -60,8 +60,8 @@ def replaced(known: Bounds, s: Sum, values: dict[Var, Expr]) -> Sum:
         return s
     result = Sum({}, s.const)
     for term, c in s.terms.items():
-        if term in values:
-            result = result.plus(known.sum(values[term]), c)  # type: ignore[index]
+        if isinstance(term, Var) and term in values:
+            result = result.plus(known.sum(values[term]), c)
         elif uses(term, values):
             product = Sum({}, 1)
             for factor in factors(term):

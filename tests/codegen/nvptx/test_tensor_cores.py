@@ -8,7 +8,7 @@ from tedsl.contrib import intrinsics
 from tedsl.errors import ArgumentError, LoweringError
 from tests.codegen.nvptx.assembler import assemble, count
 from tests.codegen.nvptx.kernels import device_code
-from tests.devices.matrices import buffer, convolution, product
+from tests.devices.matrices import convolution, product, whole_tile
 from tests.devices.test_tensor_cores import FORMS
 
 FIRST = {"float16": "sm_70", "int8": "sm_75", "uint8": "sm_75", "bfloat16": "sm_80"}
@@ -168,7 +168,8 @@ def test_stages_without_threads():
             return tir.Evaluate(tir.call_intrin("handle", "tir.tvm_load_matrix_sync", outs[0].data, 16, 16, 16, 0,
                                                 ins[0].access_ptr("r"), 16, "row_major"))
 
-        loads = te.decl_tensor_intrin(load.op, part, binds={A: buffer(A, "global"), load: buffer(load, "wmma.accumulator")})
+        loads = te.decl_tensor_intrin(load.op, part,
+                                       binds={A: whole_tile(A, "global"), load: whole_tile(load, "wmma.accumulator")})
         s[AF].tensorize(AF.op.axis[0], loads)
         s[C].tensorize(s[C].leaf_iter_vars[1], intrinsics.wmma_store(dtype="float16"))
         tedsl.build(s, [A, C], target="cuda")
