@@ -269,6 +269,10 @@ class ModuleError(TedslError, ValueError):
     """A file of compiled functions that cannot be written or loaded: damaged, foreign, newer, or for another machine."""
 
 
+class GraphError(TedslError, ValueError):
+    """A network that cannot be built, rewritten or run as was asked. The message names the node or the line of the text."""
+
+
 class DeviceError(TedslError):
     """A device that is not there, or that did not do what it was asked."""
 

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "record", "digest", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
-          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "tune", "graph", "contrib", "simulate",
+          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune", "contrib", "simulate",
           "fuzz", "shell", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
@@ -65,6 +65,9 @@ CIRCLES = {
     ("tedsl/ir/func.py", "tedsl.ir.script"): "func.script() prints what it is a method of",
     ("tedsl/ir/script/__init__.py", "tedsl.arith.places"): "indices are shown as they are proved to be",
     ("tedsl/schedule/explain.py", "tedsl.driver"): "s.explain() shows what lowering knows of a schedule",
+    ("tedsl/graph/value.py", "tedsl.graph.apply"): "operators of values are nodes, which read values",
+    ("tedsl/graph/graph.py", "tedsl.graph.text.printer"): "str(graph) prints what it is a method of",
+    ("tedsl/graph/graph.py", "tedsl.graph.text.parser"): "Graph.parse makes what it is a method of",
     ("topi/kinds.py", "topi.adjoints.table"): "adjoints are made of operators, which leave records",
 }
 # Late imports that close none: what few programs need is loaded by those. So is `tedsl.display`, what only people look at.
