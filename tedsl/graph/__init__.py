@@ -6,8 +6,13 @@
     g = graph.trace(lambda x, w: ops.nn.relu(ops.nn.conv2d(x, w, 1, 1, 1)), Spec((1, 3, 8, 8)), Spec((4, 3, 3, 3)))
     print(g)                                # text that Graph.parse reads back
     (y,) = graph.evaluate(g, x, w)          # node by node, for arrays
+
+value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
+operators.py, formula.py:
+functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
 """
 
+from tedsl.errors import entries
 from tedsl.graph.apply import apply, call
 from tedsl.graph.evaluate import evaluate
 from tedsl.graph.formula import GraphFormula, formula_of
@@ -19,3 +24,5 @@ from tedsl.graph.value import Node, Spec, Value, constant
 
 __all__ = ["Graph", "GraphFormula", "Node", "Spec", "Value", "apply", "call", "constant", "evaluate", "formula_of",
            "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
+
+entries(globals())
