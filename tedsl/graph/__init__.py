@@ -6,6 +6,8 @@
     g = graph.trace(lambda x, w: ops.nn.relu(ops.nn.conv2d(x, w, 1, 1, 1)), Spec((1, 3, 8, 8)), Spec((4, 3, 3, 3)))
     print(g)                                # text that Graph.parse reads back
     (y,) = graph.evaluate(g, x, w)          # node by node, for arrays
+    network = graph.compile(g)              # kernels and a memory plan
+    y = network(x, w)
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
 operators.py, formula.py:
@@ -17,12 +19,13 @@ from tedsl.graph.apply import apply, call
 from tedsl.graph.evaluate import evaluate
 from tedsl.graph.formula import GraphFormula, formula_of
 from tedsl.graph.graph import Graph
+from tedsl.graph.network import Network, compile
 from tedsl.graph.operators import operator_names, register_operator
 from tedsl.graph.rewrite import rewrite, with_inputs, with_outputs
 from tedsl.graph.trace import ops, trace
 from tedsl.graph.value import Node, Spec, Value, constant
 
-__all__ = ["Graph", "GraphFormula", "Node", "Spec", "Value", "apply", "call", "constant", "evaluate", "formula_of",
-           "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
+__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "apply", "call", "compile", "constant", "evaluate",
+           "formula_of", "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
 
 entries(globals())

@@ -92,6 +92,11 @@ def operator_names() -> list[str]:
     return sorted({*ours, *_REGISTERED})
 
 
+def is_of_topi(name: str) -> bool:
+    """Whether an operator is a function of topi, not one that a program registered."""
+    return name not in _REGISTERED and _of_topi(name) is not None
+
+
 @functools.cache
 def _of_topi(name: str) -> Operator | None:
     package, _, last = name.rpartition(".")

@@ -19,15 +19,16 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the same pieces make the same file
 MOST_BYTES = 1 << 31  # of all pieces together
 
 
-def pack(pieces: Mapping[str, bytes]) -> bytes:
-    """Returns a zip archive of `pieces`, sealed by its CRC."""
+def pack(pieces: Mapping[str, bytes], stored: str = "\0") -> bytes:
+    """Returns a zip archive of `pieces`, sealed by its CRC. Those whose names begin with `stored` are not compressed."""
     import zipfile  # with what compresses otherwise it takes milliseconds, and few programs write or read files
 
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         archive.comment = _SEAL + b"00000000"
         for name, content in pieces.items():
-            archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name, _DATE), content,
+                             zipfile.ZIP_STORED if name.startswith(stored) else zipfile.ZIP_DEFLATED)
     body = memory.getvalue()[:-8]
     return body + b"%08x" % zlib.crc32(body)
 

@@ -62,7 +62,7 @@ def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str,
 
     Raises ModuleError for a format that is not known and for a file that cannot be written.
     """
-    path = _path(file_name, "export")
+    path = file_path(file_name, "export")
     form = fmt or _suffix(path)
     if form not in WRITERS:
         raise ModuleError(f"modules are not written to files of the format {form!r}, as in {path.name!r}",
@@ -84,7 +84,7 @@ def load_module(path: Any, fmt: str = "") -> Any:
 
     Raises ModuleError for a file that is not there, damaged, foreign, of a newer version, or for another machine.
     """
-    file = _path(path, "load_module")
+    file = file_path(path, "load_module")
     form = fmt or _suffix(file)
     if not file.is_file():
         raise ModuleError(f"there is no file {str(file)!r}" + (": it is a folder" if file.is_dir() else ""))
@@ -223,7 +223,8 @@ def no_options(options: Mapping[str, Any], path: Path) -> None:
         raise ArgumentTypeError(f"export of {path.name!r}: files of this format take no {', '.join(options)}")
 
 
-def _path(given: Any, what: str) -> Path:
+def file_path(given: Any, what: str) -> Path:
+    """The path that a program gives; `what` names the function in errors."""
     try:
         path = os.fsdecode(given)
         os.fsencode(path)

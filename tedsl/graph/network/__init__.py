@@ -1,0 +1,19 @@
+"""Networks: graphs compiled to kernels, one memory plan, and one call.
+
+    compile    from a graph to a network
+    prepare    what depends on constants alone is computed once
+    kernels    the kernel of a step: equal steps have one
+    build      kernels from the cache on disk, or compiled
+    instance   a network for known extents: arena, arrays, calls
+    arguments  the arrays of a call, checked
+    network    what programs call
+    profile    time of each step beside the limit of the machine
+    files      networks in .tedsl files
+    costs      operations and bytes of a kernel
+    limits     what this machine can do
+"""
+
+from tedsl.graph.network.compile import compile
+from tedsl.graph.network.network import Network
+
+__all__ = ["Network", "compile"]

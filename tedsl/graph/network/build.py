@@ -1,0 +1,74 @@
+"""Kernels of networks: taken from the cache on disk by their text, else scheduled and compiled, equal ones once.
+
+What the cache has needs no formula and no schedule: its key is made of the text of the kernel, of the target and of all that
+compiled code depends on. Operators that programs registered are known by their formulas alone, so kernels with these are
+found by their schedules, as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+
+from tedsl.cache.store import current_store
+from tedsl.codegen.recall import recall, remember
+from tedsl.driver import build
+from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.operators import is_of_topi
+from tedsl.ir.walk.identity import identity
+from tedsl.passes.context import PassContext, current_options
+from tedsl.runtime.module import Module
+from tedsl.runtime.versions import machine, versions
+from tedsl.target.target import Target
+from topi.schedules import schedule
+
+_WHAT = "kernel of a network"
+
+
+def build_kernels(sources: Iterable[KernelSource], target: Target) -> dict[KernelSource, Module]:
+    """The module of each source, equal ones once."""
+    wanted = dict.fromkeys(sources)
+    found = {source: _recalled(source, target) for source in wanted}
+    missing = [source for source, module in found.items() if module is None]
+    return {source: module for source, module in {**found, **_compiled(missing, target)}.items() if module is not None}
+
+
+def _compiled(sources: list[KernelSource], target: Target) -> dict[KernelSource, Module]:
+    return {source: compile_kernel(source, target) for source in sources}
+
+
+def compile_kernel(source: KernelSource, target: Target) -> Module:
+    """Schedules and compiles a kernel, and notes it in the cache."""
+    inputs, outputs = source.tensors
+    with _options(source):
+        module = build(schedule(outputs, target), [*inputs, *outputs], target, name=source.name)
+    key = _key(source, target)
+    if key is not None:
+        remember(key, module)
+    return module
+
+
+def _recalled(source: KernelSource, target: Target) -> Module | None:
+    key = _key(source, target)
+    if key is None:
+        return None
+    with _options(source):
+        config = current_options()
+        return recall(key, target, config, config.selection.opt_level == 0)
+
+
+def _options(source: KernelSource) -> AbstractContextManager[object]:
+    """The options under which a kernel is built: those of the program; arrays may overlap if it writes over what it reads."""
+    if not source.in_place:
+        return nullcontext()
+    now = PassContext.current()
+    return PassContext(now.opt_level, now.required_pass, now.disabled_pass, config={**now.config, "tir.noalias": False})
+
+
+def _key(source: KernelSource, target: Target) -> str | None:
+    """The key of a kernel in the cache on disk; None if it has none."""
+    if current_store() is None or not target.runs_here or not all(is_of_topi(node.operator) for node in source.graph.nodes):
+        return None
+    environment = versions()
+    return None if environment is None else identity((environment, machine(target), _WHAT, source.text, source.in_place,
+                                                      current_options()))

@@ -1,0 +1,81 @@
+"""compile: passes, what is prepared once, kernels, a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.graph import Graph
+from tedsl.graph.network.build import build_kernels
+from tedsl.graph.network.instance import Instance
+from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.network.network import Network, concrete_graph, uses_of, variables_of
+from tedsl.graph.network.prepare import Split, split_constants
+from tedsl.graph.plan.plan import Overwrites, overwrites, plan
+from tedsl.target.current import as_target
+from tedsl.target.target import Target
+
+
+def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Sequence[int] = ()) -> Network:
+    """The network that runs a graph on `target` (None: the current one, else this machine).
+
+    opt_level: 0: each node is a kernel; 1 and above: the passes of that level and of those below change the graph first.
+    batches: extents of the variable in the shapes of the inputs for which kernels of their own are compiled, beside those for
+    any extent. Raises ArgumentError for a target on which networks do not run.
+    """
+    if not isinstance(graph, Graph):
+        raise ArgumentTypeError(f"compile: a network is made of a Graph, not of {type_in_words(graph)}",
+                                hint="graph.trace(fn, Spec(...)) makes one of a function")
+    machine = _checked(as_target(target))
+    extents = _extents(graph, batches)
+    split = split_constants(optimized(graph, machine, opt_level))
+    return assembled(split, machine, extents)
+
+
+def optimized(graph: Graph, target: Target, opt_level: int) -> Graph:
+    """The graph after the passes of a level."""
+    return graph
+
+
+def assembled(split: Split, target: Target, extents: Sequence[tuple[int, ...]]) -> Network:
+    """Compiles all kernels, computes what depends on constants alone, and makes the network."""
+    graph = split.graph
+    in_place = overwrites(graph)
+    functions = build_kernels(_sources(split, in_place, extents), target)
+    entries = {source: module.entry_func for source, module in functions.items()}
+    if split.before is not None:
+        uses = uses_of(split.before, ())
+        made = Instance(split.before, plan(split.before, in_place=False), uses, [entries[use.source] for use in uses])
+        made.run((), split.arrays)
+    return Network(graph, target, functions, in_place, extents)
+
+
+def _sources(split: Split, in_place: Overwrites, extents: Sequence[tuple[int, ...]]) -> list[KernelSource]:
+    uses = uses_of(split.graph, in_place)
+    for key in extents:
+        uses += uses_of(concrete_graph(split.graph, key), in_place)
+    if split.before is not None:
+        uses += uses_of(split.before, ())
+    return [use.source for use in uses]
+
+
+def _checked(target: Target) -> Target:
+    if target.is_device or not target.runs_here:
+        raise ArgumentError(f"compile: networks run on the processor of this machine, and {target} "
+                            f"{'is a device' if target.is_device else 'does not run here'}", hint='target="llvm"')
+    return target
+
+
+def _extents(graph: Graph, batches: Any) -> tuple[tuple[int, ...], ...]:
+    """The extents of the variables for each batch."""
+    listed = [batches] if isinstance(batches, int) else list(batches)
+    variables = variables_of(graph)
+    if listed and len(variables) != 1:
+        names = ", ".join(var.name for var in variables) or "none"
+        raise ArgumentError(f"compile: batches= are extents of the one variable in the shapes of the inputs; those of "
+                            f"{graph.name} have {len(variables)} ({names})")
+    for batch in listed:
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise ArgumentError(f"compile: {batch!r} is no size of a batch", hint="batches=(1, 8)")
+    return tuple([(batch,) for batch in dict.fromkeys(listed)])
