@@ -26,7 +26,8 @@ class Model:
 
 
 CYCLES: dict[str, float] = {"float32": 1, "float16": 1, "integer": 2, "logic": 2, "move": 1, "float64": 2, "convert": 8,
-                            "special": 8, "shuffle": 4, "barrier": 4, "branch": 2, "control": 1, "copy": 4, "tensor": 16}
+                            "special": 8, "shuffle": 4, "barrier": 4, "branch": 2, "control": 1, "copy": 4, "tensor": 16,
+                            "tensor 16x8": 8}
 MEMORY_CYCLES = 4  # of an access of a warp
 DEPENDENT = 4  # cycles between two instructions of one warp
 

@@ -10,10 +10,11 @@ ORDERS = ("row_major", "col_major")
 
 
 def product(size, shape=(16, 16, 16), dtype="float16", out="float32", a_order="row_major", b_order="row_major", warps=(1, 1),
-            tiles=(1, 1), step=1, loaded=None):
+            tiles=(1, 1), step=1, loaded=None, padding=0):
     """c = a b of size (m, n, k): blocks of warps, warps of tiles, `step` products of tiles between two barriers.
 
-    loaded: the orders in which a and b are loaded, where those are not the orders of the product.
+    padding: elements that rows in shared memory are further apart than a multiple of 32. loaded: the orders in which a and b
+    are loaded, where those are not the orders of the product.
     """
     (M, N, K), (m, n, k) = size, shape
     A = te.placeholder((M, K) if a_order == "row_major" else (K, M), dtype, name="A")
@@ -59,6 +60,8 @@ def product(size, shape=(16, 16, 16), dtype="float16", out="float32", a_order="r
         s[X].tensorize(i, maker(shape, dtype, order))
     for X in shared:
         s[X].compute_at(s[sums], steps)
+        if padding:
+            s[X].storage_align(s[X].op.axis[0], 32, padding)
         elements, lanes = s[X].split(s[X].fuse(*s[X].op.axis), 4)
         s[X].vectorize(lanes)
         by_threads(s, X, elements, warps)

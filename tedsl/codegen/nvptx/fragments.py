@@ -1,17 +1,32 @@
-"""Emits the calls on fragments, as the instructions wmma: each thread of a warp holds a part of a fragment in its registers.
+"""Emits the calls on fragments: each thread of a warp holds a part of a fragment in its registers.
 
-Which elements a thread has, only the device knows: a fragment is what `load` made and what `mma` and `store` take.
+As the instructions wmma only the device knows which elements a thread has: a fragment is what `load` made and what `mma` and
+`store` take. Shapes of 16 x 8 are products by the instructions mma, whose elements `dealt` moves.
 """
 
 from __future__ import annotations
 
+from math import gcd
+
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
-from tedsl.codegen.llvm.indices.forms import add, constant, scale
-from tedsl.codegen.llvm.loads_stores import address, buffer_info
+from tedsl.codegen.llvm.indices.forms import Index, add, constant, scale
+from tedsl.codegen.llvm.loads_stores import address, alignment, buffer_info
 from tedsl.codegen.llvm.types import memory_type
+from tedsl.codegen.nvptx import dealt
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.calls.fragments import ACCUMULATOR, A, Fragment, fragments_of, is_fragment, moved, products, scope_of, shape_of
+from tedsl.ir.calls.fragments import (
+    ACCUMULATOR,
+    A,
+    Fragment,
+    Moved,
+    fragments_of,
+    is_fragment,
+    moved,
+    products,
+    scope_of,
+    shape_of,
+)
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.func import PrimFunc
@@ -35,7 +50,7 @@ class Fragments:
         self.moved = {moved(node).memory for node in post_order(kernel.body)
                       if isinstance(node, Call) and node.op.short in ("tvm_load_matrix_sync", "tvm_store_matrix_sync")}
         for var, fact in self.known.items():
-            least = _FIRST.get(str(fact.dtype), 70)
+            least = dealt.FIRST if fact.is_dealt else _FIRST.get(str(fact.dtype), 70)
             if int(target.cpu.removeprefix("sm_")) < least:
                 raise LoweringError(f"the fragments {var.name} are of {fact.dtype}; {target.cpu} has no tensor cores for that",
                                     hint=f'devices from sm_{least} on have: Target("cuda -arch=sm_{least}")')
@@ -49,6 +64,8 @@ class Fragments:
 
 def registers(fact: Fragment) -> tuple[int, str]:
     """Returns how many registers of each thread hold a fragment, and their type."""
+    if fact.is_dealt:
+        return dealt.registers(fact)
     if fact.dtype == "float16":  # each element of a matrix_a or matrix_b is in two threads
         return (4 if fact.scope == ACCUMULATOR else 8), "<2 x half>"
     return fact.size * fact.dtype.bytes // (4 * _WARP), "float" if fact.dtype == "float32" else "i32"
@@ -104,23 +121,59 @@ def _move(out: Emitter, e: Call) -> None:
     """Emits a load or store of a matrix. The address is of a space of memory, as it is known here."""
     there, (var, fact) = moved(e), _fact(out, e, 0)
     loads = e.op is LOAD_MATRIX
-    many, t = registers(fact)
     info = buffer_info(out, there.memory)
-    generic = address(out, info, scale(out.scalar_index(there.offset), fact.dtype.lanes), memory_type(fact.dtype))
+    first = scale(out.scalar_index(there.offset), fact.dtype.lanes)
+    generic = address(out, info, first, memory_type(fact.dtype))
     space = 3 if info.own or scope_of(there.memory).startswith("shared") else 1
-    pointer = out.assign(f"addrspacecast ptr {generic} to ptr addrspace({space})")
-    stride = _as_i32(out, there.stride)
+    place = dealt.Place(generic, space, _as_i32(out, there.stride), there.order,
+                        gcd(alignment(info, first, fact.dtype.bytes), 16), _stride_divisor(out, there, fact))
+    if fact.is_dealt and loads:
+        _keep(out, var, fact, e.args[4], dealt.load(out, fact, place))
+    elif fact.is_dealt:
+        dealt.store(out, fact, place, _taken(out, var, fact, e.args[4]))
+    else:
+        _check_places(there, fact, first)
+        _move_whole(out, e, var, fact, place)
+
+
+def _stride_divisor(out: Emitter, there: Moved, fact: Fragment) -> int:
+    """A number of bytes up to 16 that provably divides the distance between rows."""
+    return gcd(out.scalar_index(there.stride).divisor() * fact.dtype.bytes, 16)
+
+
+def _check_places(there: Moved, fact: Fragment, first: Index) -> None:
+    """Refuses rows at distances, and matrices at places, that the instructions wmma cannot move."""
+    name, stride = there.memory.name, build.as_int(there.stride)
+    line = fact.columns if there.order == "row_major" else fact.rows
+    bytes_ = min(16, line * fact.dtype.bytes)  # that are moved at once
+    unit = bytes_ // fact.dtype.bytes
+    other = 'the intrinsics "mma_load_a" and so on have no such limit'
+    if stride is not None and stride % unit:
+        raise LoweringError(f"the rows of {name} are {stride} elements of {fact.dtype} apart, {stride * fact.dtype.bytes} "
+                            f"bytes, and tensor cores move rows at multiples of {bytes_} bytes",
+                            hint=f"give s[{name}].storage_align a factor and an offset that {unit} divides; {other}",
+                            about=name)
+    if gcd(first.divisor(), unit) < gcd(*first.terms.values(), unit):  # by its constant part: it never is
+        raise LoweringError(f"a matrix of {fact.dtype} begins {first.const} elements behind a multiple of {bytes_} bytes of "
+                            f"{name}, and tensor cores move matrices that begin there",
+                            hint=f"let the tiles of {name} begin at multiples of {unit} elements; {other}", about=name)
+
+
+def _move_whole(out: Emitter, e: Call, var: Var, fact: Fragment, place: dealt.Place) -> None:
+    loads, (many, t), space = e.op is LOAD_MATRIX, registers(fact), place.space
+    pointer = place.within_space(out)
     kind = "d" if not loads else "c" if fact.scope == ACCUMULATOR else "a" if fact.scope == A else "b"
-    name = (f"llvm.nvvm.wmma.{_shape(fact)}.{'load' if loads else 'store'}.{kind}.{there.order[:3]}.stride."
+    name = (f"llvm.nvvm.wmma.{_shape(fact)}.{'load' if loads else 'store'}.{kind}.{place.order[:3]}.stride."
             f"{_SHORT[str(fact.dtype)]}.p{space}")
     if loads:
         result = _struct(t, many)
         symbol = out.module.declare(name, f"declare {result} @{name}(ptr addrspace({space}), i32)")
-        _keep(out, var, fact, e.args[4], out.assign(f"call {result} {symbol}(ptr addrspace({space}) {pointer}, i32 {stride})"))
+        value = out.assign(f"call {result} {symbol}(ptr addrspace({space}) {pointer}, i32 {place.stride})")
+        _keep(out, var, fact, e.args[4], _parts(out, value, t, many))
         return
     symbol = out.module.declare(name, f"declare void @{name}(ptr addrspace({space}), {', '.join([t] * many)}, i32)")
     parts = ", ".join(f"{t} {part}" for part in _taken(out, var, fact, e.args[4]))
-    out.line(f"call void {symbol}(ptr addrspace({space}) {pointer}, {parts}, i32 {stride})")
+    out.line(f"call void {symbol}(ptr addrspace({space}) {pointer}, {parts}, i32 {place.stride})")
 
 
 def _multiply(out: Emitter, e: Call) -> None:
@@ -135,14 +188,17 @@ def _multiply(out: Emitter, e: Call) -> None:
         if not fact.order:
             raise LoweringError(f"{shown(e)}: nothing loads {var.name}", hint="tvm_load_matrix_sync says in which order its "
                                 "elements lie in memory, which is a part of the product")
-    name = f"llvm.nvvm.wmma.{_shape(a)}.mma.{a.order[:3]}.{b.order[:3]}.{types}"
+    orders = ("row", "col") if a.is_dealt else (a.order[:3], b.order[:3])  # loads put dealt elements where a product takes them
+    name = f"llvm.nvvm.{'' if a.is_dealt else 'wmma.'}{'mma.' * a.is_dealt}{_shape(a)}.{'mma.' * (not a.is_dealt)}" \
+           f"{'.'.join(orders)}.{types}"
     many, t = registers(c)
     result = _struct(t, many)
     shapes = [registers(fact) for fact in facts]
     taken = [f"{t} {part}" for (_, t), fact, (var, which) in zip(shapes, facts, rest) for part in _taken(out, var, fact, which)]
     given = ", ".join(t for count, t in shapes for _ in range(count))
     symbol = out.module.declare(name, f"declare {result} @{name}({given})")
-    _keep(out, d, known[d], at, out.assign(f"call {result} {symbol}({', '.join(taken)})"))
+    value = out.assign(f"call {result} {symbol}({', '.join(taken)})")
+    _keep(out, d, known[d], at, _parts(out, value, t, many))
 
 
 def _fact(out: Emitter, e: Call, at: int) -> tuple[Var, Fragment]:
@@ -172,11 +228,15 @@ def _taken(out: Emitter, var: Var, fact: Fragment, which: Expr) -> list[str]:
     return [out.assign(f"load {t}, ptr {place}") for place in _places(out, var, fact, which)]
 
 
-def _keep(out: Emitter, var: Var, fact: Fragment, which: Expr, value: str) -> None:
-    """Emits stores of the parts of `value` to the registers of a fragment."""
-    many, t = registers(fact)
-    for k, place in enumerate(_places(out, var, fact, which)):
-        part = value if many == 1 else out.assign(f"extractvalue {_struct(t, many)} {value}, {k}")
+def _parts(out: Emitter, value: str, t: str, many: int) -> list[str]:
+    """The members of what an instruction returns."""
+    return [value] if many == 1 else [out.assign(f"extractvalue {_struct(t, many)} {value}, {k}") for k in range(many)]
+
+
+def _keep(out: Emitter, var: Var, fact: Fragment, which: Expr, parts: list[str]) -> None:
+    """Emits stores of `parts` to the registers of a fragment."""
+    _, t = registers(fact)
+    for part, place in zip(parts, _places(out, var, fact, which), strict=True):
         out.line(f"store {t} {part}, ptr {place}")
 
 

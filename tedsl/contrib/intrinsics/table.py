@@ -10,10 +10,12 @@ from tedsl.contrib.intrinsics.bytes import dot_i8i8i32, dot_u8i8i32
 from tedsl.contrib.intrinsics.gemm import gemm_f32
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.plugins import INTRINSICS, load_plugin, plugin_names
+from topi.schedules.gpu.mma import mma, mma_load_a, mma_load_b, mma_store
 from topi.schedules.gpu.wmma import wmma_load_a, wmma_load_b, wmma_mma, wmma_store
 
 Maker = Callable[..., te.TensorIntrin]
 SHIPPED: dict[str, Maker] = {"dot_bf16": dot_bf16, "dot_i8i8i32": dot_i8i8i32, "dot_u8i8i32": dot_u8i8i32, "gemm_f32": gemm_f32,
+                             "mma": mma, "mma_load_a": mma_load_a, "mma_load_b": mma_load_b, "mma_store": mma_store,
                              "wmma_load_a": wmma_load_a, "wmma_load_b": wmma_load_b, "wmma_mma": wmma_mma,
                              "wmma_store": wmma_store}
 _ADDED: dict[str, Maker] = {}

@@ -6,7 +6,7 @@
 A memory of scope "wmma.matrix_a", "wmma.matrix_b" or "wmma.accumulator" holds fragments of one shape, one after the other: of
 m x k, k x n or m x n elements, in the order of their rows. The order in memory elsewhere, "row_major" or "col_major", is that
 of the load or store; a matrix_a or matrix_b is always loaded in the same order. All threads of a warp make such a call
-together, with the same arguments; each of them has all of the fragment.
+together, with the same arguments; each of them has all of the fragment. Products with n = 8 are the instructions mma.
 
 A product is the sum of the products of the elements in the order of k, added to c one after the other: in float32 for float16
 and bfloat16 (rounded to float16 at the end for an accumulator of that dtype), in int32, which wraps, for integers.
@@ -28,7 +28,8 @@ from tedsl.record import record
 A, B, ACCUMULATOR = "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"
 SCOPES = (A, B, ACCUMULATOR)
 ORDERS = ("row_major", "col_major")
-SHAPES = ((16, 16, 16), (8, 32, 16), (32, 8, 16))  # m, n, k
+SHAPES = ((16, 16, 16), (8, 32, 16), (32, 8, 16), (16, 8, 16), (16, 8, 32))  # m, n, k
+NARROW = 8  # columns of the results whose elements lie in known threads: 16 x 8, of 32 bytes of k
 # What is multiplied, and what may be added to it.
 SUMS = {"float16": ("float32", "float16"), "bfloat16": ("float32",), "int8": ("int32",), "uint8": ("int32",)}
 
@@ -53,6 +54,11 @@ class Fragment:
     @property
     def size(self) -> int:
         return self.rows * self.columns
+
+    @property
+    def is_dealt(self) -> bool:
+        """Whether it is known which thread has which element (`mma`); else only the device knows (`wmma`)."""
+        return self.shape[:2] == (16, NARROW)
 
 
 @record(eq=False)
@@ -139,6 +145,9 @@ def fragments_of(body: Node) -> dict[Var, Fragment]:
 
 
 def _note(known: dict[Var, Fragment], var: Var, fact: Fragment, call: Call) -> None:
+    if fact.is_dealt and fact.shape[2] != _terms(fact):
+        raise LoweringError(f"{shown(call)}: fragments of {fact.dtype} for m, n = 16, {NARROW} have k = {_terms(fact)}",
+                            hint="k is 16 for float16 and bfloat16, 32 for int8 and uint8")
     before = known.setdefault(var, fact)
     if before.shape != fact.shape:
         raise LoweringError(f"{shown(call)}: the fragments {var.name} are of m, n, k = {before.shape} elsewhere",
@@ -148,6 +157,13 @@ def _note(known: dict[Var, Fragment], var: Var, fact: Fragment, call: Call) -> N
                             hint="the order of a matrix_a or matrix_b is a part of tvm_mma_sync: use a memory for each order")
     if fact.order and not before.order:
         known[var] = fact
+
+
+def _terms(fact: Fragment) -> int:
+    """The k of products of 16 x 8 elements: 32 bytes of each factor."""
+    if fact.scope == ACCUMULATOR:
+        return 16 if fact.dtype.is_float else 32
+    return 32 // fact.dtype.bytes
 
 
 def _check_product(known: dict[Var, Fragment], call: Call) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Made = tuple[Callable[[Frame], None], str]
 TENSOR = "tensor"
-_ELEMENTS: dict[str, np.dtype[Any]] = {
+ELEMENTS: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16), "bf16": np.dtype(np.uint16), "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8),
     "f32": np.dtype(np.float32), "s32": np.dtype(np.int32)}
 
@@ -59,7 +59,7 @@ def _moving(instruction: Instruction, names: Names, sites: Sites) -> Made:
         _require_agreement(frame, instruction, first, apart)
         turns = [_chunk_addresses(frame, known, first, apart, turn) for turn in range(-(-known.chunks // WARP))]
         if loads:
-            words = np.stack([_rows(frame, value) for at in turns for value in frame.run.memory.load(frame, site, at)])
+            words = np.stack([rows_of_warps(frame, value) for at in turns for value in frame.run.memory.load(frame, site, at)])
             write(frame, _matrix_of(words.reshape(len(turns), site.count, -1, WARP), known))
         else:
             _store(frame, site, known, turns, read(frame))
@@ -80,8 +80,8 @@ def _chunk_addresses(frame: Frame, matrix: Matrix, first: Array, apart: Array, t
     return cast(Array, first + number // per_line * apart + number % per_line * matrix.chunk)
 
 
-def _rows(frame: Frame, value: Array) -> Array:
-    """Values of these threads in rows of warps; zeros for threads that are not here."""
+def rows_of_warps(frame: Frame, value: Array) -> Array:
+    """Returns values of these threads in rows of warps; zeros for threads that are not here."""
     everywhere = np.zeros(frame.batch.warps * WARP, value.dtype)
     everywhere[frame.of_these(frame.batch.position)] = value
     return everywhere.reshape(-1, WARP)
@@ -91,7 +91,7 @@ def _matrix_of(words: Array, matrix: Matrix) -> Array:
     """The matrices of all warps, [warp, row, column], from the words [turn, word, warp, lane] that their threads loaded."""
     chunks = np.ascontiguousarray(words.transpose(2, 0, 3, 1)).reshape(words.shape[2], -1)  # warp; turn, lane, word
     lines = matrix.columns if matrix.by_columns else matrix.rows
-    elements = chunks[:, :matrix.size * matrix.bits // 32].view(_ELEMENTS[matrix.form]).reshape(len(chunks), lines, -1)
+    elements = chunks[:, :matrix.size * matrix.bits // 32].view(ELEMENTS[matrix.form]).reshape(len(chunks), lines, -1)
     return cast(Array, elements.transpose(0, 2, 1) if matrix.by_columns else elements)
 
 
@@ -118,7 +118,8 @@ def _require_agreement(frame: Frame, instruction: Instruction, *values: Array) -
 
 # --- registers --------------------------------------------------------------------------------------------------------
 
-def _items(operand: Operand) -> tuple[Operand, ...]:
+def items(operand: Operand) -> tuple[Operand, ...]:
+    """Returns the members of a group of registers."""
     return operand.items if isinstance(operand, Group) else (operand,)
 
 
@@ -128,12 +129,13 @@ def _per_register(matrix: Matrix) -> int:
 
 def _reader(operand: Operand, matrix: Matrix, names: Names, instruction: Instruction) -> Callable[[Frame], Array]:
     """Returns the function that gives the matrices of all warps from the registers of their threads."""
-    readers: list[Reader] = [names.reader(one, "b32", instruction) for one in _items(operand)]
+    readers: list[Reader] = [names.reader(one, "b32", instruction) for one in items(operand)]
     _require_room(len(readers), matrix, instruction)
 
     def read(frame: Frame) -> Array:
-        words = np.stack([_rows(frame, np.broadcast_to(reader(frame.registers), frame.count)) for reader in readers], axis=2)
-        flat = np.ascontiguousarray(words).view(_ELEMENTS[matrix.form]).reshape(len(words), -1)
+        words = np.stack([rows_of_warps(frame, np.broadcast_to(reader(frame.registers), frame.count))
+                          for reader in readers], axis=2)
+        flat = np.ascontiguousarray(words).view(ELEMENTS[matrix.form]).reshape(len(words), -1)
         return cast(Array, flat[:, :matrix.size].reshape(len(words), matrix.rows, matrix.columns))
 
     return read
@@ -141,7 +143,7 @@ def _reader(operand: Operand, matrix: Matrix, names: Names, instruction: Instruc
 
 def _writer(operand: Operand, matrix: Matrix, names: Names, instruction: Instruction) -> Callable[[Frame, Array], None]:
     """Returns the function that puts matrices of all warps into the registers of their threads."""
-    writers = [names.writer(one, instruction) for one in _items(operand)]
+    writers = [names.writer(one, instruction) for one in items(operand)]
     _require_room(len(writers), matrix, instruction)
 
     def write(frame: Frame, values: Array) -> None:
@@ -172,8 +174,8 @@ def _multiplying(instruction: Instruction, names: Names) -> Made:
 
     def run(frame: Frame) -> None:
         require_whole_warps(frame, instruction)
-        a, b, c = (_numbers(read(frame), matrix.form) for read, matrix in zip(readers, given))
-        write(frame, _as_elements(product(a, b, c), d.form))
+        a, b, c = (numbers(read(frame), matrix.form) for read, matrix in zip(readers, given))
+        write(frame, as_elements(product(a, b, c), d.form))
 
     return run, TENSOR
 
@@ -186,14 +188,15 @@ def product(a: Array, b: Array, c: Array) -> Array:
     return cast(Array, total)
 
 
-def _numbers(values: Array, form: str) -> Array:
-    """The elements as numbers of 32 bits."""
+def numbers(values: Array, form: str) -> Array:
+    """Returns the elements as numbers of 32 bits."""
     if form in ("s8", "u8", "s32"):
         return values.astype(np.int32)
     return values if form == "f32" else doubles(values, form).astype(np.float32)
 
 
-def _as_elements(values: Array, form: str) -> Array:
+def as_elements(values: Array, form: str) -> Array:
+    """Returns numbers of 32 bits as elements."""
     return values if form in ("f32", "s32") else rounded(values.astype(np.float64), form)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tedsl.record import record
 from tedsl.simulate.instructions.operation import Array
 from tedsl.simulate.instructions.table import operation_of
-from tedsl.simulate.machine import accesses, asynchronous, carries, matrices, moves, warps
+from tedsl.simulate.machine import accesses, asynchronous, carries, dealt, matrices, moves, warps
 from tedsl.simulate.machine.frame import Frame
 from tedsl.simulate.machine.liveness import CARRY, makes_carry, read, taken_and_left, takes_carry, written
 from tedsl.simulate.machine.operands import Names
@@ -27,7 +27,7 @@ _MAKERS: dict[str, Callable[[Instruction, Names, Sites], tuple[Step, str]]] = {
     "mov": moves.move, "cvta": moves.same_address, "ld": accesses.load, "ldu": accesses.load, "st": accesses.store,
     "atom": accesses.atomic, "red": accesses.atomic, "shfl": warps.shuffle, "vote": warps.vote, "activemask": warps.active,
     "redux": warps.reduction, "match": warps.match, "bar": warps.barrier, "barrier": warps.barrier, "cp": asynchronous.copy,
-    "wmma": matrices.wmma,
+    "wmma": matrices.wmma, "mma": dealt.multiply, "ldmatrix": dealt.load_matrices,
     **dict.fromkeys(("membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol"), moves.nothing),
     "trap": moves.trap, "isspacep": moves.in_space,
 }

@@ -9,7 +9,7 @@ from tedsl.simulate.instructions.operation import unknown
 from tedsl.simulate.machine.liveness import read, registers_in, written
 from tedsl.simulate.machine.operands import Names
 from tedsl.simulate.ptx.flow import BARRIER, Block
-from tedsl.simulate.ptx.matrices import Matrix, matrix_moved
+from tedsl.simulate.ptx.matrices import CHUNK, Matrix, matrices_loaded, matrix_moved
 from tedsl.simulate.ptx.syntax import BYTES, Instruction, Kernel, Memory, Number, Symbol
 
 SPACES = frozenset(("global", "shared", "local", "const", "param"))
@@ -53,6 +53,8 @@ class Sites:
                 matrix = matrix_moved(instruction)
                 if matrix is not None:
                     self._add_matrix(instruction, matrix, near[number], sources)
+                elif instruction.name == "ldmatrix":
+                    self._add_lines(instruction, near[number])
                 elif instruction.name in _KINDS and space_of(instruction) != "param":
                     self._add(instruction, near[number], sources)
                 elif instruction.name == "cp" and len(instruction.operands) > 2:
@@ -81,6 +83,13 @@ class Sites:
         width = min(4, matrix.chunk)
         site = Site(len(self.all), instruction, instruction.parts[1], space_of(instruction), width, matrix.chunk // width, near,
                     sources.get(base, frozenset()))
+        self.all.append(site)
+        self._by_instruction[id(instruction)] = site
+
+    def _add_lines(self, instruction: Instruction, near: bool) -> None:
+        if not matrices_loaded(instruction)[0]:
+            raise unknown(instruction)
+        site = Site(len(self.all), instruction, "load", "shared", 4, CHUNK // 4, near, frozenset())
         self.all.append(site)
         self._by_instruction[id(instruction)] = site
 

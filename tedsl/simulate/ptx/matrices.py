@@ -1,4 +1,4 @@
-"""The names of wmma instructions, as data: which matrix, of which shape, elements and order."""
+"""The names of the instructions wmma, mma and ldmatrix, as data: which matrix, of which shape, elements and order."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tedsl.simulate.ptx.syntax import Instruction
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _BITS = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8, "f32": 32, "s32": 32}
 SHAPES = ((16, 16, 16), (8, 32, 16), (32, 8, 16))
+_DEALT = {"f16": "m16n8k16", "bf16": "m16n8k16", "s8": "m16n8k32", "u8": "m16n8k32"}  # shapes of mma, by elements of a and b
 CHUNK = 16  # bytes of a row that a thread moves at once
 
 
@@ -76,6 +77,27 @@ def product_of(instruction: Instruction) -> tuple[Matrix, Matrix, Matrix, Matrix
         return None
     d, a, b, c = (matrix(which, shape, form) for which, form in zip("dabc", forms))
     return d, a, b, c
+
+
+def dealt_product_of(instruction: Instruction) -> tuple[Matrix, Matrix, Matrix, Matrix] | None:
+    """Returns the matrices d, a, b and c of an mma; None for what is none, or is not known."""
+    parts = instruction.parts
+    if parts[:3] != ("mma", "sync", "aligned") or len(parts) != 10 or parts[4:6] != ("row", "col"):
+        return None
+    d, a, b, c = parts[6:]
+    sums = ("s32",) if a in ("s8", "u8") else ("f32", "f16") if a == "f16" else ("f32",)
+    if parts[3] != _DEALT.get(a) or a != b or c != d or d not in sums:
+        return None
+    shape = (16, 8, 32 * 8 // _BITS[a])
+    return matrix("d", shape, d), matrix("a", shape, a), matrix("b", shape, b), matrix("c", shape, c)
+
+
+def matrices_loaded(instruction: Instruction) -> tuple[int, bool]:
+    """Returns how many matrices an ldmatrix loads, and whether it turns them; 0 if it is not known."""
+    parts = instruction.parts
+    known = parts[:4] == ("ldmatrix", "sync", "aligned", "m8n8") and parts[4] in ("x1", "x2", "x4") and parts[-1] == "b16" \
+        and set(parts[5:-1]) <= {"trans", "shared", "shared__cta"}
+    return (int(parts[4][1:]) if known else 0), "trans" in parts
 
 
 def shape_of(text: str) -> tuple[int, int, int] | None:

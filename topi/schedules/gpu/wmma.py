@@ -9,6 +9,7 @@ from tedsl import te, tir
 from tedsl.errors import ArgumentError, ArgumentTypeError
 
 SHAPES = ((16, 16, 16), (8, 32, 16), (32, 8, 16))  # m, n, k
+DEALT = {"float16": (16, 8, 16), "bfloat16": (16, 8, 16), "int8": (16, 8, 32), "uint8": (16, 8, 32)}  # of the instructions mma
 SUMS = {"float16": ("float32", "float16"), "bfloat16": ("float32",), "int8": ("int32",), "uint8": ("int32",)}
 ORDERS = ("row_major", "col_major")
 Shape = Sequence[int]
@@ -40,7 +41,8 @@ def wmma_store(shape: Shape = (16, 16, 16), dtype: str = "float32", order: str =
     sums = sorted({one for known in SUMS.values() for one in known})
     if dtype not in sums:
         raise ArgumentError(f"wmma_store: no accumulator is of {dtype!r}", hint=f"one of {', '.join(sums)}")
-    m, n, k = _checked("wmma_store", shape, "float16", order)
+    multiplied = next(one for one in SUMS if dtype in SUMS[one])
+    m, n, k = _checked("wmma_store", shape, multiplied, order)
     return _copy("tvm_store_matrix_sync", (m, n, k), (m, n), dtype, order, "wmma.accumulator", scope)
 
 
@@ -113,11 +115,11 @@ def _checked(name: str, shape: Shape, dtype: str, *orders: str) -> tuple[int, in
         m, n, k = shape
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name}: the shape is m, n, k, not {shape!r}") from None
-    if (m, n, k) not in SHAPES:
-        raise ArgumentError(f"{name}: no tensor core multiplies {m} x {k} by {k} x {n}",
-                            hint=f"m, n, k is one of {', '.join(map(str, SHAPES))}")
     if dtype not in SUMS:
         raise ArgumentError(f"{name}: no tensor core multiplies {dtype!r}", hint=f"one of {', '.join(SUMS)}")
+    if (m, n, k) not in (*SHAPES, DEALT[dtype]):
+        raise ArgumentError(f"{name}: no tensor core multiplies {m} x {k} by {k} x {n}",
+                            hint=f"m, n, k is one of {', '.join(map(str, (*SHAPES, DEALT[dtype])))}")
     for order in orders:
         if order not in ORDERS:
             raise ArgumentError(f"{name}: the order of elements is {order!r}", hint="row_major or col_major")
