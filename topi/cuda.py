@@ -50,6 +50,15 @@ def schedule_dense_tensorcore(outs: Any) -> te.Schedule:
     return _scheduled(outs, {**GPU, MatmulOp: gpu.tensor_cores.schedule_tensor_cores})
 
 
+def schedule_conv2d_nhwc_tensorcore(outs: Any) -> te.Schedule:
+    """The schedule of a convolution in NHWC of float16, bfloat16 or int8 by tensor cores, whose tiles must divide the channels,
+    and the pixels of a row or the images.
+
+    Raises ArgumentError where they do not.
+    """
+    return _scheduled(outs, {**GPU, ConvOp: gpu.tensor_cores.schedule_tensor_core_conv})
+
+
 schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_extern = schedule_reduce = schedule_injective
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_dense = schedule_batch_matmul = schedule_injective
 schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_injective
@@ -70,7 +79,7 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
 
 # The formulas are the same on every target; these are names that programs know.
 conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc
-dense_tensorcore = dense
+dense_tensorcore, conv2d_nhwc_tensorcore = dense, conv.conv2d_nhwc
 conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
 depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
 depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw

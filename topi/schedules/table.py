@@ -56,7 +56,7 @@ GPU: dict[type, Rule] = {
     te.ExternOp: gpu.statements.schedule_statements,
 }
 # Rules under which what pads operands is computed where it is read: in copies, or by each thread.
-COPYING = frozenset((gpu.conv.schedule_conv, gpu.pool.schedule_pool))
+COPYING = frozenset((gpu.conv.schedule_conv, gpu.pool.schedule_pool, gpu.tensor_cores.schedule_tensor_core_conv))
 BY_KEY: dict[str, dict[type, Rule]] = {"cpu": CPU, "gpu": GPU}
 
 

@@ -1,4 +1,10 @@
-"""Products by tensor cores: warps hold tiles of the result, and multiply tiles of the operands from shared memory."""
+"""Products and convolutions by tensor cores: warps hold tiles of the result, and multiply tiles of the operands from shared
+memory.
+
+The tile of a product is of its rows and columns. That of a convolution in NHWC is of channels and of pixels of a row, which lie
+one after the other in what it reads (stride 1), or of as many images, as the sizes allow; a block has the rows of a window, and
+the padding around them, in shared memory for all its columns.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError
-from topi.kinds import MatmulOp
+from topi.kinds import ConvOp, MatmulOp
 from topi.schedules.formulas import extent_of
 from topi.schedules.gpu.parts import bind
 from topi.schedules.gpu.wmma import SHAPES, SUMS, wmma_load_a, wmma_load_b, wmma_mma, wmma_store
@@ -24,32 +30,51 @@ def schedule_tensor_cores(kernel: Kernel) -> None:
     """
     record = kernel.record
     if not isinstance(record, MatmulOp) or record.batched or len(kernel.anchor.axis) != 2 or record.a is record.b:
-        raise _refused(kernel, "it is no product of two matrices")
-    _Product(kernel).build()
+        raise _refused(kernel, "it is no product of two matrices", "topi.cuda.schedule_dense")
+    orders = ("col_major" if record.transpose_a else "row_major", "col_major" if record.transpose_b else "row_major")
+    _Product(kernel, (record.a, record.b), orders, (0,), "topi.cuda.schedule_dense").build()
 
 
-def _refused(kernel: Kernel, why: str) -> ArgumentError:
+def schedule_tensor_core_conv(kernel: Kernel) -> None:
+    """The schedule of a convolution in NHWC by tensor cores. ArgumentError where no shape of theirs divides its sizes, or there
+    are none for its dtypes.
+    """
+    record, other = kernel.record, "topi.cuda.schedule_conv2d_nhwc"
+    if type(record) is not ConvOp or (record.layout, record.kernel_layout, record.groups) != ("NHWC", "HWIO", 1):
+        raise _refused(kernel, "it is no convolution of one group in the layouts NHWC and HWIO", other)
+    rows = (2, 0) if record.strides[1] == 1 else (0,)  # pixels of a row, or images
+    _Product(kernel, (record.padded, record.kernel), ("row_major", "row_major"), rows, other).build()
+
+
+def _refused(kernel: Kernel, why: str, other: str) -> ArgumentError:
     return ArgumentError(f"{kernel.anchor.name} cannot be computed by tensor cores: {why}",
-                         hint="topi.cuda.schedule_dense is the schedule without them")
+                         hint=f"{other} is the schedule without them")
 
 
 class _Product:
-    """One product and how it is divided. warps, tiles: along rows and columns, of a block and of a warp."""
+    """One product and how it is divided: its rows are one of the axes `rows`, its columns the last axis, its terms the last
+    reduced one. warps, tiles: along rows and columns, of a block and of a warp. other: the schedule without tensor cores.
+    """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, operands: Sequence[te.Tensor], orders: tuple[str, str], rows: Sequence[int],
+                 other: str) -> None:
         self.kernel, self.s = kernel, kernel.schedule
-        record = kernel.record
-        self.operands: list[te.Tensor] = [record.a, record.b]
-        self.orders = ("col_major" if record.transpose_a else "row_major", "col_major" if record.transpose_b else "row_major")
-        self.dtype, self.out = str(record.a.dtype), str(kernel.anchor.output(0).dtype)
-        if record.b.dtype != record.a.dtype or self.out not in SUMS.get(self.dtype, ()):
-            raise _refused(kernel, f"it multiplies {self.dtype} by {record.b.dtype} and adds in {self.out}")
-        axes = (*kernel.anchor.axis, *kernel.anchor.reduce_axis)
-        sizes = [extent_of(axis) or 0 for axis in axes]
-        fitting = [shape for shape in SHAPES if all(size and size % part == 0 for size, part in zip(sizes, shape))]
-        if not fitting:
-            raise _refused(kernel, f"no shape of theirs divides its sizes {' x '.join(str(size) for size in sizes)}")
-        self.shape = fitting[0]
+        self.operands, self.orders = operands, orders
+        a, b = operands
+        self.dtype, self.out = str(a.dtype), str(kernel.anchor.output(0).dtype)
+        if b.dtype != a.dtype or self.out not in SUMS.get(self.dtype, ()):
+            raise _refused(kernel, f"it multiplies {self.dtype} by {b.dtype} and adds in {self.out}", other)
+        tried = []
+        for row in rows:
+            axes = (kernel.anchor.axis[row], kernel.anchor.axis[-1], kernel.anchor.reduce_axis[-1])
+            sizes = [extent_of(axis) or 0 for axis in axes]
+            fitting = [shape for shape in SHAPES if all(size and size % part == 0 for size, part in zip(sizes, shape))]
+            tried.append(" x ".join(str(size) for size in sizes))
+            if fitting:
+                break
+        else:
+            raise _refused(kernel, f"no shape of theirs divides its sizes {' or '.join(tried)}", other)
+        self.row, self.shape = row, fitting[0]
         counts = [size // part for size, part in zip(sizes, self.shape)]
         self.tiles = [2 if count % 2 == 0 else 1 for count in counts[:2]]
         self.warps = [2 if count % (2 * tiles) == 0 else 1 for count, tiles in zip(counts, self.tiles)]
@@ -67,11 +92,13 @@ class _Product:
         loops = self.sums(sums)
         makers = (wmma_load_a, wmma_load_b)
         m, n, k = shape
-        for stage, maker, order, (rows, columns) in zip(fragments, makers, self.orders, ((m, k), (k, n))):
+        for stage, maker, order, slow, size in zip(fragments, makers, self.orders, (self.row, -2), ((m, k), (k, n))):
             stage.compute_at(sums, loops[1])
-            rows, columns = (rows, columns) if order == "row_major" else (columns, rows)
-            slow, fast = stage.op.axis
-            *_, inner, _ = stage.tile(slow, fast, rows, columns)
+            rows, columns = size if order == "row_major" else size[::-1]
+            axes = list(stage.op.axis)
+            slow, fast = axes.pop(slow), axes.pop()
+            outer, across, inner, last = stage.tile(slow, fast, rows, columns)
+            stage.reorder(*axes, outer, across, inner, last)
             stage.tensorize(inner, maker(shape, self.dtype, order))
         for stage in shared:
             stage.compute_at(sums, loops[0])
@@ -87,7 +114,8 @@ class _Product:
             rest = tail.fuse(*tail.leaf_iter_vars[-2:])
             self.threads(tail, rest, 1)
             stage.compute_at(tail, block)
-            row, column = stage.op.axis
+            others, row, column = self.axes(stage)
+            stage.reorder(*others, row, column)
         else:
             self.blocks(stage)
             row, column = stage.leaf_iter_vars[-2:]
@@ -104,23 +132,32 @@ class _Product:
     def blocks(self, stage: te.Stage) -> Any:
         """Binds the tiles of blocks; returns the inner one of their loops."""
         parts = [warps * tiles * part for warps, tiles, part in zip(self.warps, self.tiles, self.shape)]
-        row, i = stage.split(stage.op.axis[0], factor=parts[0])
-        column, j = stage.split(stage.op.axis[1], factor=parts[1])
-        stage.reorder(row, column, i, j)
-        bind(stage, (row, column), ("blockIdx.y", "blockIdx.x"))
+        others, row, column = self.axes(stage)
+        row, i = stage.split(row, factor=parts[0])
+        column, j = stage.split(column, factor=parts[1])
+        stage.reorder(*others, row, column, i, j)
+        bind(stage, (stage.fuse(*others, row), column), ("blockIdx.y", "blockIdx.x"))
         return column
 
     def sums(self, sums: te.Stage) -> Sequence[Any]:
         """The loops over terms: those between two barriers, and of one product of tiles."""
         m, n, k = self.shape
-        (term,) = sums.op.reduce_axis
+        *window, term = sums.op.reduce_axis
         outer, term = sums.split(term, factor=k * self.steps)
         inner, term = sums.split(term, factor=k)
-        row, i = sums.split(sums.op.axis[0], factor=m)
-        column, j = sums.split(sums.op.axis[1], factor=n)
-        sums.reorder(outer, inner, row, column, i, j, term)
+        others, row, column = self.axes(sums)
+        row, i = sums.split(row, factor=m)
+        column, j = sums.split(column, factor=n)
+        loops = [outer, *window, inner]
+        sums.reorder(*others, *loops, row, column, i, j, term)
         sums.tensorize(i, wmma_mma(self.shape, self.dtype, self.out, *self.orders))
-        return outer, inner
+        return loops[min(len(window), 1)], inner  # a row of the window is in shared memory
+
+    def axes(self, stage: te.Stage) -> tuple[list[Any], Any, Any]:
+        """The axes of a stage that are not divided, that of the rows of tiles, and that of their columns."""
+        others = list(stage.op.axis)
+        row, column = others.pop(self.row), others.pop()
+        return others, row, column
 
     def fill(self, stage: te.Stage) -> None:
         """Deals a copy in shared memory out to all threads, as many neighbours to each as it moves at once."""
