@@ -12,6 +12,7 @@ from tedsl.graph.network.arguments import Inputs, check_outputs
 from tedsl.graph.network.files import load, save
 from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
+from tedsl.graph.network.library import export_library
 from tedsl.graph.network.profile import Profile, benchmark, profile, random_arrays
 from tedsl.graph.plan.plan import MemoryPlan, Overwrites, plan
 from tedsl.graph.plan.ranges import steps_of
@@ -89,6 +90,12 @@ class Network:
     def load(file_name: Any) -> Network:
         """The network in a file that `save` wrote. Raises ModuleError for a file that is damaged or for another machine."""
         return Network(*load(file_name))
+
+    def export_library(self, file_name: Any, **options: Any) -> None:
+        """Writes the network as a library with one function, `run`, of its inputs and outputs; by the suffix of the file a
+        `.so`, `.h`, `.tar` or `.whl`, as for `Module.export_library`. The weights are in it.
+        """
+        export_library(self, file_name, options)
 
     # --- instances -----------------------------------------------------------------------------------------------------
 

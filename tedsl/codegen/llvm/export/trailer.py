@@ -21,6 +21,7 @@ _MAGIC = b"tedslso1"
 _END = struct.Struct("<8sQ")
 _CRC = struct.Struct("<I")
 _LIBRARY = "library.json"
+MOST_BESIDE = 1 << 20  # bytes of objects that a library says of itself
 
 
 @record
@@ -37,9 +38,16 @@ class Described:
 
 
 def description(about: Described) -> bytes:
-    """Returns `about` as an archive, without the code of its image."""
+    """Returns `about` as an archive, without the code of its image.
+
+    Large objects beside the code, such as the weights of a network, are not there a second time: a module that is loaded from
+    the library runs, but cannot be written to a file again.
+    """
+    image = replace(about.image, code=b"")
+    if sum(map(len, image.beside)) > MOST_BESIDE:
+        image = replace(image, source="", beside=())
     symbols = {"symbols": about.symbols, "needed": list(about.needed), "build": about.build, "build_symbol": about.build_symbol}
-    return pack({**replace(about.image, code=b"").parts(), _LIBRARY: json.dumps(symbols).encode()})
+    return pack({**image.parts(), _LIBRARY: json.dumps(symbols).encode()})
 
 
 def sealed(content: bytes, about: Described) -> bytes:

@@ -1,0 +1,173 @@
+"""A network as one function, `run`, in a library without Python: it calls the kernels with pointers into an arena.
+
+The arrays of constants are an object of their own beside the code. Its functions return their addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from tedsl import te, tir
+from tedsl.driver import build, schedule_to_module
+from tedsl.errors import ArgumentError, ModuleError
+from tedsl.graph.apply import apply
+from tedsl.graph.graph import Graph
+from tedsl.graph.network.instance import Instance, shape_of
+from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
+from tedsl.graph.plan.offsets import aligned
+from tedsl.graph.value import Value
+from tedsl.runtime.module import Module
+from tedsl.runtime.modules.files import file_path, write_module
+from tedsl.runtime.modules.image import Image
+from tedsl.target.target import Target
+from topi.schedules import schedule
+
+if TYPE_CHECKING:
+    from tedsl.graph.network.network import Network
+
+FORMATS = ("so", "h", "tar", "whl")
+_RUN = "run"
+
+
+def export_library(network: Network, file_name: Any, options: Mapping[str, Any]) -> None:
+    """Writes a network as a library. ModuleError for other formats, and for networks of any batch."""
+    path = file_path(file_name, "export_library")
+    if path.suffix[1:] not in FORMATS:
+        raise ModuleError(f"networks are exported as {', '.join('.' + form for form in FORMATS)}, not as {path.name!r}",
+                          hint="network.save writes a .tedsl file, which Network.load reads")
+    if network.variables:
+        raise ArgumentError(f"export_library: {network.name} takes arrays of any {', '.join(network.variables)}, and `run` "
+                            "of a library has arrays of known shapes",
+                            hint="compile graph.with_inputs(g, [Spec(...), ...]), and export that")
+    with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
+        write_module(library_module(network.instance(()), network.target, Path(folder)), path, path.suffix[1:], options)
+
+
+def library_module(instance: Instance, target: Target, folder: Path) -> Module:
+    """The module of the function `run`, which takes the inputs and the outputs. folder: for a file that compiling it needs."""
+    writer = _Writer(instance, target, folder)
+    made = build([writer.run(), *writer.kernels.values()], target=target)
+
+    def image() -> Image:
+        whole = made.image()
+        return replace(whole, kernels=tuple([kernel for kernel in whole.kernels if kernel.name == _RUN]))
+
+    return Module({_RUN: made[_RUN]}, {}, {}, target, image=image)
+
+
+class _Writer:
+    """Writes `run`: a Let for each pointer, and a call for each step."""
+
+    def __init__(self, instance: Instance, target: Target, folder: Path) -> None:
+        self.instance, self.target, self.folder = instance, target, folder
+        self.kernels: dict[KernelSource, tir.PrimFunc] = {}
+        self.ib = tir.ir_builder.create()
+        graph = instance.graph
+        self.buffers = [tir.decl_buffer(shape_of(value), str(value.dtype), name=name)
+                        for value, name in zip([*graph.inputs, *graph.outputs], _names(graph))]
+        self.places: dict[Value, tuple[Any, int]] = {}  # of values in arenas: the arena, and the offset in bytes
+        self.constants: dict[Value, str] = {}  # the function that returns the address of a constant
+
+    def run(self) -> tir.PrimFunc:
+        self._place_constants()
+        self._place_arenas()
+        steps = [(use, [self._pointer(value, value in use.writes) for value in (*use.reads, *use.writes)])
+                 for use in self.instance.uses]
+        for use, pointers in [*steps, *self._copies()]:
+            self.ib.emit(tir.call_extern("int32", self._kernel(use).attrs["global_symbol"], *pointers))
+        handles = [te.var(buffer.name, "handle") for buffer in self.buffers]
+        func = tir.PrimFunc(tuple(handles), self.ib.get(), buffer_map=dict(zip(handles, self.buffers)))
+        return func.with_attr("global_symbol", _RUN).with_attr("tir.noalias", True)
+
+    def _place_arenas(self) -> None:
+        arenas = {device: self.ib.allocate("uint8", (size,), name="arena").as_expr()
+                  for device, size in self.instance.plan.sizes.items()}
+        for block in self.instance.plan.blocks:
+            self.places |= dict.fromkeys(block.values, (arenas[block.device], block.offset))
+
+    def _place_constants(self) -> None:
+        """Writes the arrays of the constants to a file, and places them in the memory that the assembler makes of it."""
+        constants = [value for use in self.instance.uses for value in use.reads if value.is_constant]
+        constants += [value for _, value in self.instance.copies if isinstance(value, Value) and value.is_constant]
+        whole, offsets = bytearray(), {}
+        for value in dict.fromkeys([*constants, *self.instance.fixed]):
+            base = self.instance.fixed.get(value, value.data)
+            if value in constants or self._is_view_of_constant(value):
+                offsets[value] = len(whole)
+                whole += numpy.ascontiguousarray(base).tobytes()
+                whole += bytes(aligned(len(whole)) - len(whole))
+        if not offsets:
+            return
+        path = self.folder / "constants"
+        path.write_bytes(whole)
+        name = f"tedsl_constants_{hashlib.sha256(whole).hexdigest()[:16]}"
+        self.constants = {value: f"{name}_{at}" for at, value in enumerate(offsets)}
+        source = _data_source(name, path, dict(zip(self.constants.values(), offsets.values())))
+        self.ib.scope_attr(tir.const(0), "pragma_import_llvm", source)
+
+    def _is_view_of_constant(self, value: Value) -> bool:
+        return any(memory.home == "constant" and value in memory.values[1:] for memory in self.instance.plan.memories)
+
+    def _pointer(self, value: Value, written: bool) -> Any:
+        """A variable that holds the address of a value."""
+        if value in self.constants:
+            return self.ib.let("p", tir.call_extern("handle", self.constants[value]))
+        if value in self.places:
+            data, offset = self.places[value]
+        else:
+            place = self.instance.places[value]
+            views = {len(self.buffers) + at: base for at, (base, _) in enumerate(self.instance.views)}
+            data, offset = self.buffers[views.get(place, place)].data, 0
+        marker = tir.call_intrin(str(value.dtype), "tir.type_annotation")
+        address = tir.call_intrin("handle", "tir.tvm_access_ptr", marker, data, offset // value.dtype.bytes, value.spec.size,
+                                  3 if written else 1)
+        return self.ib.let("p", address)
+
+    def _copies(self) -> Iterator[tuple[KernelUse, list[Any]]]:
+        """The copies into outputs that no kernel writes."""
+        for to, of in self.instance.copies:
+            output = self.instance.graph.outputs[to - len(self.instance.graph.inputs)]
+            value = of if isinstance(of, Value) else next(value for value, place in self.instance.places.items() if place == of)
+            use = kernel_of(apply("identity", Value("x", output.spec)).node)
+            written = self.ib.let("p", self.buffers[to].access_ptr("w"))
+            yield use, [self._pointer(value, False), written]
+
+    def _kernel(self, use: KernelUse) -> tir.PrimFunc:
+        if use.source not in self.kernels:
+            inputs, outputs = use.source.tensors
+            name = f"{use.source.name}_{len(self.kernels)}"
+            (func,) = schedule_to_module(schedule(outputs, self.target), [*inputs, *outputs], name).functions.values()
+            if use.source.in_place:
+                func = func.replace(attrs={key: value for key, value in func.attrs.items() if key != "tir.noalias"})
+            self.kernels[use.source] = func
+        return self.kernels[use.source]
+
+
+def _data_source(name: str, path: Path, functions: Mapping[str, int]) -> str:
+    """LLVM IR of an object that holds the bytes of a file, and of functions that return the address at an offset."""
+    lines = [".section .rodata", ".balign 64", f"{name}_bytes:", f".incbin \\22{path}\\22", ".text"]
+    text = [*[f'module asm "{line}"' for line in lines], f"@{name}_bytes = external hidden constant i8"]
+    for function, offset in functions.items():
+        text.append(f"define ptr @{function}() {{\n  ret ptr getelementptr (i8, ptr @{name}_bytes, i64 {offset})\n}}")
+    return "\n".join(text)
+
+
+def _names(graph: Graph) -> list[str]:
+    """Names for the inputs and the outputs, as C has them, each once."""
+    names: list[str] = []
+    for value in (*graph.inputs, *graph.outputs):
+        base = re.sub(r"\W", "_", value.name, flags=re.ASCII) or "array"
+        name, number = base, 0
+        while name in names:
+            number += 1
+            name = f"{base}_{number}"
+        names.append(name)
+    return names
