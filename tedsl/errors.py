@@ -273,6 +273,14 @@ class GraphError(TedslError, ValueError):
     """A network that cannot be built, rewritten or run as was asked. The message names the node or the line of the text."""
 
 
+class PlanError(TedslError, ValueError):
+    """A plan of actors that cannot run. The message names the task or the register."""
+
+
+class ActorError(TedslError):
+    """A run of actors that ended with a failure. The message names the actor and the batch; the cause is chained."""
+
+
 class DeviceError(TedslError):
     """A device that is not there, or that did not do what it was asked."""
 

@@ -14,7 +14,7 @@ from tedsl.codegen.llvm.backend import LLVMBackend
 from tests.golden_files import Golden
 
 # Tests of results; what LLVM optimises is tested in codegen.
-VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph")
+VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors")
 
 ROOT = Path(__file__).parent
 

@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "record", "digest", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
-          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune", "contrib", "simulate",
+          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune", "actors", "contrib",
+          "simulate",
           "fuzz", "shell", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
@@ -68,6 +69,7 @@ CIRCLES = {
     ("tedsl/graph/value.py", "tedsl.graph.apply"): "operators of values are nodes, which read values",
     ("tedsl/graph/graph.py", "tedsl.graph.text.printer"): "str(graph) prints what it is a method of",
     ("tedsl/graph/graph.py", "tedsl.graph.text.parser"): "Graph.parse makes what it is a method of",
+    ("tedsl/actors/plan/description.py", "tedsl.actors.plan.text"): "str(plan) prints what it is a method of",
     ("topi/kinds.py", "topi.adjoints.table"): "adjoints are made of operators, which leave records",
 }
 # Late imports that close none: what few programs need is loaded by those. So is `tedsl.display`, what only people look at.

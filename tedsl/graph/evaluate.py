@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from tedsl.autograd.formula import Formula, numpy_dtype
+from tedsl.autograd.formula import Formula
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.graph.formula import alone, formula_of
 from tedsl.graph.graph import Graph
@@ -15,6 +15,7 @@ from tedsl.graph.rewrite import with_inputs
 from tedsl.graph.text.parser import parse
 from tedsl.graph.text.printer import text
 from tedsl.graph.value import Node, Spec, Value
+from tedsl.runtime.array import numpy_dtype
 
 
 def evaluate(graph: Graph, *arrays: Any) -> tuple[Any, ...]:

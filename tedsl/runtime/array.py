@@ -248,7 +248,7 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, 
 def _made(place: Device | None, shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any] | DeviceArray:
     """Returns a new array on the device `place`, None for the CPU, with undefined content."""
     if place is None or place.device_type == CPU:
-        return _aligned(shape, of)
+        return aligned(shape, of)
     return new_array(place, shape, of)
 
 
@@ -263,7 +263,11 @@ def _share_a_driver(a: DeviceArray, b: DeviceArray) -> bool:
     return a.device.driver is b.device.driver and a.dtype == b.dtype and a.is_compact and b.is_compact
 
 
-def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
+def aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
+    """An array of the processor whose first element stands at a multiple of a cache line; its elements are not set.
+
+    Raises AllocationError if memory has no room for it.
+    """
     size = of.itemsize
     for n in shape:
         size *= n

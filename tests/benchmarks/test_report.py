@@ -14,8 +14,8 @@ from benchmarks.run import Result, measured
 
 def result(name, seconds, threads=1):
     idle = Contender(lambda: time.sleep(1e-3))  # slower than any limit: none is measured again
-    made = measured(Case("conv", {"tedsl": idle, "torch": idle}, operations=1e6, read=1e5, written=1e5, name=name), "convolutions",
-                    threads, rounds=2)
+    case = Case("conv", {"tedsl": idle, "torch": idle}, operations=1e6, read=1e5, written=1e5, name=name)
+    made = measured(case, "convolutions", threads, rounds=2)
     fields = json.loads(json.dumps(made.as_json()))
     fields["times"]["tedsl"]["median"], fields["bound"], fields["met"] = seconds, "FMA", True
     return fields

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import numpy
 
-from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import GraphError, TedslError
 from tedsl.graph.apply import apply, call
 from tedsl.graph.dimensions import dimension_of
@@ -16,6 +15,7 @@ from tedsl.graph.graph import Graph
 from tedsl.graph.value import CALL, Spec, Value, constant
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Var
+from tedsl.runtime.array import numpy_dtype
 
 _FLOATS = {"inf": float("inf"), "nan": float("nan")}
 
@@ -40,6 +40,19 @@ def parse(source: str, constants: Mapping[str, Any] | None = None) -> Graph:
 
 def _refuse(at: ast.AST, problem: str, hint: str = "") -> NoReturn:
     raise GraphError(f"line {getattr(at, 'lineno', '?')}: {problem}", hint=hint)
+
+
+def spec_of(tree: ast.expr | None, variables: dict[str, Var]) -> Spec:
+    """The shape and dtype that a piece of text says: float32[1, n]. Raises GraphError if it says none."""
+    match tree:
+        case ast.Subscript(value=ast.Name(id=name), slice=inside):
+            extents = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            shape = [dimension_of(one, variables) for one in extents]
+            if None in shape:
+                raise GraphError(f"{ast.unparse(inside)} are no extents")
+            return Spec(shape, dtype(name))
+        case _:
+            raise GraphError("a shape and dtype are missing", hint="x: float32[1, 3], or float32[()] without dimensions")
 
 
 class _Reader:
@@ -83,18 +96,10 @@ class _Reader:
         return None
 
     def _spec(self, annotation: ast.expr | None, at: ast.AST) -> Spec:
-        match annotation:
-            case ast.Subscript(value=ast.Name(id=name), slice=inside):
-                extents = inside.elts if isinstance(inside, ast.Tuple) else [inside]
-                shape = [dimension_of(one, self.variables) for one in extents]
-                if None in shape:
-                    _refuse(at, f"{ast.unparse(inside)} are no extents")
-                try:
-                    return Spec(shape, dtype(name))
-                except TedslError as refusal:
-                    _refuse(at, str(refusal))
-            case _:
-                _refuse(at, "a shape and dtype are missing", hint="x: float32[1, 3], or float32[()] without dimensions")
+        try:
+            return spec_of(annotation, self.variables)
+        except TedslError as refusal:
+            _refuse(at, str(refusal))
 
     def _assign(self, line: ast.stmt) -> None:
         match line:

@@ -1,0 +1,102 @@
+"""Kinds of actors: at which of its acts an actor takes an input, and at which it gives an output.
+
+kind       per input   per output
+normal     1 act       1 act       also source (no input), sink (no output), copy (to another device)
+repeat     steps       1 act       the same batch `steps` times
+unpack     steps       1 act       a batch in `steps` pieces along the first dimension
+pack       1 act       steps       `steps` batches as one, along the first dimension
+acc        1 act       steps       the sum of `steps` batches
+inputwise  one input at a time, in the order in which they come; an output when all have been there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from tedsl.errors import ArgumentError
+from tedsl.record import record
+
+
+@record(eq=False)
+class Kind:
+    """A kind of actor. run(function, step, steps, inputs, outputs) does act number `step` of `steps`, on lists of arrays.
+
+    spreads: an input stays for `steps` acts. gathers: an output takes `steps` acts. borrows: outputs are made of the arrays of
+    the input, by `view(step, steps, arrays)`, which returns them. one_by_one: acts on each input when it comes.
+    """
+
+    name: str
+    run: Callable[[Any, int, int, list[Any], list[Any]], Any]
+    spreads: bool = False
+    gathers: bool = False
+    view: Callable[[int, int, Sequence[Any]], list[Any]] | None = None
+    one_by_one: bool = False
+
+    @property
+    def borrows(self) -> bool:
+        return self.view is not None
+
+
+def _call(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> Any:
+    return function(*inputs, *outputs) if function is not None else None
+
+
+def _copy(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
+    for source, target in zip(inputs, outputs):
+        target[...] = source
+
+
+def _nothing(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
+    """The outputs are views of the inputs."""
+
+
+def _same(step: int, steps: int, arrays: Sequence[Any]) -> list[Any]:
+    return list(arrays)
+
+
+def _piece(step: int, steps: int, arrays: Sequence[Any]) -> list[Any]:
+    return [array[step * (len(array) // steps):(step + 1) * (len(array) // steps)] for array in arrays]
+
+
+def _pack(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
+    for source, target in zip(inputs, outputs):
+        target[step * len(source):(step + 1) * len(source)] = source
+
+
+def _add(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
+    for source, target in zip(inputs, outputs):
+        if step:
+            numpy.add(target, source, out=target)
+        else:
+            target[...] = source
+
+
+def _each(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> Any:
+    if function is not None:
+        return function(step, *inputs, *outputs)
+    return _add(None, step, steps, inputs, outputs)
+
+
+KINDS = {kind.name: kind for kind in (
+    Kind("normal", _call), Kind("source", _call), Kind("sink", _call), Kind("copy", _copy),
+    Kind("repeat", _nothing, spreads=True, view=_same), Kind("unpack", _nothing, spreads=True, view=_piece),
+    Kind("pack", _pack, gathers=True), Kind("acc", _add, gathers=True), Kind("inputwise", _each, one_by_one=True))}
+
+
+def kind_named(name: str) -> Kind:
+    """The kind called `name`. Raises ArgumentError if there is none."""
+    if name not in KINDS:
+        raise ArgumentError(f"there is no kind of actor {name!r}: {', '.join(KINDS)}",
+                            hint="actors.register_kind(Kind(...)) adds one")
+    return KINDS[name]
+
+
+def register_kind(kind: Kind) -> Kind:
+    """Adds a kind of actor. Raises ArgumentError if there is one of its name."""
+    if kind.name in KINDS:
+        raise ArgumentError(f"register_kind: there is a kind {kind.name!r}", hint="choose another name")
+    KINDS[kind.name] = kind
+    return kind

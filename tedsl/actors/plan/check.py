@@ -1,0 +1,114 @@
+"""What is wrong with a plan: names, kinds and counts that do not fit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tedsl.actors.machine.kinds import kind_named
+from tedsl.actors.plan.description import Plan, RegisterDescription, Task
+from tedsl.errors import PlanError
+
+
+def check_parts(plan: Plan) -> None:
+    """Raises PlanError for a plan that cannot run: the message names task and register."""
+    for register in plan.registers.values():
+        _check_register(plan, register)
+    for task in plan.tasks.values():
+        _check_task(plan, task)
+    _check_circles(plan)
+    for register in plan.registers.values():
+        _check_in_place(plan, register)
+    rates(plan)
+
+
+def rates(plan: Plan) -> dict[str, Fraction]:
+    """How many times each register is filled for each batch of a source. Raises PlanError if a task reads two that differ."""
+    found: dict[str, Fraction] = {}
+    waiting = list(plan.tasks.values())
+    while waiting:
+        ready = [task for task in waiting if all(name in found for name in task.inputs)]
+        waiting = [task for task in waiting if task not in ready]
+        for task in ready:
+            come = {name: found[name] for name in task.inputs}
+            if len(set(come.values())) > 1:
+                shown = ", ".join(f"{name} {rate} times" for name, rate in come.items())
+                _refuse(plan, f"task {task.name} reads registers that come at different rates, for each batch: {shown}",
+                        "repeat or unpack the rarer one, or pack or sum the other")
+            kind = kind_named(task.kind)
+            factor = Fraction(task.steps) if kind.spreads else Fraction(1, task.steps) if kind.gathers else Fraction(1)
+            found |= {name: next(iter(come.values()), Fraction(1)) * factor for name in task.outputs}
+    return found
+
+
+def _refuse(plan: Plan, problem: str, hint: str = "") -> None:
+    raise PlanError(f"plan {plan.name}: {problem}", hint=hint)
+
+
+def _check_register(plan: Plan, register: RegisterDescription) -> None:
+    name = register.name
+    if register.count < 1:
+        _refuse(plan, f"register {name} has the count {register.count}", "at least 1; 2 let producer and consumer work at once")
+    for end in (register.producer, *register.consumers):
+        if end not in plan.tasks:
+            _refuse(plan, f"register {name} goes to or comes from {end!r}, which is no task ({', '.join(plan.tasks)})")
+    if name not in plan.tasks[register.producer].outputs:
+        _refuse(plan, f"{register.producer} does not list register {name} among its outputs")
+    for consumer in register.consumers:
+        if name not in plan.tasks[consumer].inputs:
+            _refuse(plan, f"{consumer} does not list register {name} among its inputs")
+    if len(set(register.consumers)) < len(register.consumers):
+        _refuse(plan, f"register {name} lists a consumer twice")
+    if not all(spec.is_static for spec in register.specs):
+        _refuse(plan, f"register {name} has a size that is not known: {', '.join(map(str, register.specs))}",
+                "addresses are fixed when planned: give numbers")
+    if register.in_place is not None and register.in_place not in plan.tasks[register.producer].inputs:
+        _refuse(plan, f"register {name} is made in place of {register.in_place}, which {register.producer} does not read")
+
+
+def _check_in_place(plan: Plan, register: RegisterDescription) -> None:
+    """A register that is changed in place has one reader, and so have those whose arrays it is made of."""
+    changed = register.in_place
+    lender = plan.registers[changed] if changed else None
+    while lender is not None:
+        others = [name for name in lender.consumers if register.producer != name]
+        if len(lender.consumers) > 1:
+            read = "it" if lender.name == changed else lender.name
+            _refuse(plan, f"{register.producer} changes {changed} in place, and {others[0]} reads {read} too",
+                    "give the result memory of its own")
+        producer = plan.tasks[lender.producer]
+        if producer.kind == "repeat":
+            _refuse(plan, f"{register.producer} changes {changed} in place, which is the same batch {producer.steps} times",
+                    "give the result memory of its own")
+        borrowed = producer.inputs[0] if kind_named(producer.kind).borrows else lender.in_place
+        lender = plan.registers[borrowed] if borrowed else None
+
+
+def _check_task(plan: Plan, task: Task) -> None:
+    kind = kind_named(task.kind)
+    for name in (*task.inputs, *task.outputs):
+        if name not in plan.registers:
+            _refuse(plan, f"task {task.name} names the register {name!r}, which is not there ({', '.join(plan.registers)})")
+    for name in task.inputs:
+        if task.name not in plan.registers[name].consumers:
+            _refuse(plan, f"task {task.name} reads register {name}, which does not list it among its consumers")
+    for name in task.outputs:
+        if plan.registers[name].producer != task.name:
+            _refuse(plan, f"task {task.name} fills register {name}, whose producer is {plan.registers[name].producer}")
+    if (task.kind == "source") != (not task.inputs):
+        _refuse(plan, f"task {task.name} is a {task.kind} and reads {', '.join(task.inputs) or 'nothing'}",
+                "sources read nothing, all others read something")
+    if task.steps < 1 or (task.steps > 1 and not (kind.spreads or kind.gathers)):
+        _refuse(plan, f"task {task.name}: a {task.kind} cannot have {task.steps} steps")
+    if task.function is not None and plan.functions and task.function not in plan.functions:
+        _refuse(plan, f"task {task.name} calls {task.function!r}; functions: {', '.join(plan.functions)}")
+
+
+def _check_circles(plan: Plan) -> None:
+    waiting = {name: {plan.registers[one].producer for one in task.inputs} for name, task in plan.tasks.items()}
+    while waiting:
+        free = [name for name, producers in waiting.items() if not producers & waiting.keys()]
+        if not free:
+            _refuse(plan, f"tasks wait for each other in a circle: {', '.join(waiting)}", "a register to an earlier task needs "
+                    "a value before the first batch, which plans do not have")
+        for name in free:
+            del waiting[name]

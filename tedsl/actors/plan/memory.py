@@ -1,0 +1,86 @@
+"""Where the arrays of registers lie: addresses are fixed when planned, and running allocates nothing.
+
+    chunk (a device) ── block (a register description, `count` registers) ── register ── arrays, at multiples of 64 bytes
+
+Registers made of the arrays of others (repeated, unpacked, changed in place) and control registers take no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from tedsl.actors.machine.kinds import kind_named
+from tedsl.actors.plan.description import Plan, RegisterDescription
+from tedsl.record import record
+from tedsl.runtime.array import aligned, numpy_dtype
+
+ALIGNMENT = 64
+
+
+@record(eq=False)
+class Block:
+    """The memory of one register description: `count` registers of `stride` bytes from `offset` on, on `device`."""
+
+    register: str
+    device: str
+    offset: int
+    stride: int
+    count: int
+
+    @property
+    def bytes(self) -> int:
+        return self.stride * self.count
+
+
+@record(eq=False)
+class MemoryPlan:
+    """The blocks of a plan, and the size of the chunk of each device in bytes."""
+
+    blocks: dict[str, Block]
+    chunks: dict[str, int]
+
+    def __str__(self) -> str:
+        lines = [f"chunk of {device}: {size} bytes" for device, size in self.chunks.items()]
+        lines += [f"  {block.offset:>10} {block.bytes:>10} {block.register} ({block.count} of {block.stride} on {block.device})"
+                  for block in self.blocks.values()]
+        return "\n".join(lines)
+
+
+def owns_memory(plan: Plan, register: RegisterDescription) -> bool:
+    """Whether the arrays of a register are its own."""
+    return not (register.is_control or register.in_place or kind_named(plan.tasks[register.producer].kind).borrows)
+
+
+def memory_of(plan: Plan) -> MemoryPlan:
+    """The memory of a plan."""
+    blocks: dict[str, Block] = {}
+    chunks: dict[str, int] = {}
+    for register in plan.registers.values():
+        if owns_memory(plan, register):
+            offset = chunks.get(register.device, 0)
+            blocks[register.name] = Block(register.name, register.device, offset, register.bytes, register.count)
+            chunks[register.device] = offset + blocks[register.name].bytes
+    return MemoryPlan(blocks, chunks)
+
+
+def shared_chunks(plans: Sequence[MemoryPlan]) -> dict[str, int]:
+    """The chunks that serve plans of which one runs at a time: for each device the largest."""
+    devices = dict.fromkeys([device for plan in plans for device in plan.chunks])
+    return {device: max(plan.chunks.get(device, 0) for plan in plans) for device in devices}
+
+
+def new_chunk(size: int) -> Any:
+    """Memory of the processor, at a multiple of 64."""
+    return aligned((size,), numpy.dtype("uint8"))
+
+
+def arrays_at(chunk: Any, register: RegisterDescription, block: Block, number: int) -> list[Any]:
+    """The arrays of register `number` of a block."""
+    offset, arrays = block.offset + number * block.stride, []
+    for spec in register.specs:
+        arrays.append(chunk[offset:offset + spec.bytes].view(numpy_dtype(spec.dtype)).reshape(spec.shape))
+        offset += -(-spec.bytes // ALIGNMENT) * ALIGNMENT
+    return arrays

@@ -1,0 +1,4 @@
+"""Plans that run: threads of actors, the bus between them, what they did.
+
+thread.py: a thread of actors. runtime.py: a run. report.py: what each actor did and waited for.
+"""

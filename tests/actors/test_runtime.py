@@ -1,0 +1,251 @@
+"""Runs on threads: values, order, memory, failures, what is reported."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tedsl.actors import Pipeline, Runtime, Spec, simulate
+from tedsl.errors import ActorError, ArgumentError, ArgumentTypeError, PlanError
+from tests.actors.random_plans import random_plan
+
+
+def counting(number, out):
+    out[...] = np.arange(out.size).reshape(out.shape) + 10 * number
+
+
+def collected(plan, batches, **kwargs):
+    """What the sinks get, in order."""
+    got = {name: [] for name, task in plan.tasks.items() if task.kind == "sink"}
+    fetch = {name: lambda number, value, into=into: into.append(value.copy()) for name, into in got.items()}
+    Runtime(plan).run(batches, fetch=fetch, **kwargs)
+    return got
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_plans_compute_what_their_formulas_say(seed):
+    rng = np.random.default_rng(100 + seed)
+    for _ in range(5):
+        plan, sinks = random_plan(rng)
+        if plan is None:
+            continue
+        batches = 8
+        values = [np.arange(8, dtype="float32") + 10 * n for n in range(batches)]
+        sources = [name for name, task in plan.tasks.items() if task.kind == "source"]
+        feed = {name: lambda number, out, at=at, values=values: np.copyto(out, values[number] + at)
+                for at, name in enumerate(sources)}
+        got = collected(plan, batches, feed=feed)
+        assert got.keys() == sinks.keys()
+        for name, reference in sinks.items():
+            np.testing.assert_array_equal(got[name], reference(values), err_msg=f"{plan}: {name}")
+
+
+def test_a_plan_runs_again_and_any_number_of_batches():
+    p = Pipeline()
+    p.sink("end", None, [p.task("twice", lambda a, b: np.multiply(a, 2, out=b), p.source("a", None, Spec((3,))), Spec((3,)))])
+    runtime = Runtime(p.plan())
+    for batches in (0, 1, 7):
+        got = []
+        report = runtime.run(batches, feed=counting, fetch=lambda n, value, got=got: got.append(value[0]))
+        assert got == [20 * n for n in range(batches)] and report.shares["twice"].acts == batches
+
+
+def test_a_source_ends_a_run():
+    def three(number, out):
+        counting(number, out)
+        return number < 3
+
+    def stops(number, out):
+        if number == 2:
+            raise StopIteration
+
+    p = Pipeline()
+    p.sink("end", None, [p.source("a", None, Spec((2,)))])
+    runtime = Runtime(p.plan())
+    assert runtime.run(feed=three).shares["end"].acts == 3
+    assert runtime.run(feed=stops).shares["end"].acts == 2
+    assert threading.active_count() == 1 or not [one for one in threading.enumerate() if one.name in ("a", "end")]
+
+
+def test_control_registers_order_tasks_without_data():
+    order = []
+    p = Pipeline()
+    a = p.source("a", None, Spec((1,)), count=4)
+    p.sink("first", lambda value: order.append("first"), [a])
+    p.sink("second", lambda value: order.append("second"), [a])
+    p.after("second", "first")
+    Runtime(p.plan()).run(5, feed=counting)
+    for at in range(5):
+        assert order.index("first") < order.index("second")
+        assert [one for one in order if one == "first"][:at + 1]
+    firsts = [at for at, one in enumerate(order) if one == "first"]
+    seconds = [at for at, one in enumerate(order) if one == "second"]
+    assert all(a < b for a, b in zip(firsts, seconds))
+
+
+def test_a_change_in_place_takes_no_memory_and_keeps_its_input():
+    p = Pipeline()
+    a = p.source("a", None, Spec((100,)), count=2)
+
+    def add_one(value):
+        value += 1
+
+    p.sink("end", None, [p.task("add", add_one, a, Spec((100,)), in_place=True)])
+    runtime = Runtime(p.plan())
+    assert list(runtime.memory.blocks) == ["a"] and runtime.memory.chunks == {"cpu": 2 * 448}
+    got = []
+    runtime.run(6, feed=counting, fetch=lambda n, value: got.append(value[0]))
+    assert got == [10 * n + 1 for n in range(6)]
+
+
+def test_changes_in_place_that_others_would_see_are_refused():
+    def plan(make):
+        p = Pipeline("p")
+        stream = make(p, p.source("a", None, Spec((4,))))
+        p.sink("end", None, [p.task("change", lambda value: None, stream, Spec(stream.specs[0].shape), in_place=True)])
+        return p
+
+    def also_read(p, a):
+        p.sink("other", None, [a])
+        return a
+
+    assert plan(lambda p, a: p.unpack("pieces", a, 2)).plan().registers["change"].in_place == "pieces"
+    with pytest.raises(PlanError, match="change changes a in place, and other reads it too"):
+        plan(also_read).plan()
+    with pytest.raises(PlanError, match="change changes pieces in place, and other reads a too"):
+        plan(lambda p, a: p.unpack("pieces", also_read(p, a), 2)).plan()
+    with pytest.raises(PlanError, match="change changes again in place, which is the same batch 2 times"):
+        plan(lambda p, a: p.repeat("again", a, 2)).plan()
+
+
+def test_arrays_lie_at_fixed_addresses():
+    seen = set()
+    p = Pipeline()
+    p.sink("end", lambda value: seen.add(value.ctypes.data), [p.source("a", None, Spec((5,)), count=3)])
+    runtime = Runtime(p.plan())
+    runtime.run(50, feed=counting)
+    runtime.run(50, feed=counting)
+    assert len(seen) == 3 and all(address % 64 == 0 for address in seen)
+
+
+@pytest.mark.parametrize("where", ["source", "task", "sink"])
+def test_a_failure_names_actor_and_act_and_ends_all_threads(where):
+    def fails(*arrays):
+        fails.calls += 1
+        if fails.calls == 4:
+            raise ValueError("no such picture")
+    fails.calls = 0
+    p = Pipeline("broken")
+    a = p.source("source", fails if where == "source" else lambda out: None, Spec((2,)))
+    b = p.task("task", fails if where == "task" else lambda a, b: None, a, Spec((2,)))
+    p.sink("sink", fails if where == "sink" else None, [b])
+    before = threading.active_count()
+    with pytest.raises(ActorError, match=rf"plan broken: {where} failed in its act 3 .*ValueError: no such picture") as caught:
+        Runtime(p.plan()).run(100)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert threading.active_count() == before
+
+
+def test_an_interrupt_leaves_no_thread():
+    import signal
+
+    p = Pipeline()
+    p.sink("end", lambda value: time.sleep(0.01), [p.source("a", lambda out: None, Spec((2,)))])
+    runtime = Runtime(p.plan())
+    before = threading.active_count()
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        runtime.run(100_000)
+    timer.join()
+    assert threading.active_count() == before
+
+
+def test_a_group_that_is_not_whole_is_told():
+    p = Pipeline()
+    p.sink("end", None, [p.acc("total", p.source("a", None, Spec((2,))), 4)])
+    runtime = Runtime(p.plan())
+    with pytest.raises(ArgumentError, match=r"6 batches make 3/2 of total(.|\n)*a multiple of 4"):
+        runtime.run(6, feed=counting)
+    with pytest.raises(ActorError, match=r"ended when total had 2 of 4 steps"):
+        runtime.run(feed=lambda number, out: number < 6)
+    assert runtime.run(8, feed=counting).shares["end"].acts == 2
+
+
+def test_gradients_summed_over_pieces_are_those_of_the_whole_batch():
+    rng = np.random.default_rng(0)
+    inputs, targets, weight = rng.standard_normal((4, 8, 5)), rng.standard_normal((4, 8, 2)), rng.standard_normal((5, 2))
+
+    def gradient(x, y, w, out):
+        out[...] = 2 * x.T @ (x @ w - y) / 8
+
+    p = Pipeline("accumulate")
+    x, y = [p.unpack(f"{name}_pieces", p.source(name, None, Spec((8, size), "float64")), 4) for name,
+            size in (("x", 5), ("y", 2))]
+    w = p.repeat("same", p.source("w", None, Spec((5, 2), "float64")), 4)
+    p.sink("end", None, [p.acc("total", p.task("gradient", gradient, [x, y, w], Spec((5, 2), "float64")), 4)])
+    got = []
+    Runtime(p.plan()).run(4, feed={"x": lambda n, out: np.copyto(out, inputs[n]),
+                                   "y": lambda n, out: np.copyto(out, targets[n]),
+                                   "w": lambda n, out: np.copyto(out, weight)}, fetch=lambda n, value: got.append(value.copy()))
+    for at in range(4):
+        np.testing.assert_allclose(got[at], 2 * inputs[at].T @ (inputs[at] @ weight - targets[at]) / 8, rtol=1e-12)
+
+
+def test_the_report_names_the_bottleneck_and_the_register_that_helps():
+    def sleeps(seconds):
+        return lambda *arrays: time.sleep(seconds)
+
+    p = Pipeline()
+    a = p.source("a", sleeps(0.02), Spec((1,)), count=1)
+    p.sink("end", sleeps(0.02), [p.task("b", sleeps(0.03), a, Spec((1,)), count=1)])
+    plan = p.plan()
+    report = Runtime(plan).run(20)
+    assert report.bottleneck == "b" and "the bottleneck is b" in str(report)
+    modelled = simulate(plan, {"a": 0.02, "b": 0.03, "end": 0.02}, 20).end
+    assert modelled == pytest.approx(20 * 0.05, rel=0.1)
+    assert set(report.more_registers()) <= {"a", "b"} and report.shares["end"].for_input > 0.1
+    assert [span.number for span in report.spans() if span.actor == "b"] == list(range(20))
+
+
+MISTAKES = {
+    "batches": (lambda r: r.run(-1), ArgumentError, "batches is -1"),
+    "feed": (lambda r: r.run(1, feed=3), ArgumentTypeError, "feed is an int"),
+    "feed of a task": (lambda r: r.run(1, feed={"b": counting}), ArgumentError,
+                       "feed names 'b', which is no source; there are: a"),
+    "no function": (lambda r: r.run(1), ArgumentError, "a has no function that fills its outputs"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_refused_in_words(name):
+    wrong, kind, words = MISTAKES[name]
+    p = Pipeline()
+    p.sink("end", None, [p.task("b", lambda a, b: None, p.source("a", None, Spec((2,))), Spec((2,)))])
+    with pytest.raises(kind, match=words):
+        wrong(Runtime(p.plan()))
+
+
+P = Pipeline("p")
+A = P.source("a", None, Spec((3,)))
+PLANS = {
+    "name": (lambda: P.source("a", None, Spec((3,))), PlanError, "there is a task a"),
+    "identifier": (lambda: P.source("a b", None, Spec((3,))), PlanError, "'a b' cannot be the name"),
+    "input": (lambda: P.task("t", None, [3], Spec((3,))), ArgumentTypeError, "task t: an input is an int"),
+    "twice": (lambda: P.task("t", None, [A, A], Spec((3,))), PlanError, "an input is given twice"),
+    "stranger": (lambda: Pipeline("q").sink("t", None, [A]), PlanError, "belongs to the pipeline p"),
+    "spec": (lambda: P.source("s", None, (3,)), ArgumentTypeError, "an output is an int"),
+    "count": (lambda: P.source("s", None, Spec((3,)), count=0), ArgumentError, "count is 0"),
+    "function": (lambda: P.task("t", "relu", [A], Spec((3,))), ArgumentTypeError, "its function is a str"),
+    "pieces": (lambda: P.unpack("u", A, 2), PlanError, "no first dimension of which 2 equal pieces"),
+    "kind": (lambda: P.of_kind("u", "magic", A, Spec((3,))), ArgumentError, "no kind of actor 'magic'"),
+    "after": (lambda: P.after("a", "z"), PlanError, "there is no task 'z'; tasks: a"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_mistakes_in_plans_are_refused_in_words(name):
+    wrong, kind, words = PLANS[name]
+    with pytest.raises(kind, match=words):
+        wrong()

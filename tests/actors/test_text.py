@@ -1,0 +1,105 @@
+"""Plans as text and JSON, their memory, and their pictures."""
+
+import json
+import textwrap
+
+import numpy as np
+import pytest
+
+from tedsl import actors
+from tedsl.actors import Pipeline, Runtime, Spec, memory_of, shared_chunks, simulate
+from tedsl.errors import PlanError
+from tests.actors.random_plans import random_plan
+
+
+def sample():
+    p = Pipeline("train")
+    images = p.source("load", lambda out: None, Spec((8, 3), "uint8"), count=3)
+    clean = p.task("prepare", lambda a, b: None, [images], Spec((8, 3)), thread="cpu")
+    p.sink("end", lambda total: None, [p.acc("total", p.unpack("pieces", clean, 2), 2)])
+    p.after("end", "load")
+    return p
+
+
+TEXT = textwrap.dedent("""\
+    plan("train")
+    task("load", "source", (), ("load", "load_before_end"), function="load", thread="load")
+    task("prepare", "normal", ("load",), ("prepare",), function="prepare", thread="cpu")
+    task("pieces", "unpack", ("prepare",), ("pieces",), thread="pieces", steps=2)
+    task("total", "acc", ("pieces",), ("total",), thread="total", steps=2)
+    task("end", "sink", ("total", "load_before_end"), (), function="end", thread="end")
+    register("load", "load", ("prepare",), ("uint8[8, 3]",), count=3)
+    register("prepare", "prepare", ("pieces",), ("float32[8, 3]",))
+    register("pieces", "pieces", ("total",), ("float32[4, 3]",))
+    register("total", "total", ("end",), ("float32[4, 3]",))
+    register("load_before_end", "load", ("end",), (), count=1)""")
+
+
+def test_a_plan_is_text_and_json_that_read_back():
+    plan = sample().plan()
+    assert str(plan) == TEXT
+    for again in (actors.parse(str(plan), plan.functions), actors.from_json(actors.as_json(plan), plan.functions)):
+        assert str(again) == str(plan) and again.functions == plan.functions
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_plans_read_back(seed):
+    plan, _ = random_plan(np.random.default_rng(seed))
+    if plan is not None:
+        assert str(actors.parse(str(plan))) == str(plan) == str(actors.from_json(actors.as_json(plan)))
+
+
+REFUSED = {
+    "syntax": ("plan(", "line 1: "),
+    "line": ("plan('a')\nprint(1)", r"line 2: print\(1\) is no line of a plan"),
+    "field": ('task("a", "source", (), (), color=3)', "line 1: task: it has no field 'color'"),
+    "missing": ('task("a")', "line 1: task: its kind, inputs, outputs is missing"),
+    "code": ('task("a", open("b"), (), ())', "fields are numbers, strings and tuples"),
+    "type": ('task("a", "source", "b", ())', "line 1: task: inputs is 'b'"),
+    "spec": ('register("a", "b", (), ("float32",))', "line 1: 'float32' is no shape and dtype"),
+    "producer": ('register("a", "b", (), ("float32[1]",))', "goes to or comes from 'b', which is no task"),
+    "kind": ('task("a", "magic", (), ())', "no kind of actor 'magic'"),
+    "unlisted": ('task("a", "source", (), ("r",))', "task a names the register 'r', which is not there"),
+    "circle": ('task("a", "normal", ("s",), ("r",))\ntask("b", "normal", ("r",), ("s",))\n'
+               'register("r", "a", ("b",), ())\nregister("s", "b", ("a",), ())', "wait for each other in a circle: a, b"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_texts_that_are_no_plan_are_refused(name):
+    source, words = REFUSED[name]
+    with pytest.raises((PlanError, actors.plan.check.PlanError, ValueError), match=words):
+        actors.parse(source)
+
+
+@pytest.mark.parametrize("source", ["", "[]",
+                                    '{"tasks": 3, "registers": []}', '{"tasks": [3], "registers": []}', '{"tasks": []}'])
+def test_json_that_is_no_plan_is_refused(source):
+    with pytest.raises(PlanError):
+        actors.from_json(source)
+
+
+def test_exclusive_jobs_share_a_chunk():
+    def job(name, size):
+        p = Pipeline(name)
+        p.sink("end", None, [p.source("a", lambda out: None, Spec((size,)), count=2)])
+        return p.plan()
+
+    train, evaluate = job("train", 1000), job("evaluate", 100)
+    chunks = shared_chunks([memory_of(train), memory_of(evaluate)])
+    assert chunks == memory_of(train).chunks  # an evaluation adds nothing
+    memory = {"cpu": np.empty(chunks["cpu"], "uint8")}
+    for plan in (train, evaluate):
+        assert Runtime(plan, chunks=memory).run(3).shares["end"].acts == 3
+
+
+def test_pictures_and_traces():
+    p = Pipeline("p")
+    p.sink("end", lambda value: None, [p.source("a", lambda out: None, Spec((2,)))])
+    plan = p.plan()
+    report = Runtime(plan).run(5)
+    events = json.loads(report.timeline())["traceEvents"]
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["a", "end"]
+    assert sorted(e["args"]["act"] for e in events if e["ph"] == "X" and e["name"] == "a") == list(range(5))
+    for shown in (report, plan, simulate(plan, {"a": 1, "end": 2}, 5)):
+        assert "<svg" in shown._repr_html_() and ">end<" in shown._repr_html_()
