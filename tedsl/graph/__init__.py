@@ -10,8 +10,8 @@
     y = network(x, w)
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
-operators.py, formula.py:
-functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
+operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
+plan/: memory. network/: graphs compiled.
 """
 
 from tedsl.errors import entries
