@@ -8,7 +8,7 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values import call
-from tedsl.codegen.nvptx import fragments
+from tedsl.codegen.nvptx import fragments, remainder
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Call, StringImm, Var
@@ -119,5 +119,5 @@ def emit_wait(out: Emitter, e: Call) -> str:
 _KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
 CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask,
-    "ptx_cp_async": emit_copy, "ptx_wait_group": emit_wait, "prefetch": emit_prefetch,
+    "ptx_cp_async": emit_copy, "ptx_wait_group": emit_wait, "prefetch": emit_prefetch, "fmod": remainder.emit_fmod,
     **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call)}

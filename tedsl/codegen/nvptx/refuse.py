@@ -62,7 +62,7 @@ def _check_call(call: Call, where: str) -> None:
 
 
 def _check_function(name: str, bits: int, where: str) -> None:
-    if (name, max(bits, 32)) in LIBM:
+    if (name, max(bits, 32)) in LIBM and name != "fmod":
         raise LoweringError(f"{where} computes {name} of float{bits}, which is a function of the C library",
                             hint="compute it outside of the launch, or by other functions")
 

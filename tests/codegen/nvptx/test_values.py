@@ -94,3 +94,16 @@ def test_arrays_that_end_anywhere(n):
         b = tedsl.nd.empty((n,), "int32", tedsl.cuda(0))
         tedsl.build(s, [A, B], target="cuda")(a, b)
         np.testing.assert_array_equal(b.numpy(), np.arange(n) + 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_fmod(dtype):
+    """Exact, for numbers of any two exponents, denormal ones too."""
+    rng = np.random.default_rng(4)
+    size = 8 if dtype == "float64" else 4 if dtype == "float32" else 2
+    a, b = (np.frombuffer(rng.bytes(size * N), ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype).copy() for _ in "ab")
+    a[:100], b[:100] = floats(dtype, 5)[:100], floats(dtype, 6)[:100]
+    with np.errstate(all="ignore"):
+        b[100:150] = a[100:150] / 3
+    b[150:200] = np.frombuffer(bytes(range(1, 51)) + bytes(50 * (size - 1)), b.dtype)[:50]
+    same_bits([te.fmod, lambda x, y: te.fmod(x, y) + x], dtype, a, b)
