@@ -25,7 +25,7 @@ from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.run import case_of, outcome_apart, run_many
 from tedsl.fuzz.targets.in_c import run_in_c
-from tedsl.fuzz.targets.on_device import run_on_device
+from tedsl.fuzz.targets.on_device import reduced_on_device, run_on_device
 from tedsl.target.current import as_target
 
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     if report.findings:
         print(f"\n{report.found()}")
         for finding in _first_of_each_kind(report)[:options.show]:
-            print(f"\n# --- number {finding.seed}\n{finding.script or _smaller(finding)}")
+            print(f"\n# --- number {finding.seed}\n{_shown(finding, options)}")
     return 1 if report.findings else 0
 
 
@@ -94,11 +94,15 @@ def _first_of_each_kind(report: Report) -> list[Finding]:
     return list({finding.kind: finding for finding in reversed(report.findings)}.values())[::-1]
 
 
-def _smaller(finding: Finding) -> str:
+def _shown(finding: Finding, options: argparse.Namespace) -> str:
+    """The script of a finding, reduced where its program can be run again in the same way."""
     if finding.kind.startswith("while drawing"):
         return finding.detail
-    case = case_of(finding.seed)
-    return reduced(case).script()
+    if options.target and as_target(options.target).kind.device_backend:
+        return reduced_on_device(finding.seed, as_target(options.target), options.bound).script()
+    if options.target or options.derivatives or options.malformed:
+        return finding.script
+    return reduced(case_of(finding.seed)).script()
 
 
 def _one_malformed(seed: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tedsl.fuzz.case import Case
@@ -12,7 +12,7 @@ from tedsl.fuzz.run import Outcome, outcome_apart
 
 
 def reduced(case: Case) -> Case:
-    """The smallest case that the steps below reach; the case itself if it does not fail."""
+    """The smallest case that the steps below reach, in all ways of this machine; the case itself if it does not fail."""
     quick = False
     outcome = outcome_apart(case)
     if outcome is None:  # it may take machine code that LLVM has hardly touched to see it
@@ -27,6 +27,11 @@ def reduced(case: Case) -> Case:
         found: Outcome | None = outcome_apart(smaller, patience=10.0, **options)
         return found is not None and found[0] == kind
 
+    return smallest(case, fails)
+
+
+def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """The smallest case that the steps below reach and that fails."""
     changed = True
     while changed:
         changed = False
@@ -56,7 +61,7 @@ def _fewer_directives(case: Case) -> Iterator[Case]:
 def _plainer(case: Case) -> Iterator[Case]:
     for name in case.config:
         yield replace(case, config={k: v for k, v in case.config.items() if k != name})
-    if case.target != "llvm":
+    if case.target.startswith("llvm -"):
         yield replace(case, target="llvm")
     for name, data in case.data.items():
         if data.layout != "compact" or data.special:

@@ -93,9 +93,14 @@ def outcome_of_step(step: Callable[[], Any]) -> Outcome | None:
 
 def outcome_apart(case: Case, patience: float = PATIENCE, **options: Any) -> Outcome | None:
     """`outcome_of` in a process of its own, which may crash or hang."""
+    return apart(lambda: outcome_of(case, **options), patience)
+
+
+def apart(step: Callable[[], Outcome | None], patience: float = PATIENCE) -> Outcome | None:
+    """The outcome that `step` returns in a process of its own, which may crash or hang."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    process = context.Process(target=lambda: queue.put(outcome_of(case, **options)))
+    process = context.Process(target=lambda: queue.put(step()))
     process.start()
     process.join(patience)
     if process.is_alive():

@@ -9,6 +9,7 @@ from tests.devices.catalogue import fault, operators
 from tests.devices.opencl_device import needs_opencl
 
 SHARDS = 8
+LONG = {"nn.conv3d_transpose_ncdhw"}  # more than a minute in PoCL: 750,141 sums of 3,087 products
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -19,4 +20,5 @@ def test_operators_in_the_simulator(shard):
 @needs_opencl
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_operators_in_opencl(shard):
-    assert [said for name, call in operators()[1::3][shard::SHARDS] if (said := fault(name, call, "opencl"))] == []
+    some = [(name, call) for name, call in operators()[1::3][shard::SHARDS] if name not in LONG]
+    assert [said for name, call in some if (said := fault(name, call, "opencl"))] == []

@@ -6,9 +6,11 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.fuzz.check import Disagreement
+from tedsl.fuzz.directives.table import BOUND
 from tedsl.fuzz.report import Report
-from tedsl.fuzz.run import Group
-from tedsl.fuzz.targets.on_device import check_on_device, check_seed, in_kernels
+from tedsl.fuzz.run import GROUP, Group, case_of
+from tedsl.fuzz.targets import on_device
+from tedsl.fuzz.targets.on_device import check_on_device, check_seed, in_kernels, reduced_on_device
 from tedsl.target import Target
 from tests.devices.opencl_device import needs_opencl
 from tests.passes.threads.programs import vector_add
@@ -65,3 +67,18 @@ def test_a_prefetch_is_a_hint_that_a_device_may_leave_out():
     out = tedsl.nd.empty((8, 16), "float32", place)
     tedsl.build(s, [a, b], "cuda")(tedsl.nd.array(values, place), out)
     np.testing.assert_array_equal(out.numpy(), values + 1)
+
+
+def test_what_fails_on_a_device_is_reduced_there(monkeypatch):
+    """A device whose programs fail as soon as a loop is split: one split remains."""
+    monkeypatch.setenv("TEDSL_CUDA", "sim")
+
+    def check(case, names, expected, target):
+        if any(".split(" in text for text in case.schedule):
+            raise Disagreement("cuda", "wrong")
+
+    monkeypatch.setattr(on_device, "check_on_device", check)
+    seed = next(seed for seed in range(240, 280) if len(case_of(seed).schedule) > 4
+                and any(".split(" in text for text in Group(seed // GROUP).sequence(seed, BOUND)[0].schedule))
+    case = reduced_on_device(seed, Target("cuda"), bound=True)
+    assert len(case.schedule) == 1 and ".split(" in case.schedule[0] and case.target.startswith("cuda")

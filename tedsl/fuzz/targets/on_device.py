@@ -14,11 +14,23 @@ import numpy as np
 
 from tedsl.codegen.device import compiled_for_device
 from tedsl.errors import DeviceError, LoweringError
+from tedsl.fuzz.applied import scheduled
 from tedsl.fuzz.case import Case
-from tedsl.fuzz.check import Expected, Refused, Run, check_dtypes, iterations, loops_of, lowered_by, same_bits
+from tedsl.fuzz.check import (
+    Expected,
+    Refused,
+    Run,
+    check_dtypes,
+    expected_arrays,
+    iterations,
+    loops_of,
+    lowered_by,
+    same_bits,
+)
 from tedsl.fuzz.directives.table import BOUND, DIRECTIVES
+from tedsl.fuzz.reduce import smallest
 from tedsl.fuzz.report import Report
-from tedsl.fuzz.run import GROUP, Group, outcome_of_step, run_many
+from tedsl.fuzz.run import GROUP, PATIENCE, Group, Outcome, apart, outcome_of_step, run_many
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Var
@@ -80,6 +92,21 @@ def check_seed(seed: int, target: Target, report: Report, group: Group | None, b
     report.drawn(case, scheduler)
     report.outcome(seed, case, outcome_of_step(lambda: check_on_device(case, scheduler.names, group.expected, target)))
     return group
+
+
+def reduced_on_device(seed: int, target: Target, bound: bool = False) -> Case:
+    """The smallest case that fails on the device as sequence number `seed` does; the case itself if it does not fail."""
+    case, _ = Group(seed // GROUP).sequence(seed, BOUND if bound else DIRECTIVES)
+    case.target = str(target)
+
+    def outcome(smaller: Case, patience: float) -> Outcome | None:
+        return apart(lambda: outcome_of_step(lambda: check_on_device(smaller, scheduled(smaller), expected_arrays(smaller),
+                                                                     target)), patience)
+
+    found = outcome(case, PATIENCE)
+    if found is None or found[0] == "refused":
+        return case
+    return smallest(case, lambda smaller: (outcome(smaller, 10.0) or ("",))[0] == found[0])
 
 
 def check_on_device(case: Case, names: Mapping[str, Any], expected: Expected, target: Target) -> None:
