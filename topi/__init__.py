@@ -19,6 +19,7 @@ from topi.broadcast import (
     equal,
     floor_divide,
     floor_mod,
+    fmod,
     greater,
     greater_equal,
     left_shift,
@@ -65,6 +66,7 @@ from topi.elementwise import (
     log,
     log2,
     log10,
+    nearbyint,
     negative,
     reinterpret,
     round,
@@ -151,6 +153,6 @@ __all__ += [
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
-__all__ += ["einsum", "layout_transform"]
+__all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 entries(globals())

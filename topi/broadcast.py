@@ -60,6 +60,11 @@ def floor_mod(lhs: Any, rhs: Any) -> Any:
     return te.combine_elements("floor_mod", lhs, rhs)
 
 
+def fmod(lhs: Any, rhs: Any) -> Any:
+    """The remainder of division rounded towards zero, with the sign of lhs, as numpy.fmod; of integers and floats."""
+    return te.combine_elements("fmod", lhs, rhs)
+
+
 def maximum(lhs: Any, rhs: Any) -> Any:
     """The larger of both; NaN if either is NaN."""
     return te.combine_elements("maximum", lhs, rhs)

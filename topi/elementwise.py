@@ -126,6 +126,11 @@ def ceil(x: Any) -> Any:
     return te.map_elements("ceil", te.ceil, x)
 
 
+def nearbyint(x: Any) -> Any:
+    """The nearest whole number, halves to the even one. Same as numpy.rint."""
+    return te.map_elements("nearbyint", te.nearbyint, x)
+
+
 def trunc(x: Any) -> Any:
     """x rounded towards zero."""
     return te.map_elements("trunc", te.trunc, x)

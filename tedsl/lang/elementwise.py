@@ -54,6 +54,12 @@ def _floor_divide(a: Any, b: Any) -> Expr:
     return build.select(build.equal(y, 0.0), build.div(x, y), whole)
 
 
+def _fmod(a: Any, b: Any) -> Expr:
+    """The remainder with the sign of `a`, as numpy.fmod."""
+    x, y = build.match_operands(a, b)
+    return build.call("tir.fmod", x, y) if x.dtype.is_float else build.truncmod(x, y)
+
+
 def _opposite(rest: Expr, divisor: Expr) -> Expr:
     """Whether a remainder that is not zero has the opposite sign of its divisor."""
     return build.logical_and(build.not_equal(rest, 0.0), build.not_equal(build.less(rest, 0.0), build.less(divisor, 0.0)))
@@ -62,6 +68,7 @@ def _opposite(rest: Expr, divisor: Expr) -> Expr:
 BINARY: dict[str, Callable[[Any, Any], Expr]] = {
     "add": build.add, "subtract": build.sub, "multiply": build.mul, "divide": build.div,
     "floor_divide": _floor_divide, "floor_mod": _floor_mod, "truncdiv": build.truncdiv, "mod": build.truncmod,
+    "fmod": _fmod,
     "power": build.power, "maximum": build.maximum, "minimum": build.minimum,
     "left_shift": build.shift_left, "right_shift": build.shift_right,
     "bitwise_and": build.bitwise_and, "bitwise_or": build.bitwise_or, "bitwise_xor": build.bitwise_xor,

@@ -24,8 +24,8 @@ def test_division_in_its_kinds(dtype):
     a, b = te.placeholder((100,), dtype, name="a"), te.placeholder((100,), dtype, name="b")
     with np.errstate(all="ignore"):
         quotient = x / y if dtype.startswith("float") else np.where(y == 0, 0, np.trunc(x / y.astype("float64")))
-        check([topi.floor_divide(a, b), topi.mod(a, b), topi.floor_mod(a, b), topi.divide(a, b)], {a: x, b: y},
-              [x // y, x % y, x % y, quotient.astype(dtype)], rtol=0, atol=0)
+        check([topi.floor_divide(a, b), topi.mod(a, b), topi.floor_mod(a, b), topi.divide(a, b), topi.fmod(a, b)], {a: x, b: y},
+              [x // y, x % y, x % y, quotient.astype(dtype), np.fmod(x, y)], rtol=0, atol=0)
         assert repr((a % b).op) == repr(topi.floor_mod(a, b).op) and repr((a // b).op) == repr(topi.floor_divide(a, b).op)
 
 
@@ -64,6 +64,7 @@ FLOATS = {"exp": (np.exp, -5, 5), "log": (np.log, 0.1, 9), "log2": (np.log2, 0.1
           "tan": (np.tan, -1.2, 1.2), "asin": (np.arcsin, -1, 1), "acos": (np.arccos, -1, 1), "atan": (np.arctan, -9, 9),
           "sinh": (np.sinh, -4, 4), "cosh": (np.cosh, -4, 4), "asinh": (np.arcsinh, -9, 9), "acosh": (np.arccosh, 1, 9),
           "atanh": (np.arctanh, -0.9, 0.9), "floor": (np.floor, -3, 3), "ceil": (np.ceil, -3, 3), "trunc": (np.trunc, -3, 3),
+          "nearbyint": (np.rint, -3, 3),
           "round": (lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), -3, 3), "abs": (np.abs, -3, 3),
           "negative": (np.negative, -3, 3), "sign": (np.sign, -3, 3), "identity": (np.array, -3, 3), "isnan": (np.isnan, -3, 3),
           "isinf": (np.isinf, -3, 3), "isfinite": (np.isfinite, -3, 3)}

@@ -141,7 +141,7 @@ def test_scatter_between_formulas_leaves_out_what_lies_outside():
 
 @pytest.mark.parametrize("shape, index_shape", [((4, 3), (2, 5)), ((4, 3), (1, 2)), ((2, 3, 4), (2, 2, 3)), ((5,), (1, 4)),
                                                 ((3, 2), (1, 0)), (((n, 4), 3), (1, (m, 2)))])
-@pytest.mark.parametrize("mode", ["update", "add"])
+@pytest.mark.parametrize("mode", ["update", "add", "mul", "min", "max"])
 def test_scatter_nd(shape, index_shape, mode):
     a, x = tensor(shape)
     indices, p = places(index_shape, 0, min(x.shape), "int64")
@@ -212,7 +212,7 @@ I = te.placeholder((2, 3), "int32", name="i")
     (lambda a: topi.scatter(a, I, I), DTypeError, r"scatter of a: a holds float32 and i int32"),
     (lambda a: topi.scatter(a, I, a), ShapeError, r"the shapes are \(5, 4\), \(2, 3\) of the indices and \(5, 4\)"),
     (lambda a: topi.scatter_nd(a, I, a, "update"), ShapeError, r"which must have \(3,\)"),
-    (lambda a: topi.scatter_nd(a, I, a, "max"), ArgumentError, r"there is no mode 'max'"),
+    (lambda a: topi.scatter_nd(a, I, a, "mean"), ArgumentError, r"there is no mode 'mean'"),
     (lambda a: topi.sparse_to_dense(I, (3, 2), a), ShapeError, r"sparse_to_dense of i: the shapes are \(2, 3\)"),
     (lambda a: topi.unravel_index(I, I), ShapeError, r"not that of a vector of constant length"),
     (lambda a: topi.invert_permutation(I), ShapeError, r"the shape is \(2, 3\), not that of a vector"),

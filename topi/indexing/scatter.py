@@ -95,15 +95,23 @@ def _larger(one: Any, other: Any) -> bool:
     return a is not None and b is not None and a > b
 
 
+_JOINED: dict[str, Callable[[Any, Any], Any]] = {
+    "update": lambda old, new: new, "add": lambda old, new: old + new, "mul": lambda old, new: old * new, "min": te.min,
+    "max": te.max,
+}
+
+
 def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str) -> te.Tensor:
-    """`data` with data[indices[0, y], ..., indices[M - 1, y], x] = updates[y, x]; mode "add" adds, "update" replaces.
+    """`data` with data[indices[0, y], ..., indices[M - 1, y], x] = updates[y, x]; mode "add" adds, "update" replaces,
+    "mul" multiplies, "min" and "max" keep the smaller and the larger.
 
     data: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N; updates: (Y_0, ..., X_M, ..., X_{N-1}).
     Negative indices count from the end.
     """
     where = opening("scatter_nd", data)
-    if mode not in ("add", "update"):
-        raise ArgumentError(f"{where}: there is no mode {mode!r}", hint="choose 'add' or 'update'")
+    if mode not in _JOINED:
+        raise ArgumentError(f"{where}: there is no mode {mode!r}", hint=f"choose one of {', '.join(_JOINED)}")
+    join = _JOINED[mode]
     require_integers(indices, where)
     require_one_dtype([data, updates], where)
     count = as_int(indices.shape[0]) if indices.ndim else None
@@ -120,8 +128,7 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
         with loops(ib, indices.shape[1:], name="y") as y:
             at = [ib.let(f"place{d}", from_end(places[(d, *y)], data.shape[d])) for d in range(count or 0)]
             with ib.if_scope(inside(at, data.shape)), loops(ib, data.shape[count:], name="x") as x:
-                old = target[(*at, *x)]
-                target[(*at, *x)] = values[(*y, *x)] if mode == "update" else old + values[(*y, *x)]
+                target[(*at, *x)] = join(target[(*at, *x)], values[(*y, *x)])
         return ib.get()
 
     def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
@@ -130,13 +137,13 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
         copied(ib, source, target, data.shape, threads)
         store_updates(_at_positions(
             ib, indices.shape[1:], data.shape, count or 0, target, lambda d, y: from_end(places[(d, *y)], data.shape[d]),
-            lambda y, x: values[(*y, *x)], (lambda old, new: new) if mode == "update" else (lambda old, new: old + new)),
-            threads, shared)
+            lambda y, x: values[(*y, *x)], join), threads, shared)
         return ib.get()
 
     return te.extern(data.shape, [data, indices, updates], body, by_threads=by_threads, name="scatter_nd_generic",
                      dtype=data.dtype, tag="scatter_nd_generic",
-                     info=ScatterOp("scatter_nd", None, (data, indices, updates), mode == "add"))
+                     info=ScatterOp("scatter_nd", None, (data, indices, updates), mode == "add") if mode in ("add", "update")
+                     else None)
 
 
 def at_or_none(place: Any, extent: Any) -> Any:

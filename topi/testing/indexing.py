@@ -56,11 +56,12 @@ def scatter_python(data: Array, indices: Array, updates: Array, axis: int = 0, a
 
 
 def scatter_nd_python(data: Array, indices: Array, updates: Array, mode: str) -> Array:
-    """`data` with updates[y] stored or added at data[indices[0, y], indices[1, y], ...], in the order of y."""
+    """`data` with updates[y] stored, added, ... at data[indices[0, y], indices[1, y], ...], in the order of y."""
+    joined = {"update": lambda old, new: new, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[mode]
     result = data.copy()
     for place in np.ndindex(*indices.shape[1:]):
         target = tuple(indices[(slice(None), *place)])
-        result[target] = result[target] + updates[place] if mode == "add" else updates[place]
+        result[target] = joined(result[target], updates[place])
     return result
 
 

@@ -97,9 +97,10 @@ def _argument(argument: Any, names: Mapping[Value, str]) -> str:
 
 
 def _data(value: Value, name: str) -> str:
-    if value.spec.size > INLINE or str(value.dtype).startswith(("bfloat", "float16")):
+    if value.spec.size > INLINE:
         return f'"{name}"'
-    return _numbers(value.data.tolist())
+    data = value.data.astype("float64") if value.dtype.is_float else value.data
+    return _numbers(data.tolist())
 
 
 def _numbers(numbers: Any) -> str:

@@ -70,8 +70,8 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
             inside += reduce_in_lanes(kernel, op, kernel.formula(op), across)
         inside.append(op)
     if across is not None:
-        rows[across], _ = tail.split(rows[across], factor=block)
-        tail.reorder(*rows)
+        rows[across], in_block = tail.split(rows[across], factor=block)
+        tail.reorder(*rows, in_block)
     place = share_out(tail, rows, _work(kernel))
     for op in inside:
         if place is not None:

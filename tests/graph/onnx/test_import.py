@@ -1,0 +1,182 @@
+"""Models become graphs: inputs, symbolic extents, constants, bodies of functions, what is refused."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="models of ONNX need the extra: pip install 'tedsl[onnx]'")
+
+from onnx import helper, numpy_helper
+
+from tedsl import graph, te
+from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError
+from tedsl.graph.onnx import ModelRefused, from_onnx
+from tests.graph.onnx.models import model, node, random, reference
+
+
+def check(proto, *arrays, shapes=None, constants=None, operators=None):
+    """Imports, compares with the reference implementation of onnx, and returns the graph."""
+    g = from_onnx(proto, shapes, constants)
+    given = [array for array, one in zip(arrays, proto.graph.input) if one.name not in (constants or {})]
+    for ours, theirs in zip(graph.evaluate(g, *given), reference(proto, arrays)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    if operators is not None:
+        assert [one.operator for one in g.nodes] == operators
+    return g
+
+
+def small():
+    nodes = [node("Conv", "x w b", "c", pads=[1, 1, 1, 1], strides=[2, 2]), node("Relu", "c", "r"), node("Flatten", "r", "f"),
+             node("Gemm", "f v u", "y", transB=1)]
+    return model(nodes, {"x": (["batch", 3, 8, 8], "float32")},
+                 constants={"w": random(4, 3, 3, 3), "b": random(4), "v": random(5, 64), "u": random(5)})
+
+
+def test_a_model_is_read_from_a_path_bytes_and_a_proto(tmp_path):
+    proto, x = small(), random(2, 3, 8, 8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    expected = reference(proto, [x])[0]
+    for given in (proto, proto.SerializeToString(), str(tmp_path / "m.onnx"), tmp_path / "m.onnx"):
+        np.testing.assert_allclose(graph.evaluate(from_onnx(given), x)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_external_data_lies_beside_the_model(tmp_path):
+    proto, x = small(), random(1, 3, 8, 8)
+    expected = reference(proto, [x])[0]
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    np.testing.assert_allclose(graph.evaluate(from_onnx(tmp_path / "m.onnx"), x)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_named_extents_are_variables_unless_shapes_gives_them():
+    proto = small()
+    g = from_onnx(proto)
+    assert str(g.inputs[0].spec) == "float32[batch, 3, 8, 8]" and str(g.outputs[0].spec) == "float32[batch, 5]"
+    assert str(from_onnx(proto, {"batch": 7}).outputs[0].spec) == "float32[7, 5]"
+    assert str(from_onnx(proto, {"x": (2, 3, 8, 8)}).inputs[0].spec) == "float32[2, 3, 8, 8]"
+    n = te.size_var("n")
+    assert from_onnx(proto, {"x": (n, 3, 8, 8)}).outputs[0].shape[0] is n
+    x = random(3, 3, 8, 8)
+    np.testing.assert_allclose(graph.evaluate(g, x)[0], reference(proto, [x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_shape_subgraph_of_a_symbolic_batch_disappears():
+    nodes = [node("Shape", "x", "s"), node("Gather", "s zero", "n"), node("Unsqueeze", "n zeros", "n1"),
+             node("Concat", "n1 rest", "to", axis=0), node("Reshape", "x to", "y")]
+    constants = {"zero": np.array(0), "zeros": np.array([0]), "rest": np.array([2, -1])}
+    g = check(model(nodes, {"x": (["n", 4, 6], "float32")}, constants=constants), random(3, 4, 6), operators=["reshape"])
+    assert str(g.outputs[0].spec) == "float32[n, 2, 12]"
+
+
+def test_nodes_of_constants_are_folded():
+    nodes = [node("Shape", "x", "s"), node("ConstantOfShape", "s", "zeros"), node("NonZero", "m", "where"),
+             node("Cast", "where", "c", to=1), node("ReduceSum", "c", "total"), node("Add", "x zeros", "a"),
+             node("Mul", "a total", "y")]
+    g = check(model(nodes, {"x": ((2, 3), "float32")}, constants={"m": np.eye(3, dtype="float32")}), random(2, 3),
+              operators=["add", "multiply"])
+    assert sorted(value.spec.size for value in g.constants) == [1, 6]
+
+
+def test_functions_with_bodies_are_inlined():
+    check(model(node("SoftmaxCrossEntropyLoss", "x t", "y", reduction="mean"), {"x": ((3, 5), "float32"), "t": ((3,), "int64")}),
+          random(3, 5), np.array([0, 4, 2]))
+    twice = helper.make_function("own", "Scaled", ["a"], ["b"], [
+        helper.make_node("Constant", [], ["k"]), helper.make_node("Mul", ["a", "k"], ["b"])],
+        [helper.make_opsetid("", 21)], attributes=["factor"])
+    twice.node[0].attribute.append(onnx.AttributeProto(name="value_float", type=onnx.AttributeProto.FLOAT, ref_attr_name="factor"))
+    call = helper.make_node("Scaled", ["x"], ["y"], domain="own", factor=3.0)
+    check(model(call, {"x": ((2,), "float32")}, functions=[twice]), random(2), operators=["multiply"])
+
+
+def test_the_branch_of_a_constant_condition_is_taken():
+    def branch(operator):
+        return helper.make_graph([node(operator, "x", "z")], operator, [], [helper.make_value_info("z", onnx.TypeProto())])
+
+    proto = model(helper.make_node("If", ["flag"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs")),
+                  {"x": ((3,), "float32")}, constants={"flag": np.array(False)})
+    g = from_onnx(proto)
+    assert [one.operator for one in g.nodes] == ["abs"]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 21])
+def test_operators_of_old_sets_keep_their_meaning(opset):
+    x = random(2, 3, 4)
+    softmax = from_onnx(model(node("Softmax", "x", "y", axis=1), {"x": x}, opset=opset))
+    over = 1 if opset >= 13 else (1, 2)
+    np.testing.assert_allclose(graph.evaluate(softmax, x)[0], np.exp(x) / np.exp(x).sum(over, keepdims=True), rtol=1e-5)
+    if opset < 13:
+        check(model([node("Unsqueeze", "x", "u", axes=[0]), node("Squeeze", "u", "y", axes=[0])], {"x": x}, opset=opset), x)
+        check(model(node("ReduceSum", "x", "y", axes=[1], keepdims=0), {"x": x}, opset=opset), x)
+        check(model(node("Split", "x", "y z", axis=2, split=[1, 3]), {"x": x}, ["y", "z"], opset=opset), x)
+    if opset < 11:
+        check(model(node("Clip", "x", "y", min=-0.25, max=0.25), {"x": x}, opset=opset), x)
+        check(model(node("Pad", "x", "y", pads=[0, 1, 0, 0, 0, 2], value=1.5), {"x": x}, opset=opset), x)
+    if opset < 10:
+        check(model(node("Slice", "x", "y", starts=[1, -2], ends=[9999, 3], axes=[1, 2]), {"x": x}, opset=opset), x)
+
+
+def test_everything_that_is_missing_is_said_at_once():
+    nodes = [node("NonZero", "x", "a"), node("Cast", "a", "b", to=1), node("StringNormalizer", "b", "c"),
+             node("Relu", "c", "d"), helper.make_node("Mine", ["d"], ["e"], name="my_node", domain="own"),
+             node("RandomNormalLike", "x", "f"), node("Add", "e f", "y")]
+    with pytest.raises(ModelRefused) as refused:
+        from_onnx(model(nodes, {"x": ((2, 3), "float32")}))
+    assert [(one.operator, one.node) for one in refused.value.problems] == [
+        ("NonZero", "NonZero_0"), ("StringNormalizer", "StringNormalizer_2"), ("own.Mine", "my_node"),
+        ("RandomNormalLike", "RandomNormalLike_5")]
+
+
+def test_values_that_shapes_depend_on_are_fixed_or_named():
+    proto = model(node("Reshape", "x s", "y"), {"x": ((2, 6), "float32"), "s": ((2,), "int64")})
+    with pytest.raises(ModelRefused, match=r"input number 1 \(s\) is not a constant(.|\n)*constants=\{'s': array\}") as refused:
+        from_onnx(proto)
+    assert refused.value.needed == {"s"}
+    check(proto, random(2, 6), np.array([4, 3]), constants={"s": np.array([4, 3])}, operators=["reshape"])
+
+
+@pytest.mark.parametrize("given, error, match", [
+    (3, ArgumentTypeError, "a path, bytes or an onnx.ModelProto"), (b"no model", ArgumentError, "ONNX model|empty"),
+    ("nowhere.onnx", ArgumentError, "there is no file"),
+    (model(node("Relu", "x"), {"x": ((2,), "float32")}, opset=99), GraphError, "operator set 99; those from 7 to"),
+    (model(node("Reshape", "x"), {"x": ((2,), "float32")}, opset=1), GraphError, "operator set 1"),
+])
+def test_what_is_no_model_is_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        from_onnx(given)
+
+
+def test_names_in_shapes_are_checked():
+    with pytest.raises(ArgumentError, match=r"no input and no dimension called 'y'; its inputs: x; its dimensions: batch"):
+        from_onnx(small(), {"y": (1,)})
+
+
+def test_optional_inputs_and_several_outputs():
+    x = random(2, 4)
+    check(model(node("Clip", "x - high"), {"x": x}, constants={"high": np.array(0.5, "float32")}), x)
+    check(model(node("TopK", "x k", "v i", axis=1), {"x": x}, ["v", "i"], constants={"k": np.array([2])}), x)
+    check(model(node("LSTM", "x w r - - h c", "y yh yc", hidden_size=3),
+                {"x": ((4, 2, 5), "float32"), "h": ((1, 2, 3), "float32"), "c": ((1, 2, 3), "float32")}, ["y", "yh", "yc"],
+                constants={"w": random(1, 12, 5), "r": random(1, 12, 3)}), random(4, 2, 5), random(1, 2, 3), random(1, 2, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int64", "uint8"])
+def test_dtypes_are_those_of_the_model(dtype):
+    x = random(3, 4, dtype=dtype)
+    check(model([node("Add", "x x", "a"), node("Mul", "a two", "b"), node("Transpose", "b", "y")], {"x": x},
+                constants={"two": np.array(2, dtype)}), x)
+
+
+def test_quantised_values():
+    x, w = random(1, 3, 6, 6, dtype="uint8"), random(4, 3, 3, 3, dtype="int8") - np.int8(4)
+    constants = {"xs": np.float32(0.1), "xz": np.uint8(3), "w": w, "ws": np.full(4, 0.05, "float32"), "wz": np.zeros(4, "int8"),
+                 "ys": np.float32(0.2), "yz": np.uint8(100), "b": np.arange(4, dtype="int32")}
+    constants = {name: np.asarray(value) for name, value in constants.items()}
+    check(model(node("QLinearConv", "x xs xz w ws wz ys yz b", pads=[1, 1, 1, 1]), {"x": x}, constants=constants), x)
+    check(model(node("DequantizeLinear", "x xs xz"), {"x": x}, constants=constants), x)
+    y = random(2, 5)
+    check(model([node("QuantizeLinear", "a xs xz", "q"), node("DequantizeLinear", "q xs xz")], {"a": y}, constants=constants), y)
+
+
+def test_a_constant_of_strings_is_refused():
+    text = numpy_helper.from_array(np.array(["a"], dtype=object), "t")
+    with pytest.raises(ModelRefused, match="a tensor of STRING"):
+        from_onnx(model([helper.make_node("Constant", [], ["c"], value=text), node("Identity", "c")], {}))
