@@ -11,8 +11,10 @@
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
 operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
-plan/: memory. network/: graphs compiled.
+plan/: memory. network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
 """
+
+from typing import TYPE_CHECKING
 
 from tedsl.errors import entries
 from tedsl.graph.apply import apply, call
@@ -25,7 +27,11 @@ from tedsl.graph.rewrite import rewrite, with_inputs, with_outputs
 from tedsl.graph.trace import ops, trace
 from tedsl.graph.value import Node, Spec, Value, constant
 
-__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "apply", "call", "compile", "constant", "evaluate",
-           "formula_of", "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
+if TYPE_CHECKING:
+    from tedsl.graph.onnx import from_onnx
 
-entries(globals())
+__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "apply", "call", "compile", "constant", "evaluate",
+           "formula_of", "from_onnx", "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs",
+           "with_outputs"]
+
+entries(globals(), later={"from_onnx": "tedsl.graph.onnx:from_onnx"})

@@ -57,11 +57,12 @@ def scatter_python(data: Array, indices: Array, updates: Array, axis: int = 0, a
 
 def scatter_nd_python(data: Array, indices: Array, updates: Array, mode: str) -> Array:
     """`data` with updates[y] stored, added, ... at data[indices[0, y], indices[1, y], ...], in the order of y."""
-    joined = {"update": lambda old, new: new, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[mode]
+    joins: dict[str, Any] = {"update": lambda old, new: new, "add": np.add, "mul": np.multiply,
+                             "min": np.minimum, "max": np.maximum}
     result = data.copy()
     for place in np.ndindex(*indices.shape[1:]):
         target = tuple(indices[(slice(None), *place)])
-        result[target] = joined(result[target], updates[place])
+        result[target] = joins[mode](result[target], updates[place])
     return result
 
 

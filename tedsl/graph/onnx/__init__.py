@@ -9,7 +9,13 @@ model.py: inputs, shapes, versions. importer.py: the walk over the nodes. operat
 family. functions.py: operators with bodies. fold.py: constants. extents.py: symbolic shapes. refusal.py: what is missing.
 """
 
-from tedsl.errors import entries
+from tedsl.errors import GraphError, entries
+
+try:
+    import onnx  # noqa: F401
+except ImportError as missing:
+    raise GraphError("models of ONNX need the package onnx", hint="pip install 'tedsl[onnx]'") from missing
+
 from tedsl.graph.onnx.model import from_onnx
 from tedsl.graph.onnx.refusal import ModelRefused
 

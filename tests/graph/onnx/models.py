@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-NUMBERS = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16, "int64": TensorProto.INT64,
-           "int32": TensorProto.INT32, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+NUMBERS = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16,
+           "int64": TensorProto.INT64, "int32": TensorProto.INT32, "int8": TensorProto.INT8,
+           "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
 NEWEST = 21
 
 

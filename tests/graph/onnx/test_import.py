@@ -77,12 +77,13 @@ def test_nodes_of_constants_are_folded():
 
 
 def test_functions_with_bodies_are_inlined():
-    check(model(node("SoftmaxCrossEntropyLoss", "x t", "y", reduction="mean"), {"x": ((3, 5), "float32"), "t": ((3,), "int64")}),
-          random(3, 5), np.array([0, 4, 2]))
+    loss = model(node("SoftmaxCrossEntropyLoss", "x t"), {"x": ((3, 5), "float32"), "t": ((3,), "int64")})
+    check(loss, random(3, 5), np.array([0, 4, 2]))
     twice = helper.make_function("own", "Scaled", ["a"], ["b"], [
         helper.make_node("Constant", [], ["k"]), helper.make_node("Mul", ["a", "k"], ["b"])],
         [helper.make_opsetid("", 21)], attributes=["factor"])
-    twice.node[0].attribute.append(onnx.AttributeProto(name="value_float", type=onnx.AttributeProto.FLOAT, ref_attr_name="factor"))
+    factor = onnx.AttributeProto(name="value_float", type=onnx.AttributeProto.FLOAT, ref_attr_name="factor")
+    twice.node[0].attribute.append(factor)
     call = helper.make_node("Scaled", ["x"], ["y"], domain="own", factor=3.0)
     check(model(call, {"x": ((2,), "float32")}, functions=[twice]), random(2), operators=["multiply"])
 
@@ -173,7 +174,8 @@ def test_quantised_values():
     check(model(node("QLinearConv", "x xs xz w ws wz ys yz b", pads=[1, 1, 1, 1]), {"x": x}, constants=constants), x)
     check(model(node("DequantizeLinear", "x xs xz"), {"x": x}, constants=constants), x)
     y = random(2, 5)
-    check(model([node("QuantizeLinear", "a xs xz", "q"), node("DequantizeLinear", "q xs xz")], {"a": y}, constants=constants), y)
+    there_and_back = [node("QuantizeLinear", "a xs xz", "q"), node("DequantizeLinear", "q xs xz")]
+    check(model(there_and_back, {"a": y}, constants=constants), y)
 
 
 def test_a_constant_of_strings_is_refused():

@@ -1,11 +1,14 @@
 """A fixed sample of the node tests of the package onnx."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("onnx", reason="models of ONNX need the extra: pip install 'tedsl[onnx]'")
 
 from tests.graph.onnx.node_tests import cases, left_out, run
-from tests.graph.onnx.sample import SAMPLE
+
+SAMPLE = (Path(__file__).parent / "sample.txt").read_text().split()
 
 
 @pytest.fixture(scope="module")

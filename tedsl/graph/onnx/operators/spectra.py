@@ -50,7 +50,7 @@ def transformed(rows: Value, used: int, length: int, inverse: bool, onesided: bo
     if parts == 2:
         matrix = numpy.concatenate([matrix, numpy.stack([-imaginary, real], -1)[:, None]], 1)
     flat = to_shape(rows, (*outer, used * parts))
-    made = product(flat, constant(matrix.reshape(used * parts, count * 2).astype(str(rows.dtype))))
+    made = product(flat, constant(matrix.reshape(-1, count * 2).astype(str(rows.dtype))))
     return to_shape(made, (*outer, count, 2))
 
 
