@@ -166,3 +166,13 @@ def test_long_sums_stay_between_their_barriers(tmp_path):
     assert order.index("fma.rn.f32") < len(order) - order[::-1].index("bar.sync") - 1
     _, registers = assemble(code.text, "sm_80", tmp_path)
     assert registers < 128
+
+
+@pytest.mark.parametrize("arch, native", [("sm_70", False), ("sm_80", True), ("sm_90", True)])
+def test_bfloat16_is_rounded_by_one_instruction(arch, native, tmp_path):
+    text = device_code(*elementwise(lambda a, b: a * b, "bfloat16"), arch).text
+    assert text.count("cvt.rn.bf16") == int(native) and ("setp.nan.f32" in text) == (not native)
+    wide = device_code(*four_wide(dtype="bfloat16"), arch).text
+    assert ("cvt.rn.bf16x2.f32" in wide) == native
+    if arch != "sm_70":
+        assemble(wide, arch, tmp_path)

@@ -16,12 +16,21 @@ def has_half(out: Emitter) -> bool:
     return out.target.arch in ("aarch64", "nvptx64") or "f16c" in out.target.features
 
 
+def has_bfloat(out: Emitter) -> bool:
+    """Tells whether the target rounds float32 to bfloat16 by one instruction, as LLVM's own conversion."""
+    cpu = out.target.cpu
+    return out.target.arch == "nvptx64" and cpu.startswith("sm_") and int(cpu.removeprefix("sm_")) >= 80
+
+
 def round_to(out: Emitter, d: DType, value: str) -> str:
     """Emits `value`, floats of the lanes of `d`, rounded to values of the 16-bit float `d`."""
     f = vector_of("float", d.lanes)
     if d.code == "float" and has_half(out):
         h = vector_of("half", d.lanes)
         return out.assign(f"fpext {h} {out.assign(f'fptrunc {f} {_fenced(out, value, d.lanes)} to {h}')} to {f}")
+    if d.code == "bfloat" and has_bfloat(out):
+        b = vector_of("bfloat", d.lanes)
+        return out.assign(f"fpext {b} {out.assign(f'fptrunc {f} {value} to {b}')} to {f}")
     kind = "bf16" if d.code == "bfloat" else "f16"
     return _call(out, f"round.{kind}", d.lanes, f, f, _ROUND[kind], value)
 
@@ -41,6 +50,9 @@ def _fenced(out: Emitter, value: str, lanes: int) -> str:
 def pack(out: Emitter, d: DType, value: str) -> str:
     """Emits the bits, as i16, of `value`, which `d` represents."""
     f, h, i16, i32 = (vector_of(t, d.lanes) for t in ("float", "half", "i16", "i32"))
+    if d.code == "bfloat" and has_bfloat(out):
+        b = vector_of("bfloat", d.lanes)
+        return out.assign(f"bitcast {b} {out.assign(f'fptrunc {f} {value} to {b}')} to {i16}")
     if d.code == "bfloat":
         bits = out.assign(f"bitcast {f} {value} to {i32}")
         return out.assign(f"trunc {i32} {out.assign(f'lshr {i32} {bits}, {int_splat(32, 16, d.lanes)}')} to {i16}")
