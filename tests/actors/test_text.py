@@ -103,3 +103,38 @@ def test_pictures_and_traces():
     assert sorted(e["args"]["act"] for e in events if e["ph"] == "X" and e["name"] == "a") == list(range(5))
     for shown in (report, plan, simulate(plan, {"a": 1, "end": 2}, 5)):
         assert "<svg" in shown._repr_html_() and ">end<" in shown._repr_html_()
+
+
+def steps(number, count=1, thread="one", share=True):
+    """A path of tasks, each of which adds its number; source and sink have threads of their own."""
+    p = Pipeline("path")
+    stream = p.source("a", None, Spec((64,)))
+    for at in range(number):
+        stream = p.task(f"t{at}", lambda x, out, at=at: np.add(x, at, out=out), [stream], Spec((64,)), count=count,
+                        thread=thread)
+    p.sink("end", None, [p.task("last", lambda x, out: np.copyto(out, x), stream, Spec((64,)), count=2, thread=thread)])
+    return p.plan(share_memory=share)
+
+
+def test_registers_of_a_path_share_memory_in_time():
+    apart, shared = memory_of(steps(6, share=False)), memory_of(steps(6))
+    assert apart.chunks == {"cpu": (2 + 6 + 2) * 256} and shared.chunks == {"cpu": (2 + 2 + 2) * 256}
+    got = []
+    for plan in (steps(6), actors.parse(str(steps(6)), steps(6).functions)):
+        got.clear()
+        Runtime(plan).run(40, feed=lambda n, out: out.fill(n), fetch=lambda n, value: got.append(value.copy()))
+        np.testing.assert_array_equal(got, np.arange(40)[:, None] + np.full((1, 64), 15.0))
+    assert memory_of(steps(6, count=2)).chunks == memory_of(steps(6, count=2, share=False)).chunks
+    assert memory_of(steps(6, thread="")).chunks == apart.chunks
+
+
+def test_blocks_that_two_tasks_may_use_at_once_are_refused():
+    source = str(steps(3))
+    assert 'primed=True' in source and 'block="t0_to_last"' in source
+    for old, new, words in [("count=1, primed=True", "count=2, primed=True", "may begin the next batch before last is done"),
+                            ('("float32[64]",), count=1, block', '("float32[64]",), count=2, block',
+                             "such registers have the count 1"),
+                            ('function="t1", thread="one"', 'function="t1", thread="two"', "run on different threads")]:
+        assert old in source
+        with pytest.raises(PlanError, match=words):
+            actors.parse(source.replace(old, new))

@@ -16,7 +16,6 @@ from typing import Any
 from tedsl.actors.machine.kinds import Kind, kind_named
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
 from tedsl.errors import InternalError
-from tedsl.record import record
 
 
 class Register:
@@ -29,7 +28,7 @@ class Register:
 
     def __init__(self, description: RegisterDescription, number: int, arrays: list[Any]) -> None:
         self.description, self.number, self.arrays = description, number, arrays
-        self.readers = 0
+        self.readers = 1 if description.primed else 0
         self.lender: Register | None = None
 
     def __repr__(self) -> str:
@@ -45,24 +44,20 @@ class Message:
         self.to, self.register, self.name = to, register, name
 
 
-@record(eq=False)
 class Act:
     """One act: the registers that it reads and fills. number: of the act, from 0; step: of those that belong together."""
 
-    actor: Actor
-    number: int
-    step: int
-    inputs: list[Register]
-    outputs: list[Register]
+    __slots__ = ("actor", "inputs", "number", "outputs", "step")
+
+    def __init__(self, actor: Actor, number: int, step: int, inputs: list[Register], outputs: list[Register]) -> None:
+        self.actor, self.number, self.step = actor, number, step
+        self.inputs, self.outputs = inputs, outputs
 
     def run(self, function: Any) -> Any:
         """Does the work of the act on the arrays of its registers; outputs that are inputs, changed, are not given twice."""
-        kind, outputs = self.actor.kind, [register for register in self.outputs if register.lender is None]
-        return kind.run(function, self.step, self.actor.task.steps, _arrays(self.inputs), _arrays(outputs))
-
-
-def _arrays(registers: list[Register]) -> list[Any]:
-    return [array for register in registers for array in register.arrays]
+        given = [array for register in self.inputs for array in register.arrays]
+        filled = [array for register in self.outputs if register.lender is None for array in register.arrays]
+        return self.actor.kind.run(function, self.step, self.actor.task.steps, given, filled)
 
 
 class Actor:
@@ -72,12 +67,18 @@ class Actor:
         self.task, self.kind = task, kind_named(task.kind)
         self.name = task.name
         self.batches = batches
-        self.waiting: dict[str, deque[Register]] = {name: deque() for name in task.inputs}
-        self.free: dict[str, deque[Register]] = {name: deque(registers[name]) for name in task.outputs}
+        primed = {name for name in (*task.inputs, *task.outputs) if plan.registers[name].primed}
+        self.waiting: dict[str, deque[Register]] = {name: deque(registers[name] if name in primed else ())
+                                                    for name in task.inputs}
+        self.free: dict[str, deque[Register]] = {name: deque(() if name in primed else registers[name])
+                                                 for name in task.outputs}
         self.consumers = {name: plan.registers[name].consumers for name in task.outputs}
         self.in_place = {name: plan.registers[name].in_place for name in task.outputs if plan.registers[name].in_place}
+        self.borrows = self.kind.borrows or bool(self.in_place)
+        self.together = self.kind.gathers or self.kind.one_by_one  # acts of one output
         self.open_inputs = set(task.inputs)
-        self.out = 0  # registers that are filled and not back
+        self.out = sum(len(registers[name]) for name in task.outputs
+                       if name in primed)  # registers that are filled and not back
         self.acts = 0
         self.step = 0
         self.busy = False
@@ -133,7 +134,8 @@ class Actor:
 
     def _settle(self) -> None:
         """Becomes a zombie where no further act is possible; tells the consumers once."""
-        if self.busy or self.ended or not self._is_over():
+        none_ended = len(self.open_inputs) == len(self.waiting) > 0
+        if none_ended or self.busy or self.ended or not self._is_over():
             return
         self.zombie = self.ended = True
         for queue in self.waiting.values():
@@ -190,7 +192,7 @@ class Actor:
         self.busy = True
         inputs = self._take_inputs()
         outputs = self.filling or [queue.popleft() for queue in self.free.values()]
-        for register in outputs:
+        for register in outputs if self.borrows else ():
             lender = self._lender(register, inputs)
             if lender is not None:
                 self.uses[lender] += 1
@@ -228,9 +230,9 @@ class Actor:
         self.busy = False
         self.acts += 1
         last = self._advance()
-        if self.kind.gathers or self.kind.one_by_one:
+        if self.together:
             self.filling = [] if last else act.outputs
-        if last or not (self.kind.gathers or self.kind.one_by_one):
+        if last or not self.together:
             for register in act.outputs:
                 self._send(register)
         if last or not self.kind.spreads:

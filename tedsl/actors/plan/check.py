@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 from tedsl.actors.machine.kinds import kind_named
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
@@ -19,6 +20,52 @@ def check_parts(plan: Plan) -> None:
     for register in plan.registers.values():
         _check_in_place(plan, register)
     rates(plan)
+    for block in dict.fromkeys([register.block for register in plan.registers.values() if register.block]):
+        _check_block(plan, block)
+
+
+def path_of(plan: Plan, block: str) -> list[Task]:
+    """The tasks that use the registers of a block, in the order in which they act: each reads what the one before fills.
+
+    Raises PlanError if they do not act one after the other, or the first may act again before the last has.
+    """
+    registers = [register for register in plan.registers.values() if register.block == block]
+    used = {name for register in registers for name in (register.producer, *register.consumers)}
+    path = [task for task in in_order(plan) if task.name in used]
+    for register in registers:
+        if register.count != 1 or register.is_control or register.in_place or register.primed:
+            _refuse(plan, f"register {register.name} cannot share the block {block}: such registers have the count 1 and "
+                          "arrays "
+                          "of their own")
+    if len({task.thread for task in path}) > 1:
+        _refuse(plan, f"block {block}: {path[0].name} and others run on different threads")
+    for before, task in pairwise(path):
+        if not set(before.outputs) & set(task.inputs):
+            _refuse(plan, f"block {block}: {task.name} does not wait for {before.name}, so that both may use it at once")
+    ends = [plan.registers[name] for name in path[0].inputs if plan.registers[name].primed]
+    if not any(one.producer == path[-1].name and one.count == 1 for one in ends):
+        _refuse(plan, f"block {block}: {path[0].name} may begin the next batch before {path[-1].name} is done with this one",
+                f"a primed control register of count 1 from {path[-1].name} to {path[0].name}; plan(share_memory=True) adds it")
+    return path
+
+
+def in_order(plan: Plan) -> list[Task]:
+    """The tasks, producers first."""
+    done: dict[str, Task] = {}
+    while len(done) < len(plan.tasks):
+        done |= {name: task for name, task in plan.tasks.items() if name not in done
+                 and all(plan.registers[one].primed or plan.registers[one].producer in done for one in task.inputs)}
+    return list(done.values())
+
+
+def _check_block(plan: Plan, block: str) -> None:
+    path_of(plan, block)
+    for register in plan.registers.values():
+        producer = plan.tasks[register.producer]
+        lenders = {register.in_place, *(producer.inputs if kind_named(producer.kind).borrows else ())}
+        lent = [name for name in lenders if name and plan.registers[name].block == block]
+        if lent:
+            _refuse(plan, f"register {lent[0]} cannot share the block {block}: {register.name} is made of its arrays")
 
 
 def rates(plan: Plan) -> dict[str, Fraction]:
@@ -26,10 +73,10 @@ def rates(plan: Plan) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     waiting = list(plan.tasks.values())
     while waiting:
-        ready = [task for task in waiting if all(name in found for name in task.inputs)]
+        ready = [task for task in waiting if all(name in found or plan.registers[name].primed for name in task.inputs)]
         waiting = [task for task in waiting if task not in ready]
         for task in ready:
-            come = {name: found[name] for name in task.inputs}
+            come = {name: found[name] for name in task.inputs if name in found}
             if len(set(come.values())) > 1:
                 shown = ", ".join(f"{name} {rate} times" for name, rate in come.items())
                 _refuse(plan, f"task {task.name} reads registers that come at different rates, for each batch: {shown}",
@@ -37,6 +84,12 @@ def rates(plan: Plan) -> dict[str, Fraction]:
             kind = kind_named(task.kind)
             factor = Fraction(task.steps) if kind.spreads else Fraction(1, task.steps) if kind.gathers else Fraction(1)
             found |= {name: next(iter(come.values()), Fraction(1)) * factor for name in task.outputs}
+    for register in plan.registers.values():
+        for consumer in register.consumers if register.primed else ():
+            others = [name for name in plan.tasks[consumer].inputs if name != register.name]
+            if others and found[register.name] != found[others[0]]:
+                _refuse(plan, f"{consumer} reads {register.name} {found[register.name]} times for each batch, and {others[0]} "
+                              f"{found[others[0]]} times")
     return found
 
 
@@ -58,6 +111,8 @@ def _check_register(plan: Plan, register: RegisterDescription) -> None:
             _refuse(plan, f"{consumer} does not list register {name} among its inputs")
     if len(set(register.consumers)) < len(register.consumers):
         _refuse(plan, f"register {name} lists a consumer twice")
+    if register.primed and (register.specs or len(register.consumers) != 1):
+        _refuse(plan, f"register {name} is primed: it has one consumer and no arrays, which nobody has filled")
     if not all(spec.is_static for spec in register.specs):
         _refuse(plan, f"register {name} has a size that is not known: {', '.join(map(str, register.specs))}",
                 "addresses are fixed when planned: give numbers")
@@ -104,11 +159,12 @@ def _check_task(plan: Plan, task: Task) -> None:
 
 
 def _check_circles(plan: Plan) -> None:
-    waiting = {name: {plan.registers[one].producer for one in task.inputs} for name, task in plan.tasks.items()}
+    waiting = {name: {plan.registers[one].producer for one in task.inputs if not plan.registers[one].primed}
+               for name, task in plan.tasks.items()}
     while waiting:
         free = [name for name, producers in waiting.items() if not producers & waiting.keys()]
         if not free:
-            _refuse(plan, f"tasks wait for each other in a circle: {', '.join(waiting)}", "a register to an earlier task needs "
-                    "a value before the first batch, which plans do not have")
+            _refuse(plan, f"tasks wait for each other in a circle: {', '.join(waiting)}", "a register to an earlier task is "
+                    "primed: a control register that is there before the first batch")
         for name in free:
             del waiting[name]

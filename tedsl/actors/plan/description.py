@@ -27,7 +27,9 @@ class RegisterDescription:
     """A register between tasks. specs: its arrays, none for a control register, which says only that something is done.
 
     count: how many there are of it (OneFlow's regst_num). device: where its arrays lie, as "cpu". in_place: the register whose
-    arrays these are, changed; the actor gives that one back when its own is given back.
+    arrays these are, changed; the actor gives that one back when its own is given back. primed: its consumer finds it filled
+    before the first batch, as registers from later tasks to earlier ones have to be; for control registers. block: the name of
+    memory that it shares with registers that are in use at other times.
     """
 
     name: str
@@ -37,6 +39,8 @@ class RegisterDescription:
     count: int = 2
     device: str = "cpu"
     in_place: str | None = None
+    primed: bool = False
+    block: str = ""
 
     @property
     def is_control(self) -> bool:

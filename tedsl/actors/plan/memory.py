@@ -13,7 +13,9 @@ from typing import Any
 import numpy
 
 from tedsl.actors.machine.kinds import kind_named
+from tedsl.actors.plan.check import path_of
 from tedsl.actors.plan.description import Plan, RegisterDescription
+from tedsl.graph.plan.offsets import Range, place
 from tedsl.record import record
 from tedsl.runtime.array import aligned, numpy_dtype
 
@@ -58,12 +60,27 @@ def memory_of(plan: Plan) -> MemoryPlan:
     """The memory of a plan."""
     blocks: dict[str, Block] = {}
     chunks: dict[str, int] = {}
+    for name in dict.fromkeys([register.block for register in plan.registers.values() if register.block]):
+        _share(plan, name, blocks, chunks)
     for register in plan.registers.values():
-        if owns_memory(plan, register):
+        if owns_memory(plan, register) and not register.block:
             offset = chunks.get(register.device, 0)
             blocks[register.name] = Block(register.name, register.device, offset, register.bytes, register.count)
             chunks[register.device] = offset + blocks[register.name].bytes
     return MemoryPlan(blocks, chunks)
+
+
+def _share(plan: Plan, block: str, blocks: dict[str, Block], chunks: dict[str, int]) -> None:
+    """Adds the registers of a block that is shared in time: tasks use it one after the other."""
+    at = {task.name: number for number, task in enumerate(path_of(plan, block))}
+    registers = [register for register in plan.registers.values() if register.block == block]
+    placed = place([Range(one.bytes, at[one.producer], max((at[name] for name in one.consumers), default=at[one.producer]))
+                    for one in registers])
+    device = registers[0].device
+    begin = chunks.get(device, 0)
+    blocks |= {one.name: Block(one.name, device, begin + offset, one.bytes, 1) for one,
+               offset in zip(registers, placed.offsets)}
+    chunks[device] = begin + placed.size
 
 
 def shared_chunks(plans: Sequence[MemoryPlan]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tedsl.actors.machine.kinds import kind_named
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
+from tedsl.actors.plan.sharing import with_shared_memory
 from tedsl.actors.plan.stalls import check_plan
 from tedsl.errors import ArgumentError, ArgumentTypeError, PlanError, type_in_words
 from tedsl.graph.value import Spec
@@ -113,9 +114,14 @@ class Pipeline:
         self._change(other, outputs=(*self.tasks[other].outputs, name))
         self._change(task, inputs=(*self.tasks[task].inputs, name))
 
-    def plan(self) -> Plan:
-        """The plan. Raises PlanError if it cannot run."""
-        return check_plan(Plan(list(self.tasks.values()), list(self.registers.values()), self.functions, self.name))
+    def plan(self, *, share_memory: bool = False) -> Plan:
+        """The plan. Raises PlanError if it cannot run.
+
+        share_memory: tasks that follow each other on one thread do whole batches one after the other, and their registers of
+        count 1 share memory.
+        """
+        plan = Plan(list(self.tasks.values()), list(self.registers.values()), self.functions, self.name)
+        return check_plan(with_shared_memory(check_plan(plan)) if share_memory else plan)
 
     def _add(self, name: str, kind: str, function: Callable[..., Any] | None, inputs: Sequence[Stream], outputs: Any,
              count: int,

@@ -130,6 +130,8 @@ def _fits(value: Any, kind: str) -> bool:
     """Whether a value is of the type that a field declares."""
     if "tuple" in kind:
         return isinstance(value, tuple)
+    if kind == "bool":
+        return isinstance(value, bool)
     if kind == "int":
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, str) or (value is None and "None" in kind)
