@@ -12,6 +12,7 @@ from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource
 from tedsl.graph.network.network import Network, concrete_graph, uses_of, variables_of
 from tedsl.graph.network.prepare import Split, split_constants
+from tedsl.graph.passes import pipeline
 from tedsl.graph.plan.plan import Overwrites, overwrites, plan
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -35,6 +36,9 @@ def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Seque
 
 def optimized(graph: Graph, target: Target, opt_level: int) -> Graph:
     """The graph after the passes of a level."""
+    with target:
+        for step in pipeline(opt_level):
+            graph = step(graph)
     return graph
 
 

@@ -1,0 +1,12 @@
+"""Passes: functions from graphs to graphs that compute the same. Nothing to do: the same object.
+
+    graph = fuse(graph)
+    for step in pipeline(2):        # those of an optimisation level
+        graph = step(graph)
+"""
+
+from tedsl.graph.passes.fusion import fuse, groups_of
+from tedsl.graph.passes.kinds import Kind, kind_of
+from tedsl.graph.passes.pipeline import pipeline
+
+__all__ = ["Kind", "fuse", "groups_of", "kind_of", "pipeline"]
