@@ -11,7 +11,7 @@
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
 operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
-plan/: memory. network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
+passes/: graphs improved. plan/: memory. network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
 """
 
 from typing import TYPE_CHECKING

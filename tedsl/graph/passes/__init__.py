@@ -3,6 +3,8 @@
     graph = fuse(graph)
     for step in pipeline(2):        # those of an optimisation level
         graph = step(graph)
+
+fusion/: groups of nodes that one kernel computes. kinds.py: the kinds of operators.
 """
 
 from tedsl.graph.passes.fusion import fuse, groups_of
