@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
@@ -45,17 +45,30 @@ def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[
     host: the target of the part of the processor, if `machine` is a device.
     """
     functions = functions_of(inputs, args, name, binds, options)
-    pipeline = lowering_pipeline(config, accesses=options.accesses)
-    loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
-    if not loops:
+    if not functions:
         raise ArgumentError("build: the module has no functions")
-    funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
-    if machine.kind.device_backend:
-        return compiled_for_device(funcs, machine, host_of(machine, host), config)
-    module = backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
+    module = _module(functions, options, config, machine, host)
     if key is not None and lowers_in_silence(inputs, args, binds):
         remember(key, module)
     return module
+
+
+def compiled_in_parts(sch: Schedule, args: Sequence[Any], name: str, options: FunctionOptions, config: PassConfig,
+                      machine: Target, divide: Callable[[PrimFunc], Sequence[PrimFunc]]) -> Module:
+    """The module of the functions into which `divide` takes the loops of a schedule apart, before any pass."""
+    (func,) = functions_of(sch, args, name, None, options).values()
+    return _module({part.name: vouch_for(part) for part in divide(func)}, options, config, machine, None)
+
+
+def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config: PassConfig, machine: Target,
+            host: Target | None) -> Module:
+    """The module of functions as they are before the passes."""
+    pipeline = lowering_pipeline(config, accesses=options.accesses)
+    loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
+    funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
+    if machine.kind.device_backend:
+        return compiled_for_device(funcs, machine, host_of(machine, host), config)
+    return backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
 
 
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,17 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
         from tedsl.compiler import compiled
 
         return compiled(inputs, args, name, binds, options, config, machine, seen, host)
+
+
+def build_in_parts(sch: Schedule, args: Sequence[Any], target: Target, name: str,
+                   divide: Callable[[PrimFunc], Sequence[PrimFunc]]) -> Module:
+    """A module of the functions into which `divide` takes the loops of a schedule apart; the first is its entry."""
+    from tedsl.compiler import compiled_in_parts
+
+    config = current_options()
+    options = FunctionOptions(True, _accesses(config, _whether_checked(None)), _buffers(config))
+    with _blaming(sch), whole_destructors():
+        return compiled_in_parts(sch, args, name, options, config, target, divide)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:

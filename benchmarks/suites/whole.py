@@ -1,4 +1,4 @@
-"""Whole networks: the program of topi in its best layout, beside torch and onnxruntime."""
+"""Whole networks: the program of topi as one kernel, the compiled graph, torch and onnxruntime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tedsl
 import topi
 from benchmarks import networks
 from benchmarks.case import Case, Contender, Maker, maker
-from benchmarks.contenders import of_networks, with_onnx, with_torch
+from benchmarks.contenders import of_graphs, of_networks, with_onnx, with_torch
 from benchmarks.limits import vector_lanes
 
 LAYOUTS = ("NCHWc", "NHWC")
@@ -20,6 +20,7 @@ DEEP = 50.0  # times the error of one sum: those of the layers add up
 def network(name: str, batch: int, threads: int) -> Case:
     """A network on a batch of images."""
     contenders = {f"tedsl {layout}": _ours(name, batch, layout) for layout in LAYOUTS}
+    contenders["tedsl graph"] = of_graphs.of_graph(name, batch)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= of_networks.of_torch(torch, name, batch, compiled=os.environ.get("BENCHMARKS_COMPILE", "on") != "off")

@@ -14,6 +14,7 @@ from tedsl.runtime.devices.call import DeviceCall
 from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule
+from tedsl.runtime.signature import Signature
 from tedsl.target.target import Target
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ class Module:
     @property
     def entry_func(self) -> Callable[..., Any]:
         return self._functions[self.entry_name]
+
+    def signature(self, name: str) -> Signature:
+        """Returns the parameters of the function called `name`, which is compiled code."""
+        self.get_function(name)
+        return self._calls[name].signature
 
     @property
     def type_key(self) -> str:

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from tedsl.cache.store import current_store
 from tedsl.codegen.recall import recall, remember
-from tedsl.driver import build
+from tedsl.driver import build, build_in_parts
+from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.kernels import KernelSource
 from tedsl.graph.operators import is_of_topi
 from tedsl.ir.walk.identity import identity
@@ -40,8 +41,13 @@ def _compiled(sources: list[KernelSource], target: Target) -> dict[KernelSource,
 def compile_kernel(source: KernelSource, target: Target) -> Module:
     """Schedules and compiles a kernel, and notes it in the cache."""
     inputs, outputs = source.tensors
+    args = [*inputs, *outputs]
     with _options(source):
-        module = build(schedule(outputs, target), [*inputs, *outputs], target, name=source.name)
+        made = schedule(outputs, target)
+        if source.fixed:
+            module = build_in_parts(made, args, target, source.name, lambda func: divided(func, source.fixed))
+        else:
+            module = build(made, args, target, name=source.name)
     key = _key(source, target)
     if key is not None:
         remember(key, module)
@@ -70,5 +76,4 @@ def _key(source: KernelSource, target: Target) -> str | None:
     if current_store() is None or not target.runs_here or not all(is_of_topi(node.operator) for node in source.graph.nodes):
         return None
     environment = versions()
-    return None if environment is None else identity((environment, machine(target), _WHAT, source.text, source.in_place,
-                                                      current_options()))
+    return None if environment is None else identity((environment, machine(target), _WHAT, source.key, current_options()))

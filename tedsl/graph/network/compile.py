@@ -12,6 +12,7 @@ from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource
 from tedsl.graph.network.network import Network, concrete_graph, uses_of, variables_of
 from tedsl.graph.network.prepare import Split, split_constants
+from tedsl.graph.network.steps import step_of
 from tedsl.graph.passes import pipeline
 from tedsl.graph.plan.plan import Overwrites, overwrites, plan
 from tedsl.target.current import as_target
@@ -46,21 +47,20 @@ def assembled(split: Split, target: Target, extents: Sequence[tuple[int, ...]]) 
     """Compiles all kernels, computes what depends on constants alone, and makes the network."""
     graph = split.graph
     in_place = overwrites(graph)
-    functions = build_kernels(_sources(split, in_place, extents), target)
-    entries = {source: module.entry_func for source, module in functions.items()}
+    sources = _sources(graph, in_place, extents)
+    before = [] if split.before is None else [use.source for use in uses_of(split.before, (), prepares=False)]
+    modules = build_kernels([*sources, *before], target)
     if split.before is not None:
-        uses = uses_of(split.before, ())
-        made = Instance(split.before, plan(split.before, in_place=False), uses, [entries[use.source] for use in uses])
-        made.run((), split.arrays)
-    return Network(graph, target, functions, in_place, extents)
+        steps = [step_of(use, use.source, modules[use.source], {}) for use in uses_of(split.before, (), prepares=False)]
+        Instance(split.before, plan(split.before, in_place=False), steps).run((), split.arrays)
+    return Network(graph, target, {source: modules[source] for source in sources}, in_place, extents)
 
 
-def _sources(split: Split, in_place: Overwrites, extents: Sequence[tuple[int, ...]]) -> list[KernelSource]:
-    uses = uses_of(split.graph, in_place)
+def _sources(graph: Graph, in_place: Overwrites, extents: Sequence[tuple[int, ...]]) -> list[KernelSource]:
+    """The kernels of a graph: for any extents, and for those that are asked for."""
+    uses = uses_of(graph, in_place)
     for key in extents:
-        uses += uses_of(concrete_graph(split.graph, key), in_place)
-    if split.before is not None:
-        uses += uses_of(split.before, ())
+        uses += uses_of(concrete_graph(graph, key), in_place)
     return [use.source for use in uses]
 
 

@@ -77,7 +77,7 @@ def _pieces(network: Network) -> dict[str, bytes]:
         "format": FORMAT, "tedsl": VERSION, "target": str(network.target), "in_place": network.in_place,
         "extents": network.asked if network.variables else [],
         "constants": [[name, str(value.dtype), list(value.data.shape)] for name, value in constants.items()],
-        "kernels": [[source.text, source.in_place] for source in network.modules]}
+        "kernels": [source.key for source in network.modules]}
     pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode()}
     pieces |= {_CONSTANT.format(at): value.data.tobytes() for at, value in enumerate(constants.values())}
     return pieces | {_KERNEL.format(at): module.save_to_bytes() for at, module in enumerate(network.modules.values())}
@@ -94,7 +94,7 @@ def _saved(pieces: Mapping[str, bytes], path: Path) -> Saved:
               for at, (name, of, shape) in enumerate(about["constants"])}
     graph = Graph.parse(pieces[_GRAPH].decode(), arrays)
     target = Target(about["target"])
-    modules = {KernelSource.of_text(source, in_place): from_bytes(pieces[_KERNEL.format(at)], path.name)
-               for at, (source, in_place) in enumerate(about["kernels"])}
+    modules = {KernelSource.of_text(source, in_place, tuple(fixed)): from_bytes(pieces[_KERNEL.format(at)], path.name)
+               for at, (source, in_place, fixed) in enumerate(about["kernels"])}
     in_place = tuple([(node, operand) for node, operand in about["in_place"]])
     return Saved(graph, target, modules, in_place, tuple([tuple(key) for key in about["extents"]]))

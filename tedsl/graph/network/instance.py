@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy
 
-from tedsl.autograd.formula import numpy_dtype
 from tedsl.graph.graph import Graph
+from tedsl.graph.network.arrays import aligned_bytes, dtype_of, shape_of
 from tedsl.graph.network.kernels import KernelUse
-from tedsl.graph.plan.offsets import ALIGNMENT
+from tedsl.graph.network.steps import Step
 from tedsl.graph.plan.plan import MemoryPlan
 from tedsl.graph.plan.ranges import Memory
 from tedsl.graph.value import Value
@@ -24,37 +24,16 @@ Array = Any
 Function = Callable[..., Any]
 
 
-def aligned_bytes(size: int) -> Array:
-    """A new array of bytes that begins at a multiple of the alignment."""
-    whole = numpy.empty(size + ALIGNMENT, numpy.uint8)
-    start = -whole.ctypes.data % ALIGNMENT
-    return whole[start:start + size]
-
-
-def shape_of(value: Value) -> tuple[int, ...]:
-    """The extents of a value, which are numbers."""
-    return tuple([int(extent) for extent in value.shape])
-
-
-def dtype_of(value: Value) -> Any:
-    """The dtype of arrays for a value."""
-    return numpy_dtype(value.dtype)
-
-
 class Instance:
-    """Runs a graph of known extents. One call at a time: they share the arena.
+    """Runs a graph of known extents, by the steps of its plan. One call at a time: they share the arena."""
 
-    uses: the kernel of each step of the plan; functions: for each step what is called with its arrays.
-    """
-
-    def __init__(self, graph: Graph, plan: MemoryPlan, uses: Sequence[KernelUse],
-                 functions: Sequence[Function]) -> None:
-        self.graph, self.plan, self.uses, self.functions = graph, plan, tuple(uses), tuple(functions)
+    def __init__(self, graph: Graph, plan: MemoryPlan, steps: Sequence[Step]) -> None:
+        self.graph, self.plan, self.steps = graph, plan, tuple(steps)
         self._lock = threading.Lock()
         self.fixed, self._from_outside = self._bound()
         self.results = [(shape_of(value), dtype_of(value)) for value in graph.outputs]
         self.views, self.copies = self._outside_views()
-        self.calls = [self._call(use, function) for use, function in zip(self.uses, functions)]
+        self.calls = [self._call(step) for step in self.steps]
 
     def _bound(self) -> tuple[dict[Value, Array], dict[Value, Memory]]:
         """The arrays of values in the arenas and of constants; and the memory of the values that the caller gives."""
@@ -107,12 +86,16 @@ class Instance:
                 views.append((place, shape_of(value)))
         return views, [(at, self.places.get(of, of)) for at, of in copies]
 
-    def _call(self, use: KernelUse, function: Function) -> tuple[Function, tuple[Any, ...], tuple[int, ...]]:
+    @property
+    def uses(self) -> tuple[KernelUse, ...]:
+        """The kernel of each step."""
+        return tuple([step.use for step in self.steps])
+
+    def _call(self, step: Step) -> tuple[Function, tuple[Any, ...], tuple[int, ...]]:
         """A call: the function; its arrays, None where one comes from outside; the places of these, () if there are none."""
-        values = (*use.reads, *use.writes)
-        arrays = tuple([self.fixed.get(value, value.data) for value in values])  # data: of constants inside of called graphs
-        places = tuple([self.places.get(value, -1) for value in values])
-        return function, arrays, places if max(places) >= 0 else ()
+        arrays = tuple([self.fixed.get(one, one.data) if isinstance(one, Value) else one for one in step.operands])
+        places = tuple([self.places.get(one, -1) if isinstance(one, Value) else -1 for one in step.operands])
+        return step.function, arrays, places if max(places) >= 0 else ()
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Computes the outputs; the arrays fit, and are contiguous."""

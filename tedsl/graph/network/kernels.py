@@ -20,19 +20,20 @@ _LONGEST = 48  # characters of a name
 class KernelSource:
     """What a kernel computes: a graph whose inputs are all the arrays that it reads. Compared by its text.
 
-    in_place: an output may stand where an input does.
+    in_place: an output may stand where an input does. fixed: the numbers of the inputs that are constants: what the kernel
+    computes of these alone is prepared before the first call.
     """
 
-    def __init__(self, graph: Graph, in_place: bool = False) -> None:
-        self.in_place = in_place
+    def __init__(self, graph: Graph, in_place: bool = False, fixed: tuple[int, ...] = ()) -> None:
+        self.in_place, self.fixed = in_place, fixed
         self._graph: Graph | None = graph
         self._text = ""
 
     @staticmethod
-    def of_text(source: str, in_place: bool) -> KernelSource:
+    def of_text(source: str, in_place: bool, fixed: tuple[int, ...]) -> KernelSource:
         """The kernel of a text, whose graph is only made when it is asked for."""
         made = KernelSource.__new__(KernelSource)
-        made.in_place, made._graph, made._text = in_place, None, source
+        made.in_place, made.fixed, made._graph, made._text = in_place, fixed, None, source
         return made
 
     @property
@@ -50,6 +51,11 @@ class KernelSource:
         return self.graph.name
 
     @property
+    def key(self) -> tuple[str, bool, tuple[int, ...]]:
+        """What tells it from other kernels."""
+        return self.text, self.in_place, self.fixed
+
+    @property
     def is_symbolic(self) -> bool:
         """Whether an extent is a variable."""
         return not all(value.spec.is_static for value in self.graph.inputs)
@@ -65,7 +71,7 @@ class KernelSource:
         return list(made.inputs), outputs
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KernelSource) and (other.text, other.in_place) == (self.text, self.in_place)
+        return isinstance(other, KernelSource) and other.key == self.key
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -81,8 +87,11 @@ class KernelUse:
     writes: tuple[Value, ...]
 
 
-def kernel_of(node: Node, in_place: bool = False) -> KernelUse:
-    """The kernel of a node. Values that it reads twice are one array; numbers are a part of the kernel."""
+def kernel_of(node: Node, in_place: bool = False, prepares: bool = True) -> KernelUse:
+    """The kernel of a node. Values that it reads twice are one array; numbers are a part of the kernel.
+
+    prepares: what it computes of constants alone is computed before the first call.
+    """
     writer = _Writer()
     if node.function is not None:
         inner = dict(zip(node.function.inputs, [writer.read(value) for value in node.inputs]))
@@ -92,7 +101,8 @@ def kernel_of(node: Node, in_place: bool = False) -> KernelUse:
     else:
         results, name, compiler = writer.copied(node, {}), _name_of([node.operator]), None
     graph = Graph(list(writer.inputs.values()), results, name, compiler)
-    return KernelUse(node, KernelSource(graph, in_place), tuple(writer.inputs), tuple(node.outputs))
+    fixed = tuple([at for at, value in enumerate(writer.inputs) if value.is_constant]) if prepares else ()
+    return KernelUse(node, KernelSource(graph, in_place, fixed), tuple(writer.inputs), tuple(node.outputs))
 
 
 def _name_of(operators: list[str]) -> str:

@@ -20,7 +20,9 @@ from tedsl.driver import build, schedule_to_module
 from tedsl.errors import ArgumentError, ModuleError
 from tedsl.graph.apply import apply
 from tedsl.graph.graph import Graph
-from tedsl.graph.network.instance import Instance, shape_of
+from tedsl.graph.network.arrays import shape_of
+from tedsl.graph.network.hoist import divided
+from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
 from tedsl.graph.plan.offsets import aligned
 from tedsl.graph.value import Value
@@ -74,14 +76,15 @@ class _Writer:
         self.buffers = [tir.decl_buffer(shape_of(value), str(value.dtype), name=name)
                         for value, name in zip([*graph.inputs, *graph.outputs], _names(graph))]
         self.places: dict[Value, tuple[Any, int]] = {}  # of values in arenas: the arena, and the offset in bytes
-        self.constants: dict[Value, str] = {}  # the function that returns the address of a constant
+        self.constants: dict[int, str] = {}  # by the id of an array: the function that returns its address
+        self.views = {value for memory in instance.plan.memories if memory.home == "constant" for value in memory.values}
 
     def run(self) -> tir.PrimFunc:
         self._place_constants()
         self._place_arenas()
-        steps = [(use, [self._pointer(value, value in use.writes) for value in (*use.reads, *use.writes)])
-                 for use in self.instance.uses]
-        for use, pointers in [*steps, *self._copies()]:
+        calls = [(step.use, [self._pointer(one, one in step.use.writes) for one in step.operands])
+                 for step in self.instance.steps]
+        for use, pointers in [*calls, *self._copies()]:
             self.ib.emit(tir.call_extern("int32", self._kernel(use).attrs["global_symbol"], *pointers))
         handles = [te.var(buffer.name, "handle") for buffer in self.buffers]
         func = tir.PrimFunc(tuple(handles), self.ib.get(), buffer_map=dict(zip(handles, self.buffers)))
@@ -94,32 +97,39 @@ class _Writer:
             self.places |= dict.fromkeys(block.values, (arenas[block.device], block.offset))
 
     def _place_constants(self) -> None:
-        """Writes the arrays of the constants to a file, and places them in the memory that the assembler makes of it."""
-        constants = [value for use in self.instance.uses for value in use.reads if value.is_constant]
-        constants += [value for _, value in self.instance.copies if isinstance(value, Value) and value.is_constant]
+        """Writes the arrays of constants, and what was prepared of them, to a file, which the assembler makes part of an
+        object.
+        """
+        arrays = [self._array(one) for step in self.instance.steps for one in step.operands]
+        arrays += [self._array(value) for _, value in self.instance.copies if isinstance(value, Value)]
         whole, offsets = bytearray(), {}
-        for value in dict.fromkeys([*constants, *self.instance.fixed]):
-            base = self.instance.fixed.get(value, value.data)
-            if value in constants or self._is_view_of_constant(value):
-                offsets[value] = len(whole)
-                whole += numpy.ascontiguousarray(base).tobytes()
+        for array in arrays:
+            if array is not None and id(array) not in offsets:
+                offsets[id(array)] = len(whole)
+                whole += numpy.ascontiguousarray(array).tobytes()
                 whole += bytes(aligned(len(whole)) - len(whole))
         if not offsets:
             return
         path = self.folder / "constants"
         path.write_bytes(whole)
         name = f"tedsl_constants_{hashlib.sha256(whole).hexdigest()[:16]}"
-        self.constants = {value: f"{name}_{at}" for at, value in enumerate(offsets)}
+        self.constants = {key: f"{name}_{at}" for at, key in enumerate(offsets)}
         source = _data_source(name, path, dict(zip(self.constants.values(), offsets.values())))
         self.ib.scope_attr(tir.const(0), "pragma_import_llvm", source)
 
-    def _is_view_of_constant(self, value: Value) -> bool:
-        return any(memory.home == "constant" and value in memory.values[1:] for memory in self.instance.plan.memories)
+    def _array(self, operand: Any) -> Any:
+        """The array of a constant, or one that was prepared; None for what is computed or given."""
+        if not isinstance(operand, Value):
+            return operand
+        constant = operand.is_constant or operand in self.views
+        return self.instance.fixed.get(operand, operand.data) if constant else None
 
-    def _pointer(self, value: Value, written: bool) -> Any:
-        """A variable that holds the address of a value."""
-        if value in self.constants:
-            return self.ib.let("p", tir.call_extern("handle", self.constants[value]))
+    def _pointer(self, operand: Any, written: bool) -> Any:
+        """A variable that holds the address of a value or of a prepared array."""
+        array = self._array(operand)
+        if array is not None:
+            return self.ib.let("p", tir.call_extern("handle", self.constants[id(array)]))
+        value: Value = operand
         if value in self.places:
             data, offset = self.places[value]
         else:
@@ -145,6 +155,7 @@ class _Writer:
             inputs, outputs = use.source.tensors
             name = f"{use.source.name}_{len(self.kernels)}"
             (func,) = schedule_to_module(schedule(outputs, self.target), [*inputs, *outputs], name).functions.values()
+            func = divided(func, use.source.fixed)[0].with_attr("global_symbol", name) if use.source.fixed else func
             if use.source.in_place:
                 func = func.replace(attrs={key: value for key, value in func.attrs.items() if key != "tir.noalias"})
             self.kernels[use.source] = func

@@ -14,6 +14,7 @@ from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
 from tedsl.graph.network.library import export_library
 from tedsl.graph.network.profile import Profile, benchmark, profile, random_arrays
+from tedsl.graph.network.steps import Prepared, step_of
 from tedsl.graph.plan.plan import MemoryPlan, Overwrites, plan
 from tedsl.graph.plan.ranges import steps_of
 from tedsl.graph.rewrite import with_inputs
@@ -40,7 +41,7 @@ class Network:
         self.graph, self.target, self.in_place = graph, target, in_place
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.modules = dict(modules)
-        self._functions = {source: module.entry_func for source, module in self.modules.items()}
+        self._prepared: Prepared = {}
         self._arguments = Inputs(graph.name, graph.inputs)
         self._instances: dict[tuple[int, ...], Instance] = {}
         self._asked = tuple(extents) if self._arguments.variables else ((),)
@@ -144,9 +145,10 @@ class Network:
         uses = uses_of(concrete, self.in_place)
         sources = [use.source for use in uses]
         if self._general:
-            sources = [source if source in self._functions else general.source
+            sources = [source if source in self.modules else general.source
                        for source, general in zip(sources, self._general)]
-        return Instance(concrete, plan(concrete, in_place=self.in_place), uses, [self._functions[source] for source in sources])
+        steps = [step_of(use, source, self.modules[source], self._prepared) for use, source in zip(uses, sources)]
+        return Instance(concrete, plan(concrete, in_place=self.in_place), steps)
 
     def _some(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         if arrays or named or not self.inputs:
@@ -156,7 +158,7 @@ class Network:
     def __repr__(self) -> str:
         takes = ", ".join(f"{value.name}: {value.spec}" for value in self.inputs)
         gives = ", ".join(str(value.spec) for value in self.outputs)
-        return f"<Network {self.name}({takes}) -> {gives}; {len(self._functions)} kernels; target {self.target}>"
+        return f"<Network {self.name}({takes}) -> {gives}; {len(self.modules)} kernels; target {self.target}>"
 
 
 def variables_of(graph: Graph) -> tuple[Var, ...]:
@@ -174,7 +176,7 @@ def concrete_graph(graph: Graph, extents: tuple[int, ...]) -> Graph:
                                for value in graph.inputs])
 
 
-def uses_of(graph: Graph, in_place: Overwrites) -> list[KernelUse]:
-    """The kernel of each step of a graph."""
+def uses_of(graph: Graph, in_place: Overwrites, prepares: bool = True) -> list[KernelUse]:
+    """The kernel of each step of a graph. prepares: what one computes of constants alone is computed before the first call."""
     over = {graph.nodes[node] for node, _ in in_place}
-    return [kernel_of(node, node in over) for node in steps_of(graph)]
+    return [kernel_of(node, node in over, prepares) for node in steps_of(graph)]

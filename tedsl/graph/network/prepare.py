@@ -15,7 +15,7 @@ import numpy
 
 from tedsl.graph.apply import with_arguments
 from tedsl.graph.graph import Graph
-from tedsl.graph.network.instance import dtype_of, shape_of
+from tedsl.graph.network.arrays import dtype_of, shape_of
 from tedsl.graph.rewrite import with_outputs
 from tedsl.graph.value import Node, Value, constant, with_values
 from tedsl.record import record

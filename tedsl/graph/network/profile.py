@@ -10,8 +10,8 @@ import numpy
 
 from tedsl.errors import ArgumentError
 from tedsl.graph.graph import Graph
+from tedsl.graph.network.arrays import dtype_of, shape_of
 from tedsl.graph.network.costs import moved, operations
-from tedsl.graph.network.instance import dtype_of, shape_of
 from tedsl.graph.network.limits import current_limits
 from tedsl.record import record
 from tedsl.runtime.timing import TimingResult

@@ -1,0 +1,60 @@
+"""Steps: the function of a kernel, and what it is called with. What it prepares of its constants is computed here, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.graph.network.arrays import aligned_array
+from tedsl.graph.network.kernels import KernelSource, KernelUse
+from tedsl.graph.value import Value
+from tedsl.record import record
+from tedsl.runtime.module import Module
+
+Prepared = dict[tuple[KernelSource, int, tuple[Value, ...]], Any]  # arrays by kernel, number and constants
+
+
+@record(eq=False)
+class Step:
+    """A call: the kernel, its function, and for each argument a value or an array that was prepared."""
+
+    use: KernelUse
+    function: Callable[..., Any]
+    operands: tuple[Any, ...]
+
+
+def step_of(use: KernelUse, source: KernelSource, module: Module, prepared: Prepared) -> Step:
+    """The step of a kernel with the arrays that it prepares, of which `prepared` keeps one for equal constants.
+
+    source: that of `module`, which may be one for any extents.
+    """
+    entry, *before = module.function_names
+    if not before:
+        return Step(use, module.entry_func, (*use.reads, *use.writes))
+    params = module.signature(entry).params
+    kept = params[:len(params) - len(before) - len(use.writes)]
+    arrays = [_prepared(use, source, module, at, prepared) for at in range(len(before))]
+    return Step(use, module.entry_func, (*_operands(use, kept), *use.writes, *arrays))
+
+
+def _prepared(use: KernelUse, source: KernelSource, module: Module, number: int, prepared: Prepared) -> Any:
+    function = module.function_names[1 + number]
+    *reads, target = module.signature(function).params
+    constants = _operands(use, reads)
+    key = source, number, constants
+    if key not in prepared:
+        shape = tuple([int(extent.value) for extent in target.shape])  # type: ignore[union-attr]
+        prepared[key] = aligned_array(shape, target.dtype)
+        module[function](*[value.data for value in constants], prepared[key])
+    return prepared[key]
+
+
+def _operands(use: KernelUse, params: Any) -> tuple[Value, ...]:
+    """The values for parameters that are called p0, p1, ... as the inputs of the kernel."""
+    return tuple([use.reads[int(param.name.removeprefix("p"))] for param in params])
+
+
+def prepared_bytes(prepared: Prepared) -> int:
+    """The size of all prepared arrays."""
+    return sum(math.prod(array.shape) * array.itemsize for array in prepared.values())
