@@ -82,8 +82,7 @@ class _Writer:
     def run(self) -> tir.PrimFunc:
         self._place_constants()
         self._place_arenas()
-        calls = [(step.use, [self._pointer(one, one in step.use.writes) for one in step.operands])
-                 for step in self.instance.steps]
+        calls = [(step.use, [self._pointer(one, step.writes(one)) for one in step.operands]) for step in self.instance.steps]
         for use, pointers in [*calls, *self._copies()]:
             self.ib.emit(tir.call_extern("int32", self._kernel(use).attrs["global_symbol"], *pointers))
         handles = [te.var(buffer.name, "handle") for buffer in self.buffers]

@@ -23,6 +23,10 @@ class Step:
     function: Callable[..., Any]
     operands: tuple[Any, ...]
 
+    def writes(self, operand: Any) -> bool:
+        """Whether an operand is a result."""
+        return any(operand is value for value in self.use.writes)
+
 
 def step_of(use: KernelUse, source: KernelSource, module: Module, prepared: Prepared) -> Step:
     """The step of a kernel with the arrays that it prepares, of which `prepared` keeps one for equal constants.
