@@ -13,8 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from tedsl.cache.store import current_store
 from tedsl.codegen.recall import recall, remember
 from tedsl.driver import build, build_in_parts
+from tedsl.graph.network.costs import operations
 from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.network.workers import share
 from tedsl.graph.operators import is_of_topi
 from tedsl.ir.walk.identity import identity
 from tedsl.passes.context import PassContext, current_options
@@ -23,19 +25,30 @@ from tedsl.runtime.versions import machine, versions
 from tedsl.target.target import Target
 from topi.schedules import schedule
 
+_MANY = 4  # kernels that are worth more than one process
 _WHAT = "kernel of a network"
 
 
 def build_kernels(sources: Iterable[KernelSource], target: Target) -> dict[KernelSource, Module]:
     """The module of each source, equal ones once."""
-    wanted = dict.fromkeys(sources)
-    found = {source: _recalled(source, target) for source in wanted}
-    missing = [source for source, module in found.items() if module is None]
-    return {source: module for source, module in {**found, **_compiled(missing, target)}.items() if module is not None}
+    found = {source: _recalled(source, target) for source in dict.fromkeys(sources)}
+    made = _compiled([source for source, module in found.items() if module is None], target)
+    return {source: module or made[source] for source, module in found.items()}
 
 
 def _compiled(sources: list[KernelSource], target: Target) -> dict[KernelSource, Module]:
-    return {source: compile_kernel(source, target) for source in sources}
+    """The modules of sources that the cache does not have. Through the cache, all cores compile; without it, this process."""
+    kept = [source for source in sources if _key(source, target) is not None]
+    made: dict[KernelSource, Module] = {}
+    if len(kept) >= _MANY:
+        kept.sort(key=operations, reverse=True)  # the longest first, so that no core has the last one for itself
+
+        def work(number: int) -> None:
+            made[kept[number]] = compile_kernel(kept[number], target)
+
+        share(len(kept), work)
+    made |= {source: module for source in kept if source not in made and (module := _recalled(source, target)) is not None}
+    return {source: made.get(source) or compile_kernel(source, target) for source in sources}
 
 
 def compile_kernel(source: KernelSource, target: Target) -> Module:

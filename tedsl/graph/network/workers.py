@@ -1,0 +1,71 @@
+"""Work for all cores of the machine: forked processes take numbers from one queue and leave results in the cache on disk.
+
+LLVM's library in Python has one lock for the whole process, so threads would compile one after the other. A forked process
+has what this one has loaded, so that it begins at once. This process works too. What a worker leaves undone, since it failed
+or was ended, the caller finds missing in the cache and does itself, with the errors that this gives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+_NUMBER = 4  # bytes of a number in the queue
+
+
+def cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share(count: int, work: Callable[[int], object]) -> None:
+    """Calls `work` with each number below `count`, small ones first, in this process and in forked ones; in this one alone
+    where there is one core, or where processes cannot be forked. Raises what `work` raises in this process.
+    """
+    workers = min(cores(), count) - 1 if _can_fork() else 0
+    if workers < 1 or count * _NUMBER > 4096:  # what is written to a pipe at once
+        for number in range(count):
+            work(number)
+        return
+    take, put = os.pipe()
+    os.write(put, b"".join(number.to_bytes(_NUMBER, "little") for number in range(count)))
+    os.close(put)
+    children = [_forked(take, work) for _ in range(workers)]
+    try:
+        _work_off(take, work)
+        for child in children:
+            os.waitpid(child, 0)
+        children.clear()
+    finally:
+        os.close(take)
+        for child in children:
+            with suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def _forked(take: int, work: Callable[[int], object]) -> int:
+    """A process that works off the queue and ends."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        _work_off(take, work)
+        status = 0
+    finally:
+        os._exit(status)  # neither handlers of the program nor its buffered output belong to this process
+
+
+def _work_off(take: int, work: Callable[[int], object]) -> None:
+    while number := os.read(take, _NUMBER):
+        work(int.from_bytes(number, "little"))
+
+
+def _can_fork() -> bool:
+    """Whether a forked process can work here: from Python 3.12 on, the interpreter warns where there are several threads."""
+    return hasattr(os, "fork") and (threading.active_count() == 1 or sys.version_info < (3, 12))
