@@ -55,8 +55,7 @@ class Store:
         if self._usable is False:
             return None
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = _content(path)
             if not self._is_usable():
                 return None
         except FileNotFoundError:
@@ -195,6 +194,15 @@ class Store:
 
 def _warn(folder: str, problem: str) -> None:
     warn_once(f"the cache of compiled kernels in {folder} is not used: {problem}; set {FOLDER} to another folder, or to {OFF}")
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a file, read in one piece: what `open` does beside that takes as long again."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        return os.read(file, os.fstat(file).st_size)
+    finally:
+        os.close(file)
 
 
 def _remove(path: str) -> None:

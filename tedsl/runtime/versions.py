@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy
@@ -23,6 +22,7 @@ from tedsl.ir.walk.identity import identity
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.modules.image import FORMAT
 from tedsl.target.host import llvm_library
+from tedsl.target.installed import place_of
 from tedsl.target.target import Target
 from tedsl.version import IMPORTED, VERSION
 
@@ -132,10 +132,8 @@ def source_of(folder: str, since: float) -> str | None:
 
 def _file_of(package: str) -> str:
     """The place of an installed package and the time of its file, which stand for its version: importing it takes long."""
-    spec = find_spec(package)
-    if spec is None or not spec.origin:
-        return ""
+    place = place_of(package)
     try:
-        return f"{spec.origin} {os.stat(spec.origin).st_mtime_ns}"
+        return f"{place} {os.stat(place).st_mtime_ns}" if place else ""
     except OSError:
-        return spec.origin
+        return place

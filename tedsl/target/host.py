@@ -9,12 +9,12 @@ import functools
 import json
 import os
 import platform
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from tedsl.cache.store import HOST, current_store
 from tedsl.digest import digest
 from tedsl.errors import TedslError
+from tedsl.target.installed import place_of
 from tedsl.target.processor import processor
 
 
@@ -42,10 +42,10 @@ def llvm_library() -> str:
     """Returns a text for the installed LLVM, without loading it: the files of llvmlite that decide what code is; "" if it is
     not installed.
     """
-    spec = find_spec("llvmlite")
-    if spec is None or not spec.origin:
+    place = place_of("llvmlite")
+    if not place:
         return ""
-    folder = os.path.dirname(spec.origin)
+    folder = os.path.dirname(place)
     try:
         with os.scandir(os.path.join(folder, "binding")) as entries:
             paths = [entry.path for entry in entries if not entry.name.endswith((".py", ".pyc", "__pycache__"))]

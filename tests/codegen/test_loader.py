@@ -11,7 +11,7 @@ import pytest
 
 from tedsl.codegen.llvm.linking import jit, lljit
 from tedsl.codegen.llvm.linking.elf import Object
-from tedsl.codegen.llvm.linking.loader import NotUnderstood, load
+from tedsl.codegen.llvm.linking.loader import NotUnderstood, lay_out, load
 from tedsl.errors import InternalError
 from tedsl.runtime.symbols import address_of
 
@@ -127,7 +127,7 @@ def test_an_object_computes_what_it_does_by_llvms_linker(level):
     kinds = {struct.unpack_from("<I", image, at + 8)[0] for section in Object(image).sections if section.kind == 4
              for at in range(section.offset, section.offset + section.size, 24)}
     assert kinds >= {1, 2, 4, 42}, "addresses, distances, calls, the table"
-    loaded, theirs = load(image, EXPORTS, BOUND), lljit.link([image], EXPORTS, BOUND)
+    loaded, theirs = load(lay_out(image, EXPORTS), BOUND), lljit.link([image], EXPORTS, BOUND)
     ours = results(loaded.addresses.__getitem__)
     loaded.pages.release()
     assert ours == results(theirs.address)
@@ -136,7 +136,7 @@ def test_an_object_computes_what_it_does_by_llvms_linker(level):
 
 
 def test_code_is_not_written_and_constants_are_neither_written_nor_run():
-    loaded = load(compiled(EVERYTHING), EXPORTS, BOUND)
+    loaded = load(lay_out(compiled(EVERYTHING), EXPORTS), BOUND)
     with open("/proc/self/maps") as file:
         lines = [line.split()[:2] for line in file]
     allowed = {}
@@ -158,7 +158,7 @@ def test_what_is_not_understood_is_left_to_llvms_linker(text, triple):
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     with pytest.raises(NotUnderstood):
-        load(compiled(text, triple), ["f"], {})
+        lay_out(compiled(text, triple), ["f"])
 
 
 def test_a_relocation_of_another_kind_is_left_to_llvms_linker():
@@ -166,12 +166,12 @@ def test_a_relocation_of_another_kind_is_left_to_llvms_linker():
     table = next(section for section in Object(bytes(image)).sections if section.kind == 4 and section.name == ".rela.text")
     struct.pack_into("<I", image, table.offset + 8, 10)  # R_X86_64_32
     with pytest.raises(NotUnderstood, match="the relocation 10"):
-        load(bytes(image), EXPORTS, BOUND)
+        lay_out(bytes(image), EXPORTS)
 
 
 def test_a_function_that_is_not_there_is_an_error_of_ours():
     with pytest.raises(InternalError, match="does not have the function absent"):
-        load(compiled(EVERYTHING), ["absent"], BOUND)
+        lay_out(compiled(EVERYTHING), ["absent"])
 
 
 def test_a_process_ends_while_threads_wait_in_code():

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from tedsl.cache.store import CODE, current_store
 from tedsl.codegen.llvm.debug.watchers import Watchers
-from tedsl.codegen.llvm.linking.images import Sources, linked_module
+from tedsl.codegen.llvm.linking.images import Sources, image_pieces, linked_module
+from tedsl.codegen.llvm.linking.kept import laid_out_of
 from tedsl.digest import digest
 from tedsl.errors import TedslError
 from tedsl.ir.func import PrimFunc
@@ -80,14 +81,14 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
         return None
     try:
         image = functools.cache(lambda: image_of(pieces, key))
-        code, data = linkable_of(pieces, image), pieces[_FUNCTIONS]
+        code, data, laid = linkable_of(pieces, image), pieces[_FUNCTIONS], laid_out_of(pieces)
     except (KeyError, TypeError, ValueError):
         store.drop(key, CODE)
         return None
     sources = functools.cache(lambda: texts(from_data(json.loads(zlib.decompress(data)))))
     later: Sources = {form: functools.partial(_text, sources, form) for form in ("ll", "asm", "tir")}
     try:
-        return linked_module(code, later, target, lambda: with_texts(image(), later), watchers, key)
+        return linked_module(code, later, target, lambda: with_texts(image(), later), watchers, key, laid)
     except TedslError:  # a C function that it calls is not in this process
         return None
 
@@ -106,4 +107,4 @@ def keep(program: Program, image: Image) -> None:
     store = current_store()
     if store is not None:
         pieces = replace(image, source="", loops="").parts()
-        store.save(program.key, CODE, {**pieces, **heads_of(image), _FUNCTIONS: program.functions})
+        store.save(program.key, CODE, {**pieces, **heads_of(image), **image_pieces(image), _FUNCTIONS: program.functions})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +145,7 @@ def _image(written: Written, quick: bool) -> Image:
     whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
     code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
-                 None if layout is None else astuple(layout), written.imports.objects, process_functions(written.imports, code),
+                 None if layout is None else layout.offsets, written.imports.objects, process_functions(written.imports, code),
                  vectorize=written.vectorize, unroll=written.unroll)
 
 

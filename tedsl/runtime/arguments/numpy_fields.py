@@ -32,6 +32,11 @@ class Layout:
     number: int = 28
     wrapped: int = 16
 
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """All of them, in this order."""
+        return tuple(vars(self).values())
+
 
 # Bits of the flags.
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
@@ -46,12 +51,10 @@ def verified_layout() -> Layout | None:
     if sys.implementation.name != "cpython" or _is_free_threaded() or sys.maxsize < 2**32 or sys.byteorder != "little":
         return None
     layout = Layout()
-    base = numpy.arange(60, dtype=numpy.float32).reshape(3, 4, 5)
-    frozen = numpy.zeros((2, 7), numpy.int16)
-    frozen.flags.writeable = False
-    samples: list[numpy.ndarray[Any, Any]] = [
-        base, base[::2, 1:, ::-1], base.transpose(2, 0, 1), frozen, numpy.zeros((), numpy.bool_), numpy.zeros((0, 3)),
-        numpy.frombuffer(bytes(9), numpy.int64, 1, 1), numpy.zeros(3, ">i4"), numpy.zeros(2, numpy.longlong)]
+    base = numpy.zeros((3, 4, 5), numpy.float32)
+    samples: list[numpy.ndarray[Any, Any]] = [  # each flag without the others; both byte orders; three dimensions, none
+        base[::2, 1:, ::-1], numpy.frombuffer(bytes(9), numpy.int64, 1, 1), numpy.zeros(3, ">i4"),
+        numpy.frombuffer(bytes(1), numpy.bool_).reshape(())]
     return layout if all(fields_agree(a, layout) for a in samples) and _numbers_agree() else None
 
 

@@ -7,40 +7,51 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from typing import Any
 
 from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.debug.watchers import NOBODY, Watchers
 from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking.kept import laid_out_pieces
 from tedsl.codegen.llvm.linking.library import Library
+from tedsl.codegen.llvm.linking.loader import LaidOut
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image
-from tedsl.runtime.modules.linkable import Head, Linkable
+from tedsl.runtime.modules.linkable import Head, Linkable, linkable
 from tedsl.target.target import Target
 
 Sources = Mapping[str, Callable[[], str]]
 
 
 def linked_module(code: Linkable, sources: Sources, target: Target, again: Callable[[], Image],
-                  watchers: Watchers = NOBODY, code_key: str = "") -> Module:
+                  watchers: Watchers = NOBODY, code_key: str = "", laid: LaidOut | None = None) -> Module:
     """Links `code` into the process and returns its functions.
 
     sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
-    watchers: who is told about the code. code_key: of the image in the cache on disk.
+    watchers: who is told about the code. code_key: of the image in the cache on disk. laid: the code laid out, if it is known.
     """
     layout = array_layout()
-    has_entries = code.layout is not None and layout is not None and astuple(layout) == code.layout
-    exports = [f"{name}.call" for k in code.kernels for name in _versions(k)]
-    exports += [f"{k.name}.entry" for k in code.kernels] if has_entries else []
-    library = jit.link(code.code, exports, beside=code.beside, process=code.process)
+    has_entries = code.layout is not None and layout is not None and layout.offsets == code.layout
+    exports = _exports(code, has_entries)
+    library = jit.link(code.code, exports, beside=code.beside, process=code.process, laid=laid)
     watchers.tell(code.code, exports[0], library.address(exports[0]), library)
     checked = {k.name: _KernelCall(k, library) for k in code.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
     return Module(functions, checked, sources, target, image=again, code_key=code_key)
+
+
+def image_pieces(image: Image) -> dict[str, bytes]:
+    """Returns the code of `image` laid out, as pieces of bytes; none if LLVM's linker has to link it."""
+    return {} if image.beside else laid_out_pieces(image.code, _exports(linkable(image), image.layout is not None))
+
+
+def _exports(code: Linkable, has_entries: bool) -> list[str]:
+    """The symbols that are asked for: of functions, and of entry points for arrays if they are used."""
+    exports = [f"{name}.call" for k in code.kernels for name in _versions(k)]
+    return exports + [f"{k.name}.entry" for k in code.kernels] if has_entries else exports
 
 
 def _versions(kernel: Head) -> list[str]:

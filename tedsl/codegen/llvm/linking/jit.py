@@ -14,8 +14,9 @@ from types import MappingProxyType
 from tedsl.cache.store import RUNTIME, current_store
 from tedsl.codegen.llvm.linking import lljit
 from tedsl.codegen.llvm.linking.elf import Object, defined_functions
+from tedsl.codegen.llvm.linking.kept import laid_out_of, laid_out_pieces
 from tedsl.codegen.llvm.linking.library import Library
-from tedsl.codegen.llvm.linking.loader import NotUnderstood, load
+from tedsl.codegen.llvm.linking.loader import LaidOut, NotUnderstood, lay_out, load
 from tedsl.digest import digest
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
@@ -30,22 +31,31 @@ _runtime: dict[str, Library] = {}  # source -> library; never dropped: worker th
 
 
 def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = (),
-         elsewhere: Mapping[str, int] = MappingProxyType({})) -> Library:
+         elsewhere: Mapping[str, int] = MappingProxyType({}), laid: LaidOut | None = None) -> Library:
     """Links the object `image` into the process and returns a Library with the addresses of `exports`.
 
     Refuses code that cannot be linked before linking anything.
     beside: objects of other compilers. process: functions that imported code takes from the libraries of this process.
-    elsewhere: addresses of functions that the code calls and that the caller keeps alive.
+    elsewhere: addresses of functions that the code calls and that the caller keeps alive. laid: the object laid out, which is
+    read instead of it.
     """
     if not sys.platform.startswith("linux"):
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
     known = {*process, *elsewhere, *(name for other in beside for name in defined_functions(other))}
+    given = {name: symbols.extern_address(name) or 0 for name in process} | dict(elsewhere)
+    if laid is not None and not beside:
+        placed = _placed(laid, _bound([name for name in laid.undefined if name not in known]) | given)
+        if placed is not None:
+            return placed
     parts = [Object(part) for part in (image, *beside)]
     needed = {name: None for part in parts for name in part.undefined}
-    bound = {name: _bind(name) for name in _checked([name for name in needed if name not in known])}
-    bound |= {name: symbols.extern_address(name) or 0 for name in process} | dict(elsewhere)
-    return _linked(parts, exports, bound)
+    return _linked(parts, exports, _bound([name for name in needed if name not in known]) | given)
+
+
+def _bound(names: list[str]) -> dict[str, int]:
+    """The addresses of symbols that tedsl provides."""
+    return {name: _bind(name) for name in _checked(names)}
 
 
 def _checked(names: list[str]) -> list[str]:
@@ -61,16 +71,22 @@ def _bind(name: str) -> int:
 
 def _linked(images: Sequence[Object], exports: Iterable[str], bound: Mapping[str, int]) -> Library:
     wanted = list(exports)
-    if len(images) == 1:
-        try:
-            loaded = load(images[0], wanted, bound)
-        except NotUnderstood:
-            pass
-        else:
-            library = Library(loaded.addresses)
-            weakref.finalize(library, _release, loaded.pages).atexit = False  # at exit the process goes as a whole
-            return library
-    return lljit.link([image.image for image in images], wanted, bound)
+    try:
+        library = _placed(lay_out(images[0], wanted), bound) if len(images) == 1 else None
+    except NotUnderstood:
+        library = None
+    return library or lljit.link([image.image for image in images], wanted, bound)
+
+
+def _placed(laid: LaidOut, bound: Mapping[str, int]) -> Library | None:
+    """The library of a laid-out object; None where the system refuses the memory."""
+    try:
+        loaded = load(laid, bound)
+    except NotUnderstood:
+        return None
+    library = Library(loaded.addresses)
+    weakref.finalize(library, _release, loaded.pages).atexit = False  # at exit the process goes as a whole
+    return library
 
 
 def _release(pages: Pages) -> None:
@@ -83,23 +99,23 @@ def runtime_address(name: str) -> int:
     source = symbols.RUNTIME[name]
     with _lock:
         if source not in _runtime:
-            image = Object(_compiled(symbols.provider(source)()))
-            bound = {n: symbols.address_of(n) for n in _checked(image.undefined)}
-            _runtime[source] = _linked([image], [n for n, s in symbols.RUNTIME.items() if s == source], bound)
+            exports = [n for n, s in symbols.RUNTIME.items() if s == source]
+            _runtime[source] = _runtime_library(symbols.provider(source)(), exports)
         return _runtime[source].address(name)
 
 
-def _compiled(text: str) -> bytes:
-    """Returns the object of a text of the runtime, from the cache on disk if it is there."""
+def _runtime_library(text: str, exports: list[str]) -> Library:
+    """Links a text of the runtime, whose code comes from the cache on disk if it is there."""
     store, environment = current_store(), versions()
     if store is None or environment is None:
-        return _compile(text)
+        return link(_compile(text), exports)
     key = digest(f"{environment}{host().triple} {text}".encode())
     pieces = store.load(key, RUNTIME)
     if pieces is None or "object" not in pieces:
-        pieces = {"object": _compile(text)}
+        image = _compile(text)
+        pieces = {"object": image, **laid_out_pieces(image, exports)}
         store.save(key, RUNTIME, pieces)
-    return pieces["object"]
+    return link(pieces["object"], exports, laid=laid_out_of(pieces))
 
 
 def _compile(text: str) -> bytes:

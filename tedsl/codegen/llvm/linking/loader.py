@@ -7,18 +7,20 @@ not understood here: other architectures, variables of threads, code for fixed a
     constants | table of addresses                read
     variables                                     read and written
 
-all of it within reach of 32 bits; what stands elsewhere in the process is reached through the table.
+all of it within reach of 32 bits; what stands elsewhere in the process is reached through the table. So all but the addresses
+is known before there is memory for it: an object is laid out once (`LaidOut`), and the cache on disk keeps that.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from tedsl.codegen.llvm.linking.elf import Object, Symbol
 from tedsl.errors import InternalError
-from tedsl.target.executable import EXECUTE, PAGE, READ, WRITE, Pages
+from tedsl.target.executable import EXECUTE, PAGE, READ, Pages
 
 _WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4  # SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR
 _PLAIN = _WRITABLE | _ALLOCATED | _EXECUTABLE | 0x10 | 0x20  # SHF_MERGE and SHF_STRINGS: a linker may join equal parts
@@ -27,10 +29,33 @@ _ADDRESS, _RELATIVE, _CALL, _TABLED = 1, 2, 4, (9, 41, 42)  # R_X86_64_64, _PC32
 _RELA = struct.Struct("<QQq")  # r_offset, r_info, r_addend
 _STUB = struct.Struct("<HiH")  # jmp *slot(%rip): the instruction, the distance to the slot, two bytes of padding
 _JUMP = 0x25FF
+_ADDRESS_FIELD, _WORD = struct.Struct("<Q"), (1 << 64) - 1
 
 
 class NotUnderstood(Exception):
     """An object that is for LLVM's linker."""
+
+
+class LaidOut(NamedTuple):
+    """An object as it stands in memory, but for addresses.
+
+    size: of the memory. constants, variables: the offsets where these begin. filled: bytes, with the offset of each piece; all
+    others are zero. exports: the offsets of functions. inside: offsets at which the address of another offset stands.
+    outside: offsets at which the address of a symbol stands that the object does not define, plus a number.
+    """
+
+    size: int
+    constants: int
+    variables: int
+    filled: tuple[tuple[int, bytes], ...]
+    exports: Mapping[str, int]
+    inside: tuple[tuple[int, int], ...]
+    outside: tuple[tuple[int, str, int], ...]
+
+    @property
+    def undefined(self) -> list[str]:
+        """The symbols that the code uses and does not define."""
+        return list(dict.fromkeys([name for _, name, _ in self.outside]))
 
 
 class Loaded(NamedTuple):
@@ -40,26 +65,40 @@ class Loaded(NamedTuple):
     addresses: dict[str, int]
 
 
-def load(image: bytes | Object, exports: Iterable[str], bound: Mapping[str, int]) -> Loaded:
-    """Loads an object whose undefined symbols have the addresses `bound`; NotUnderstood if LLVM's linker has to do it."""
-    layout = _Layout(Object(image) if isinstance(image, bytes) else image)
+def load(laid: LaidOut, bound: Mapping[str, int]) -> Loaded:
+    """Puts an object into memory; its undefined symbols have the addresses `bound`. NotUnderstood where memory is refused."""
     try:
-        pages = Pages(layout.size)
+        pages = Pages(laid.size)
     except OSError as error:
         raise NotUnderstood(str(error)) from error
     try:
-        pages.write(0, layout.memory(pages.address, bound))
-        addresses = {name: pages.address + layout.exported(name) for name in exports}
-        pages.protect(0, layout.constants, READ | EXECUTE)
-        pages.protect(layout.constants, layout.variables, READ)
-        pages.protect(layout.variables, layout.size, READ | WRITE)
+        pages.write(0, _memory(laid, pages.address, bound))
+        pages.protect(0, laid.constants, READ | EXECUTE)
+        pages.protect(laid.constants, laid.variables, READ)
     except OSError as error:
         pages.release()
         raise NotUnderstood(str(error)) from error
     except BaseException:
         pages.release()
         raise
-    return Loaded(pages, addresses)
+    return Loaded(pages, {name: pages.address + at for name, at in laid.exports.items()})
+
+
+def _memory(laid: LaidOut, address: int, bound: Mapping[str, int]) -> bytes:
+    """The object as it stands in memory from `address` on."""
+    memory = bytearray(laid.size)
+    for at, content in laid.filled:
+        memory[at:at + len(content)] = content
+    for at, target in laid.inside:
+        _ADDRESS_FIELD.pack_into(memory, at, address + target & _WORD)
+    for at, name, addend in laid.outside:
+        _ADDRESS_FIELD.pack_into(memory, at, bound[name] + addend & _WORD)
+    return bytes(memory)
+
+
+def lay_out(image: bytes | Object, exports: Iterable[str]) -> LaidOut:
+    """Lays out an object whose functions `exports` are asked for; NotUnderstood if LLVM's linker has to link it."""
+    return _Layout(Object(image) if isinstance(image, bytes) else image).laid_out(exports)
 
 
 class _Fix(NamedTuple):
@@ -104,7 +143,7 @@ class _Layout:
                 for at, info, addend in _RELA.iter_unpack(self.bytes_of(table))]
 
     def _is_call_outside(self, fix: _Fix) -> bool:
-        return fix.kind == _CALL and self.symbols[fix.symbol].section == 0
+        return fix.kind == _CALL and self._is_outside(fix.symbol)
 
     def _placed(self, numbers: list[int], at: int) -> int:
         """Places sections from offset `at` on; returns where they end."""
@@ -128,27 +167,35 @@ class _Layout:
 
     # --- what is written --------------------------------------------------------------------------------------------------
 
-    def memory(self, address: int, bound: Mapping[str, int]) -> bytes:
-        """The object as it stands in memory from `address` on, its undefined symbols at the addresses `bound`."""
+    def laid_out(self, exports: Iterable[str]) -> LaidOut:
+        """The object in one memory."""
         memory = bytearray(self.size)
         for number, at in self.places.items():
             if self.sections[number].kind == _BYTES:
                 memory[at:at + self.sections[number].size] = self.bytes_of(self.sections[number])
-        for symbol, slot in self.slots.items():
-            struct.pack_into("<Q", memory, slot, self._address(symbol, address, bound))
         for symbol, stub in self.stubs.items():
             _STUB.pack_into(memory, stub, _JUMP, self.slots[symbol] - (stub + 6), 0)
+        addresses = [(slot, symbol, 0) for symbol, slot in self.slots.items()]
         for fix in self.fixes:
             at = self.places[fix.section] + fix.at
             if fix.kind == _ADDRESS:
-                struct.pack_into("<Q", memory, at, self._address(fix.symbol, address, bound) + fix.addend & (1 << 64) - 1)
+                addresses.append((at, fix.symbol, fix.addend))
             else:
                 struct.pack_into("<i", memory, at, self._target(fix) + fix.addend - at)
-        return bytes(memory)
+        known = [(at, self.symbols[number], addend) for at, number, addend in addresses]
+        return LaidOut(self.size, self.constants, self.variables, self._filled(memory),
+                       {name: self.exported(name) for name in exports},
+                       tuple([(at, self._offset(to) + addend) for at, to, addend in known if to.section]),
+                       tuple([(at, to.name, addend) for at, to, addend in known if not to.section]))
 
-    def _address(self, number: int, address: int, bound: Mapping[str, int]) -> int:
-        symbol = self.symbols[number]
-        return bound[symbol.name] if symbol.section == 0 else address + self._offset(symbol)
+    def _filled(self, memory: bytearray) -> tuple[tuple[int, bytes], ...]:
+        """The bytes of each of the three parts without the zeros at its end."""
+        ends = (0, self.constants, self.variables, self.size)
+        parts = [(begin, bytes(memory[begin:end]).rstrip(b"\0")) for begin, end in pairwise(ends)]
+        return tuple([(begin, content) for begin, content in parts if content])
+
+    def _is_outside(self, number: int) -> bool:
+        return self.symbols[number].section == 0
 
     def _target(self, fix: _Fix) -> int:
         """The offset to which a relative relocation leads."""
