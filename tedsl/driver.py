@@ -63,7 +63,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     """
     config = current_options()
     accesses = _accesses(config, _whether_checked(checked))
-    if isinstance(inputs, Mapping):
+    if not isinstance(inputs, Schedule) and isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     machine = as_target(target)
     host = None if target_host is None else as_target(target_host)

@@ -10,6 +10,7 @@ import functools
 import os
 import struct
 import sys
+from collections.abc import Sequence
 
 from tedsl.target.executable import EXECUTE, PAGE, READ, Pages
 
@@ -21,11 +22,12 @@ _ASK = bytes.fromhex("53 4989d0 8b07 8b4f04 0fa2 418900 41895804 41894808 418950
 _ENABLED = bytes.fromhex("4989d0 31c9 0f01d0 418900 41895004 c3")
 _BEHIND = 64  # the offset of the second function
 _EXTENDED = 0x80000000  # the second range of leaves
-# The leaves that LLVM reads, behind the one of each range that says its last leaf; each with the registers of the answer that
-# are the same on all cores, at any time.
-_LEAVES = ((0x0, 0, "abcd"), (_EXTENDED, 0, "a"), (0x1, 0, "acd"), (0x7, 0, "abcd"), (0x7, 1, "abcd"), (0xD, 1, "a"),
-           (0x14, 0, "abcd"), (0x19, 0, "abcd"), (0x1E, 1, "abcd"), (0x24, 0, "abcd"), (_EXTENDED + 1, 0, "abcd"),
-           (_EXTENDED + 8, 0, "bd"))
+# The leaves that LLVM reads, each with the registers of the answer that are the same on all cores, at any time. The first one of
+# each range says which is its last: what a processor says beyond it means nothing, and asking traps in a virtual machine.
+_LAST = ((0x0, 0, "abcd"), (_EXTENDED, 0, "a"))
+_LEAVES = ((0x1, 0, "acd"), (0x7, 0, "abcd"), (0x7, 1, "abcd"), (0xD, 1, "a"), (0x14, 0, "abcd"), (0x19, 0, "abcd"),
+           (0x1E, 1, "abcd"), (0x24, 0, "abcd"), (_EXTENDED + 1, 0, "abcd"), (_EXTENDED + 8, 0, "bd"))
+_Leaf = tuple[int, int, str]
 _OSXSAVE = 1 << 27  # of leaf 1, ecx: the system enables the state of vector registers, as xgetbv says
 
 
@@ -38,9 +40,8 @@ def processor() -> str:
         answers, enabled = _asked()
     except OSError:
         return ""
-    last = {0: answers[0, 0]["a"], _EXTENDED: answers[_EXTENDED, 0]["a"]}  # what a processor says beyond it means nothing
     said = [f"{leaf:x}.{subleaf:x} " + " ".join([f"{answers[leaf, subleaf][name]:x}" for name in registers])
-            for leaf, subleaf, registers in _LEAVES if leaf <= last[leaf & _EXTENDED]]
+            for leaf, subleaf, registers in (*_LAST, *_LEAVES) if (leaf, subleaf) in answers]
     return " ".join([*said, f"{enabled:x}"])
 
 
@@ -51,10 +52,16 @@ def _asked() -> tuple[dict[tuple[int, int], dict[str, int]], int]:
     pages.write(_BEHIND, _ENABLED)
     pages.protect(0, PAGE, READ | EXECUTE)
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p)
-    leaves, said = b"".join([struct.pack("<II", leaf, subleaf) for leaf, subleaf, _ in _LEAVES]), pages.address + PAGE
-    function(pages.address)(leaves, len(_LEAVES), said)
-    registers = struct.iter_unpack("<4I", ctypes.string_at(said, 16 * len(_LEAVES)))
-    answers = {(leaf, subleaf): dict(zip("abcd", four)) for (leaf, subleaf, _), four in zip(_LEAVES, registers)}
+    ask, said = function(pages.address), pages.address + PAGE
+
+    def answers_to(leaves: Sequence[_Leaf]) -> dict[tuple[int, int], dict[str, int]]:
+        ask(b"".join([struct.pack("<II", leaf, subleaf) for leaf, subleaf, _ in leaves]), len(leaves), said)
+        registers = struct.iter_unpack("<4I", ctypes.string_at(said, 16 * len(leaves)))
+        return {(leaf, subleaf): dict(zip("abcd", four)) for (leaf, subleaf, _), four in zip(leaves, registers)}
+
+    answers = answers_to(_LAST)
+    last = {0: answers[0, 0]["a"], _EXTENDED: answers[_EXTENDED, 0]["a"]}
+    answers |= answers_to([leaf for leaf in _LEAVES if leaf[0] <= last[leaf[0] & _EXTENDED]])
     if not answers[1, 0]["c"] & _OSXSAVE:
         return answers, 0
     function(pages.address + _BEHIND)(b"", 0, said)
