@@ -17,6 +17,8 @@ from tedsl import compiler, te, tir
 from tedsl.cache.store import CODE, SCHEDULE, current_store
 from tedsl.codegen.llvm import cached
 from tedsl.codegen.llvm import compiled as compiling
+from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking.loader import lay_out
 from tedsl.errors import AccessError, ArgumentError, LoweringError, TedslError
 from tedsl.ir.instrument import PassTimingInstrument
 from tedsl.runtime import versions
@@ -317,6 +319,31 @@ def test_the_signature_of_a_kept_kernel_is_read_when_it_is_asked_for(work, monke
     assert module.time_evaluator(module.entry_name)(np.zeros(64, "float32"), np.zeros(64, "float32")).mean > 0
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         module.entry_func.__self__.absent
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="for x86-64")
+@pytest.mark.parametrize("without", ["", "laid.json", "laid.bin"])
+def test_kept_code_is_laid_out_already_or_else_its_object_is_read(without, work, monkeypatch):
+    """Kernels with constants, calls of libm and threads; the object is read where an entry lacks a piece of the layout."""
+    A = te.placeholder((40,), name="A")
+    B = te.compute((40,), lambda i: te.atan2(A[i], 2.0) + te.exp(A[i]), name="B")
+
+    def program():
+        s = te.create_schedule(B.op)
+        s[B].parallel(s[B].split(B.op.axis[0], 8)[0])
+        return s, [A, B]
+
+    first = called(tedsl.build(*program()), n=40)
+    work.since()
+    store = current_store()
+    pieces = store.load(tedsl.build(*program()).code_key, CODE)
+    store.save(tedsl.build(*program()).code_key, CODE, {name: data for name, data in pieces.items() if name != without})
+    laid = []
+    monkeypatch.setattr(jit, "lay_out", lambda *given: laid.append(1) or lay_out(*given))
+    again = tedsl.build(*program())
+    assert work.since() == (0, 0) and len(laid) == bool(without)
+    np.testing.assert_array_equal(called(again, n=40), first)
+    assert "atan2" in again.get_source("asm")
 
 
 def test_buffers_of_the_caller_are_in_the_key(work):

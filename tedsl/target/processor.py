@@ -22,7 +22,7 @@ _ASK = bytes.fromhex("53 4989d0 8b07 8b4f04 0fa2 418900 41895804 41894808 418950
 _ENABLED = bytes.fromhex("4989d0 31c9 0f01d0 418900 41895004 c3")
 _BEHIND = 64  # the offset of the second function
 _EXTENDED = 0x80000000  # the second range of leaves
-# The leaves that LLVM reads, each with the registers of the answer that are the same on all cores, at any time. The first one of
+# The leaves that LLVM reads, each with the registers of the answer that are the same on all cores, at any time. The first of
 # each range says which is its last: what a processor says beyond it means nothing, and asking traps in a virtual machine.
 _LAST = ((0x0, 0, "abcd"), (_EXTENDED, 0, "a"))
 _LEAVES = ((0x1, 0, "acd"), (0x7, 0, "abcd"), (0x7, 1, "abcd"), (0xD, 1, "a"), (0x14, 0, "abcd"), (0x19, 0, "abcd"),

@@ -11,9 +11,11 @@ import pytest
 
 from tedsl.codegen.llvm.linking import jit, lljit
 from tedsl.codegen.llvm.linking.elf import Object
+from tedsl.codegen.llvm.linking.kept import laid_out_of, laid_out_pieces
 from tedsl.codegen.llvm.linking.loader import NotUnderstood, lay_out, load
 from tedsl.errors import InternalError
 from tedsl.runtime.symbols import address_of
+from tedsl.target.executable import PAGE
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="for x86-64")
 
@@ -119,6 +121,19 @@ def results(addresses):
 
 
 BOUND = {name: address_of(name) for name in ("exp2", "memcmp")}
+
+
+def test_a_laid_out_object_comes_back_from_its_pieces_and_holds_no_address():
+    image = compiled(EVERYTHING)
+    pieces = laid_out_pieces(image, EXPORTS)
+    laid = laid_out_of(pieces)
+    assert pieces == laid_out_pieces(image, EXPORTS) and set(laid.undefined) == set(BOUND)
+    assert sum(len(content) for _, content in laid.filled) < 8 * PAGE < laid.size, "zeros are not kept"
+    loaded, fresh = load(laid, BOUND), load(lay_out(image, EXPORTS), BOUND)
+    assert results(loaded.addresses.__getitem__) == results(fresh.addresses.__getitem__)
+    for one in (loaded, fresh):
+        one.pages.release()
+    assert laid_out_of({}) is None
 
 
 @pytest.mark.parametrize("level", range(4))

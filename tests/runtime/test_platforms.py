@@ -1,5 +1,6 @@
 """Where numpy's fields are not where they should be, or the machine is another: calls through Python, or words."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -32,6 +33,17 @@ def test_offsets_that_are_not_true_are_noticed():
     for wrong in (layout.Layout(data=24), layout.Layout(ndim=64), layout.Layout(descr=48), layout.Layout(flags=24),
                   layout.Layout(number=24)):
         assert not numpy_fields.fields_agree(array, wrong)
+
+
+def test_flags_that_stand_elsewhere_are_noticed(monkeypatch):
+    """The samples tell each flag from the others: two that are swapped are no layout."""
+    names = ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"]
+    assert numpy_fields.verified_layout() is not None
+    for one, other in itertools.combinations(names, 2):
+        with monkeypatch.context() as swapped:
+            swapped.setattr(numpy_fields, one, getattr(numpy_fields, other))
+            swapped.setattr(numpy_fields, other, getattr(layout, one))
+            assert numpy_fields.verified_layout() is None
 
 
 def test_without_a_layout_calls_go_through_python(monkeypatch):
