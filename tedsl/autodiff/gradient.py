@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl.autodiff.heads import identity, zeros
+from tedsl.autodiff.heads import identity, results_of, zeros
 from tedsl.autodiff.rules import ends_with
 from tedsl.autodiff.walk import walk
 from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError, entry
@@ -27,8 +27,9 @@ def gradient(output: Tensor, inputs: Tensor | Sequence[Tensor], head: Tensor | N
     _check_head(output, head)
     prefix = head.shape[:head.ndim - output.ndim]
     found = walk({output: head}, wanted, prefix)
-    return [zeros((*prefix, *tensor.shape), tensor, f"{tensor.op.name}.grad") if total is None else total
-            for tensor, total in zip(wanted, found)]
+    names = [f"{tensor.op.name}.grad" for tensor in wanted]
+    return results_of([zeros((*prefix, *tensor.shape), tensor, name) if total is None else total
+                       for tensor, total, name in zip(wanted, found, names)], *names)
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from tedsl.autodiff.sweep import Branch, Path
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.lang.declare import define
+from tedsl.lang.elementwise import ElementwiseOp
+from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor, load
 from tedsl.record import record
 
@@ -53,6 +55,22 @@ def zeros(shape: Sequence[Expr], like: Tensor, name: str) -> Tensor:
     """A tensor of zeros in the dtype of `like`."""
     names = [f"j{d}" for d in range(len(shape))]
     return Tensor(define(tuple(shape), lambda *_: build.const(0.0, like.dtype), names, name))
+
+
+def results_of(found: Sequence[Tensor], *names: str) -> list[Tensor]:
+    """Derivatives as results, each a tensor that is computed and of its own: of one that programs pass to a kernel, as the head
+    is, and of one that stands before, a copy, by its name in `names`.
+    """
+    made: list[Tensor] = []
+    for tensor, name in zip(found, names):
+        made.append(_copy(tensor, name) if isinstance(tensor.op, PlaceholderOp) or tensor in made else tensor)
+    return made
+
+
+def _copy(tensor: Tensor, name: str) -> Tensor:
+    names = [f"j{d}" for d in range(tensor.ndim)]
+    return Tensor(define(tensor.shape, lambda *axes: load(tensor, axes), names, name, tag="elemwise",
+                         info=ElementwiseOp("identity")))
 
 
 def seed(head: Tensor, prefix: Sequence[Expr], axes: Sequence[Expr]) -> tuple[Path, Expr]:

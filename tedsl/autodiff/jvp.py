@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tedsl.autodiff.heads import zeros
+from tedsl.autodiff.heads import results_of, zeros
 from tedsl.autodiff.partials import partials
 from tedsl.autodiff.records import record_of
 from tedsl.autodiff.reductions import passed_to_elements
@@ -49,7 +49,8 @@ def jvp(output: Tensor, inputs: Tensor | Sequence[Tensor], tangents: Tensor | Se
     """
     given = _checked(output, inputs, tangents)
     found = _tangents(producers_first([output.op]), given).get(output)
-    return zeros(output.shape, output, f"{output.op.name}.tangent") if found is None else found
+    name = f"{output.op.name}.tangent"
+    return zeros(output.shape, output, name) if found is None else results_of([found], name)[0]
 
 
 def _tangents(order: Sequence[Operation], given: Tangents) -> dict[Tensor, Tensor]:

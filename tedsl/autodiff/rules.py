@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -21,7 +22,7 @@ def passed_by_rule(op: Operation, rule: Rule, heads: Mapping[int, Tensor], prefi
     """What `op` adds to the derivatives by `inputs`, by the rule of the program."""
     given = [heads[number] if number in heads else zeros((*prefix, *op.shape_of(number)), op.output(number), op.name)
              for number in range(op.num_outputs)]
-    made: Any = rule(op, given[0] if op.num_outputs == 1 else given, inputs)
+    made = _called(op, rule, given[0] if op.num_outputs == 1 else given, inputs)
     if isinstance(made, Mapping):
         found = dict(made)
     elif isinstance(made, (list, tuple)) and len(made) == len(inputs):
@@ -31,9 +32,27 @@ def passed_by_rule(op: Operation, rule: Rule, heads: Mapping[int, Tensor], prefi
                                 f"{', '.join(tensor.name for tensor in inputs)}",
                                 hint="return a list of tensors in the order of the inputs; None for zero")
     for tensor, adjoint in found.items():
+        if tensor not in op.input_tensors:
+            raise ArgumentTypeError(f"gradient: the rule of {op.name} returned a derivative by {shown(tensor)}, which "
+                                    f"{op.name} does not read",
+                                    hint=f"it reads {', '.join(one.name for one in op.input_tensors)}")
         if adjoint is not None:
             _check_derivative(op, tensor, adjoint, (*prefix, *tensor.shape))
     return {tensor: [adjoint] for tensor, adjoint in found.items() if adjoint is not None}
+
+
+def _called(op: Operation, rule: Rule, head: Any, inputs: Sequence[Tensor]) -> Any:
+    try:
+        return rule(op, head, inputs)
+    except TypeError as cause:
+        try:
+            signature(rule).bind(op, head, inputs)
+        except TypeError as misfit:
+            raise ArgumentTypeError(f"gradient: the rule of {op.name} cannot be called with (op, head, inputs): {misfit}",
+                                    hint="write it as def rule(op, head, inputs)") from None
+        except ValueError:  # a function of C, whose arguments nobody knows
+            pass
+        raise cause
 
 
 def _check_derivative(op: Operation, tensor: Tensor, adjoint: Any, shape: Sequence[Expr]) -> None:

@@ -19,6 +19,7 @@ from tedsl.autograd.node import AccumulateGrad, Edge, Gradient, Hooks, Node
 from tedsl.autograd.operators import ADD
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentTypeError, ShapeError, TedslError
+from tedsl.ir.script import shown
 
 
 def run(roots: Sequence[tuple[Edge, Any]], targets: Sequence[Edge] | None, retain_graph: bool, create_graph: bool) -> list[Any]:
@@ -110,12 +111,12 @@ class _Pass:
         if hooks is None:
             return node.passed(heads, self.create, self.keep)
         for prehook in list(hooks.before.values()):
-            changed = prehook(tuple(heads))
-            heads = heads if changed is None else list(changed)
+            heads = _replaced(f"a prehook of {node.name()}", prehook(tuple(heads)), heads)
         passed = node.passed(heads, self.create, self.keep)
         for hook in list(hooks.after.values()):
-            changed = hook(tuple(gradient for gradient, _ in passed), tuple(heads))
-            passed = [(gradient, False) for gradient in ([one for one, _ in passed] if changed is None else changed)]
+            before = [gradient for gradient, _ in passed]
+            passed = [(gradient, False) for gradient in _replaced(f"a hook of {node.name()}", hook(tuple(before), tuple(heads)),
+                                                                  before)]
         return passed
 
 
@@ -175,6 +176,21 @@ def _after_hooks(node: Node, hooks: Hooks, slots: list[tuple[Gradient, bool]]) -
             tensor.grad = gradient if tensor.grad is None else ADD(tensor.grad, gradient)
             slots[number] = gradient, False
     return slots
+
+
+def _replaced(where: str, changed: Any, before: list[Gradient]) -> list[Gradient]:
+    """The gradients that a hook of a node returned; those before if it returned None."""
+    if changed is None:
+        return before
+    if not isinstance(changed, (tuple, list)) or len(changed) != len(before):
+        raise ArgumentTypeError(f"{where} returned {shown(changed)}, not a tuple of {len(before)} gradients",
+                                hint="it returns as many as it got, or None to leave them as they are")
+    for new, old in zip(changed, before):
+        if new is not None and old is not None:
+            check_gradient(where, new, old)
+        elif new is not None and not isinstance(new, Value):
+            raise ArgumentTypeError(f"{where} gave {type(new).__name__}, not a tensor")
+    return list(changed)
 
 
 def check_gradient(where: str, gradient: Any, of: Value) -> None:

@@ -108,6 +108,9 @@ def _derive(formula: Formula, wanted: tuple[bool, ...], heads: tuple[bool, ...])
     for number, head in given.items():
         for at, part in _parts(formula, number, head, wanted).items():
             totals[at] = topi.add(totals[at], part) if at in totals else part
+    if any(0 in formula.kinds[number].shape for number in given):  # formulas of no elements do not read all their inputs
+        totals = {at: totals.get(at, topi.full(tensor.shape, tensor.dtype, 0)) for at, tensor in enumerate(formula.inputs)
+                  if wanted[at]}
     kept = {out: placeholder(out.shape, out.dtype, name=out.op.name) for out in dict.fromkeys(formula.outputs)}
     totals = dict(zip(totals, reading(list(totals.values()), kept)))
     of = {tensor: Source("input", at) for at, tensor in reversed(list(enumerate(formula.inputs)))}

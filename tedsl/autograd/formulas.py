@@ -87,13 +87,12 @@ def power(x: te.Tensor, exponent: float) -> Any:
 
 
 def part(x: te.Tensor, index: tuple[Any, ...]) -> Any:
-    """x[index] for slices (start, stop, step), integers, and None for a new dimension."""
+    """x[index] for slices (start, count, step), integers, and None for a new dimension."""
     places = [at for at in index if at is not None]
-    begin = [at if isinstance(at, int) else at[0] for at in places]
-    end = [at + 1 if isinstance(at, int) else at[1] for at in places]
-    steps = [1 if isinstance(at, int) else at[2] for at in places]
-    whole = all(b == 0 and e == n and s == 1 for b, e, s, n in zip(begin, end, steps, extents(x)))
-    made = x if whole or not places else topi.strided_slice(x, begin, end, steps)
+    ranges = [(at, 1, 1) if isinstance(at, int) else at for at in places]
+    whole = all(one == (0, n, 1) for one, n in zip(ranges, extents(x)))
+    made = x if whole else topi.strided_slice(x, [start for start, _, _ in ranges], [_end(*one) for one in ranges],
+                                              [step for _, _, step in ranges])
     kept = [n for n, at in zip(extents(made), [*places, *[()] * x.ndim]) if not isinstance(at, int)]
     shape: list[int] = []
     waiting = iter(kept)
@@ -106,17 +105,23 @@ def part(x: te.Tensor, index: tuple[Any, ...]) -> Any:
     return made if tuple(shape) == extents(made) else topi.reshape(made, tuple(shape))
 
 
+def _end(start: int, count: int, step: int) -> int | None:
+    """Where a slice ends; None for one that goes backwards to the first element."""
+    end = start + count * step
+    return end if end >= 0 else None
+
+
 def placed(x: te.Tensor, value: te.Tensor, index: tuple[Any, ...]) -> Any:
-    """x with `value` (broadcast) in x[index], for slices (start, stop, step) and integers."""
+    """x with `value` (broadcast) in x[index], for slices (start, count, step) and integers."""
     places = [at for at in index if at is not None]
-    ranges = [(at, at + 1, 1) if isinstance(at, int) else at for at in places]
-    counts = [len(range(*one)) for one in ranges]
+    ranges = [(at, 1, 1) if isinstance(at, int) else at for at in places]
+    counts = [count for _, count, _ in ranges]
     kept = [n for n, at in zip(counts, places) if not isinstance(at, int)] + list(extents(x)[len(places):])
     source = topi.reshape(_expanded(value, tuple(kept)), (*counts, *extents(x)[len(places):]))
 
     def element(*i: Any) -> Any:
-        inside = [te.all(at >= start, at < start + step * count, (at - start) % step == 0)
-                  for at, (start, _, step), count in zip(i, ranges, counts)]
+        inside = [te.all(at >= min(start, start + step * (count - 1)), at <= max(start, start + step * (count - 1)),
+                         (at - start) % abs(step) == 0) for at, (start, count, step) in zip(i, ranges)]
         at_source = [(at - start) // step for at, (start, _, step) in zip(i, ranges)]
         if not inside:
             return source(*i)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy
@@ -45,23 +47,26 @@ class FunctionNode(Node):
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for `backward`: arguments, results or others; None may stand among them."""
-        wrong = next((one for one in tensors if one is not None and not isinstance(one, Value)), None)
-        if wrong is not None:
-            raise ArgumentTypeError(f"save_for_backward takes tensors, not {type_in_words(wrong)}",
-                                    hint="keep other values as attributes: ctx.axis = axis")
-        self._saved = tensors
+        self._saved = self._marked("save_for_backward", tensors, "keep other values as attributes: ctx.axis = axis")
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Says that `forward` changed these arguments in place. They have to be among its results."""
-        self._dirty = tensors
+        self._dirty = self._marked("mark_dirty", tensors)
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Says that these results have no gradient."""
-        self._constant = tensors
+        self._constant = self._marked("mark_non_differentiable", tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros for results whose gradient is not needed (the default), or None."""
         self._zeros = value
+
+    @staticmethod
+    def _marked(where: str, tensors: tuple[Any, ...], hint: str = "") -> tuple[Any, ...]:
+        for one in tensors:
+            if one is not None and not isinstance(one, Value):
+                raise ArgumentTypeError(f"{where} takes tensors, not {type_in_words(one)}", hint=hint)
+        return tensors
 
     # --- what backward reads ------------------------------------------------------------------------------------------
 
@@ -119,7 +124,8 @@ class FunctionNode(Node):
         if self._zeros:
             heads = [result(plain, numpy.zeros(kind.shape, kind.numpy_dtype), kind, None, 0) if head is None else head
                      for head, kind in zip(heads, self._results)]
-        made = self.function.backward(self, *heads)
+        with _arguments_in_words(self.function, self.function.backward, (self, *heads)):
+            made = self.function.backward(self, *heads)
         if not keep and self._saved:
             self._saved = None
         return [(gradient, False) for gradient in self._checked(made)]
@@ -157,6 +163,10 @@ class Function:
     creates a graph.
     """
 
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        raise ArgumentTypeError(f"{cls.__name__} is a Function, of which there are no objects",
+                                hint=f"{cls.__name__}.apply(x) runs its forward and records it")
+
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         raise TedslError("Function: forward is not written", hint="write it as a static method: def forward(ctx, x)")
@@ -174,9 +184,25 @@ class Function:
                                     hint="write it as a function of te with te.register_gradient, and use op(function)")
         needs = tuple(isinstance(arg, Value) and MODE.recording and arg._requires_grad for arg in args)
         node = FunctionNode(cls, args, needs)
-        with no_grad():
+        with no_grad(), _arguments_in_words(cls, cls.forward, (node, *args)):
             made = cls.forward(node, *args)
         return node.finish(made, args)
+
+
+@contextmanager
+def _arguments_in_words(cls: type[Function], method: Callable[..., Any], args: Sequence[Any]) -> Iterator[None]:
+    """Context manager for a call of a method that a program wrote: says what the method is to take, if it does not."""
+    try:
+        yield
+    except TypeError as cause:
+        try:
+            signature(method).bind(*args)
+        except TypeError as misfit:
+            what = "an argument of apply each" if method.__name__ == "forward" else "a gradient for each result"
+            raise ArgumentTypeError(f"the {method.__name__} of {cls.__name__} cannot be called with {len(args)} arguments, "
+                                    f"ctx and {what}: {misfit}",
+                                    hint=f"write it as a static method: def {method.__name__}(ctx, ...)") from None
+        raise cause
 
 
 def _changed(tensor: Any, node: FunctionNode, is_result: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from tedsl.autograd.picture import Graph
-from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentTypeError, ShapeError, TedslError, type_in_words
 from tedsl.ir.source_line import SourceLine
 
 if TYPE_CHECKING:
@@ -154,9 +154,18 @@ class AccumulateGrad(Node):
                 variable.grad = plus(variable.grad, gradient)
             else:
                 before = variable.grad
+                if getattr(before, "_kind", None) is not gradient._kind:
+                    raise ShapeError(f"backward: the grad of a tensor {variable._kind} was set to {_in_words(before)}",
+                                     hint="a gradient has the shape and dtype of its tensor; None clears it: x.grad = None")
+                if not before._array.flags.writeable:
+                    before._array = before._array.copy()
                 numpy.add(before._array, gradient._array, out=before._array)
                 if before._changes is not None:  # a graph may have saved it
                     before.count_change()
+
+
+def _in_words(grad: Any) -> str:
+    return f"a tensor {grad._kind}" if hasattr(grad, "_kind") else type_in_words(grad)
 
 
 def line_of(place: Any) -> SourceLine | None:

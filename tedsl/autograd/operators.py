@@ -66,10 +66,10 @@ class Operators:
     __radd__, __rmul__ = __add__, __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return DIVIDE(self, other if other.__class__ is self.__class__ else self._operand(other))
+        return divided(self, other if other.__class__ is self.__class__ else self._operand(other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return DIVIDE(self._operand(other), self)
+        return divided(self._operand(other), self)
 
     def __floordiv__(self, other: Any) -> Any:
         return FLOOR_DIVIDE(self, self._operand(other))
@@ -135,10 +135,11 @@ class Operators:
     # --- methods -----------------------------------------------------------------------------------------------------
 
     def sum(self, axis: formulas.Axis = None, keepdims: bool = False) -> Any:
-        return SUM(self, _axes(axis), keepdims)
+        """The sum along `axis`; of bool how many elements are true."""
+        return SUM(_numbers(self), _axes(axis), keepdims)
 
     def mean(self, axis: formulas.Axis = None, keepdims: bool = False) -> Any:
-        return MEAN(self, _axes(axis), keepdims)
+        return MEAN(_numbers(self), _axes(axis), keepdims)
 
     def var(self, axis: formulas.Axis = None, keepdims: bool = False) -> Any:
         return VARIANCE(self, _axes(axis), keepdims)
@@ -243,6 +244,18 @@ class Operators:
         return LOG_SOFTMAX(self, axis)
 
 
+def divided(a: Any, b: Any) -> Any:
+    """a / b; the quotient of integers is a float32."""
+    tensors: list[Any] = [one for one in (a, b) if isinstance(one, Operators)]  # a function that is traced may hold numbers
+    if any(tensor.dtype.is_float for tensor in tensors):
+        return DIVIDE(a, b)
+    return DIVIDE(CAST(a, "float32"), b) if a is tensors[0] else DIVIDE(a, CAST(b, "float32"))
+
+
+def _numbers(x: Any) -> Any:
+    return CAST(x, "int64") if x.dtype == "bool" else x
+
+
 def _axes(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
@@ -254,7 +267,7 @@ def _listed(given: Sequence[Any]) -> tuple[int, ...]:
 
 
 def whole_index(given: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """An index as integers from 0, (start, stop, step) for slices, and None; without an ellipsis."""
+    """An index as integers from 0, (start, count, step) for slices, and None; without an ellipsis."""
     count = sum(one is not None and one is not Ellipsis for one in given)
     dots = [at for at, one in enumerate(given) if one is Ellipsis]
     if count > len(shape) or len(dots) > 1:
@@ -265,12 +278,21 @@ def whole_index(given: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ..
     return tuple(None if one is None else _place(one, next(extents)) for one in listed)
 
 
+def _range_of(one: slice, extent: int) -> tuple[int, int, int]:
+    """The first element of a slice, the end, and the step."""
+    try:
+        return one.indices(extent)
+    except ValueError:
+        raise ShapeError("the step of a slice is 0", hint="x[::-1] goes backwards by one") from None
+    except TypeError:
+        raise ArgumentTypeError(f"{one!r} is no slice of a tensor", hint="its parts are integers or None") from None
+
+
 def _place(one: Any, extent: int) -> Any:
     if isinstance(one, slice):
-        start, stop, step = one.indices(extent)
-        if step < 1:
-            raise ArgumentTypeError(f"the step of a slice is {step}; it is at least 1", hint="topi.flip(x, axis) reverses")
-        return start, max(stop, start), step
+        start, stop, step = _range_of(one, extent)
+        count = len(range(start, stop, step))
+        return (start, count, step) if count else (0, 0, 1)
     if not hasattr(one, "__index__"):
         raise ArgumentTypeError(f"{one!r} is no index of a tensor",
                                 hint="integers, slices, ... and None are, and one tensor of integers alone: x[rows]")

@@ -14,7 +14,7 @@ from tedsl.autograd.formula import numpy_dtype
 from tedsl.autograd.kinds import Array, Kind, kind_of
 from tedsl.autograd.modes import MODE
 from tedsl.autograd.node import Handle
-from tedsl.autograd.operators import ADD, DIVIDE, MULTIPLY, PLACED, POWER, POWER_OF_CONSTANT, SUBTRACT, Operators, whole_index
+from tedsl.autograd.operators import ADD, MULTIPLY, PLACED, POWER, POWER_OF_CONSTANT, SUBTRACT, Operators, divided, whole_index
 from tedsl.autograd.recording import OperationNode
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError, type_in_words
@@ -40,7 +40,7 @@ class Tensor(Operators, Value):
         array = data._array if isinstance(data, Value) else data
         wanted = None if dtype is None else _numpy_dtype(dtype)
         if wanted is None and not isinstance(array, (numpy.ndarray, numpy.generic)):
-            array = numpy.asarray(array)
+            array = _from_python(array)
             wanted = numpy.dtype("float32") if array.dtype == "float64" else array.dtype
         self._fill(numpy.array(array, wanted), requires_grad)
 
@@ -220,11 +220,17 @@ class Tensor(Operators, Value):
         if made._kind is not self._kind:
             raise ShapeError(f"{what}: the result {made._kind} does not fit into the tensor {self._kind}",
                              hint="compute a new tensor: x = x + y for x += y")
+        self._refuse_fixed(what)
         numpy.copyto(self._array, made._array)
         self.count_change()
         if made.grad_fn is not None:
             _moved(made, self)
         return self
+
+    def _refuse_fixed(self, what: str) -> None:
+        if not self._array.flags.writeable:
+            raise ArgumentError(f"{what}: the array of the tensor, {self._kind}, is read-only",
+                                hint="change a copy: x.clone(), or autograd.tensor(array), which copies")
 
     def _in_place(self, operation: Any, what: str, *others: Any) -> Tensor:
         _refuse_leaf(self, what)
@@ -243,7 +249,7 @@ class Tensor(Operators, Value):
         return self._in_place(MULTIPLY, "x *= y", self._operand(other))
 
     def __itruediv__(self, other: Any) -> Tensor:
-        return self._in_place(DIVIDE, "x /= y", self._operand(other))
+        return self._in_place(divided, "x /= y", self._operand(other))
 
     def __ipow__(self, other: Any) -> Tensor:
         if other.__class__ is int or other.__class__ is float:
@@ -258,6 +264,7 @@ class Tensor(Operators, Value):
             self._in_place(PLACED, "x[i] = y", value, whole_index(given, self.shape))
             return
         at = tuple(one._array if isinstance(one, Value) else one for one in given)
+        self._refuse_fixed("x[i] = y")
         try:
             self._array[at] = value._array
         except (ValueError, IndexError) as cause:
@@ -314,11 +321,23 @@ def check_places(places: Any, first: int, end: int, what: str) -> None:
     if not isinstance(places, Value):
         return  # while a function is traced there are no values
     array = places._array
+    if array.dtype.kind == "b":
+        raise DTypeError(f"{what} is a mask of bool, and how many elements it chooses is known by its values alone",
+                         hint="x[numpy.flatnonzero(mask)] are the rows where it is true; x * mask is 0 where it is false")
     if array.dtype.kind not in "iu":
         raise DTypeError(f"{what} holds {places._kind.dtype}, not integers", hint="convert it: index.astype('int32')")
     if array.size and (array.min() < first or array.max() >= end):
         wrong = array[(array < first) | (array >= end)].flat[0]
         raise ShapeError(f"{what} holds {wrong}; places are from {first} to {end - 1}")
+
+
+def _from_python(values: Any) -> Array:
+    """Numbers and nested lists as an array."""
+    try:
+        return numpy.asarray(values)
+    except ValueError as cause:
+        raise ShapeError(f"tensor: the lists are not of one length at each depth: {cause}",
+                         hint="rows of a tensor are equally long; fill shorter ones up") from None
 
 
 def _refused(other: Any) -> Any:

@@ -7,6 +7,7 @@
 `functional` holds the operators without parameters of their own.
 """
 
+from tedsl.errors import entries
 from tedsl.nn import functional
 from tedsl.nn.layers import (
     GELU,
@@ -27,3 +28,5 @@ from tedsl.nn.random import manual_seed
 
 __all__ = ["GELU", "BatchNorm2d", "Conv2d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "LayerNorm", "Linear",
            "MSELoss", "MaxPool2d", "Module", "ReLU", "Sequential", "functional", "manual_seed"]
+
+entries(globals())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy
 
 import topi
 from tedsl import te
@@ -114,6 +117,12 @@ def _check_tensors(where: str, *given: object) -> None:
             raise ArgumentTypeError(f"{where}: {type_in_words(one)} is not a tensor", hint="autograd.tensor(values)")
 
 
+def _tensor(where: str, given: Any) -> Any:
+    """A tensor; an array of numpy becomes one."""
+    _check_tensors(where, given)
+    return from_numpy(given) if isinstance(given, numpy.ndarray) else given
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias. x: (..., in), weight: (out, in), bias: (out,). Returns (..., out)."""
     _check_tensors("linear", x, weight)
@@ -191,7 +200,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float
 
 def embedding(index: Tensor, weight: Tensor) -> Tensor:
     """The rows of the weight at `index`, integers of any shape. Returns index.shape + (features,)."""
-    _check_tensors("embedding", index, weight)
+    index, weight = _tensor("embedding", index), _tensor("embedding", weight)
     if index.dtype.is_float or weight.ndim != 2:
         raise ShapeError(f"embedding: the index is {index.dtype} and the weight has shape {weight.shape}",
                          hint="the index holds integers, the weight is (rows, features)")
@@ -205,7 +214,7 @@ def cross_entropy(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
     reduction: "mean", "sum", or "none" for the shape of the target.
     """
-    _check_tensors("cross_entropy", x, target)
+    x, target = _tensor("cross_entropy", x), _tensor("cross_entropy", target)
     if x.ndim < 2 or target.dtype.is_float or target.shape != (x.shape[0], *x.shape[2:]):
         raise ShapeError(f"cross_entropy: x has shape {x.shape}, and the target {target.shape} of {target.dtype}",
                          hint="x is (batch, classes, ...) and the target (batch, ...), integers")
@@ -233,8 +242,7 @@ def _checked(reduction: str, where: str) -> str:
 
 def relu(x: Tensor) -> Tensor:
     """max(x, 0), whose derivative at 0 is 0."""
-    _check_tensors("relu", x)
-    made: Tensor = x.relu()
+    made: Tensor = _tensor("relu", x).relu()
     return made
 
 

@@ -74,6 +74,8 @@ class BatchNorm2d(Module):
         if not self.training:
             return functional.batch_norm_of(x, self.weight, self.bias, self.running_mean, self.running_var, self.eps)
         out, mean, variance = functional.batch_norm(x, self.weight, self.bias, self.eps)
+        if x.size == 0:  # a batch of no images has no statistics
+            return out
         count = x.size // x.shape[1]
         for running, new in ((self.running_mean, mean.data.numpy()),
                              (self.running_var, variance.data.numpy() * (count / max(count - 1, 1)))):
@@ -130,8 +132,8 @@ class Dropout(Module):
     """In training each element is 0 with probability p, and the others are multiplied by 1 / (1 - p)."""
 
     def __init__(self, p: float = 0.5) -> None:
-        if not 0 <= p < 1:
-            raise ArgumentError(f"Dropout: p is {p}, not a probability from 0 and below 1")
+        if not isinstance(p, (int, float)) or not 0 <= p < 1:
+            raise ArgumentError(f"Dropout: p is {p!r}, not a probability from 0 and below 1")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
@@ -164,7 +166,7 @@ class Flatten(Module):
     """All dimensions but the first as one."""
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = x.reshape(x.shape[0], -1)
+        made: Tensor = x.reshape(x.shape[0], math.prod(x.shape[1:]))
         return made
 
 

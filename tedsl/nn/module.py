@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -23,6 +24,14 @@ class Module:
 
     buffers: ClassVar[tuple[str, ...]] = ()
     training: bool = True
+    _own: frozenset[str] = frozenset()  # the attributes that were set to parameters, which may have been frozen since
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if isinstance(value, Tensor) and value.requires_grad:
+            object.__setattr__(self, "_own", self._own | {name})
+        elif name in self._own and not isinstance(value, Tensor):
+            object.__setattr__(self, "_own", self._own - {name})
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
@@ -101,6 +110,10 @@ class Module:
         """Takes the elements of arrays by path, as `state_dict` gave them. Raises ArgumentError, with nothing changed, where
         names or shapes differ.
         """
+        if not isinstance(state, Mapping):
+            raise ArgumentTypeError(f"{type(self).__name__}.load_state_dict: {type_in_words(state)} is not what state_dict() "
+                                    "gave",
+                                    hint="load(path) reads a file that save(path) wrote")
         own = self._state()
         wrong = [f"{path} is missing" for path in own if path not in state]
         wrong += [f"{path} is not in the module" for path in state if path not in own]
@@ -110,7 +123,7 @@ class Module:
             raise ArgumentError(f"{type(self).__name__}.load_state_dict: " + "; ".join(wrong[:5])
                                 + f"; and {len(wrong) - 5} more" * (len(wrong) > 5))
         for path, value in own.items():
-            value.detach().copy_(np.asarray(state[path], value.data.numpy().dtype))
+            value.detach().copy_(_converted(np.asarray(state[path]), value.data.numpy().dtype))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to an .npz file."""
@@ -120,11 +133,24 @@ class Module:
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Takes what `save` wrote."""
-        with np.load(path, allow_pickle=False) as saved:
-            self.load_state_dict(dict(saved))
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                state = dict(saved)
+        except (ValueError, TypeError, AttributeError, BadZipFile):
+            raise ArgumentError(f"{type(self).__name__}.load: {os.fspath(path)!r} is not a file that save(path) wrote",
+                                hint="it is an .npz file of arrays by their paths in the network") from None
+        self.load_state_dict(state)
 
     def _state(self) -> dict[str, Tensor]:
-        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+        """What is saved: parameters, also those that were frozen by `requires_grad = False`, and buffers."""
+        seen: set[int] = set()
+        found = {}
+        for path, value in self._named(lambda module, name, value: name in module._own or
+                                       (isinstance(value, Tensor) and value.requires_grad)):
+            if id(value) not in seen:
+                seen.add(id(value))
+                found[path] = value
+        return {**found, **dict(self.named_buffers())}
 
     # --- how it is shown ----------------------------------------------------------------------------------------------
 
@@ -136,6 +162,11 @@ class Module:
         lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.children()]
         inside = "\n  " + "\n  ".join(lines) + "\n" if lines else self.extra_repr()
         return f"{type(self).__name__}({inside})"
+
+
+def _converted(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Elements of a file in the dtype of a parameter. numpy writes bfloat16 as bytes without a type."""
+    return array.view(dtype) if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize else array.astype(dtype)
 
 
 class Sequential(Module):

@@ -22,6 +22,8 @@ _GENERATOR = _Generator()
 
 def manual_seed(seed: int) -> None:
     """Starts the generator of this thread anew, so that what follows repeats."""
+    if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ArgumentError(f"manual_seed: {seed!r} is not an integer from 0")
     _GENERATOR.numbers = np.random.default_rng(seed)
 
 
@@ -53,4 +55,4 @@ def constant(shape: tuple[int, ...], value: float, dtype: Any = "float32") -> Te
 
 
 def _parameter(values: Any, dtype: Any) -> Tensor:
-    return Tensor(np.asarray(values, np.dtype(str(dtype))), requires_grad=True)
+    return Tensor(values, dtype, requires_grad=True)

@@ -9,6 +9,7 @@
 Names, parameters and formulas are those of `torch.optim`.
 """
 
+from tedsl.errors import entries
 from tedsl.optim.adam import Adam, AdamW
 from tedsl.optim.optimizer import Optimizer
 from tedsl.optim.schedules import CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, LRSchedule, MultiStepLR, StepLR
@@ -16,3 +17,5 @@ from tedsl.optim.sgd import SGD
 
 __all__ = ["Adam", "AdamW", "CosineAnnealingLR", "ExponentialLR", "LRSchedule", "LambdaLR", "LinearLR", "MultiStepLR",
            "Optimizer", "SGD", "StepLR"]
+
+entries(globals())

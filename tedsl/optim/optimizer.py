@@ -88,8 +88,16 @@ class Optimizer:
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None:
+                    self._check_gradient(param)
                     self.update(param.data.numpy(), param.grad.data.numpy(), self._state_of(param), group)
                     param.count_change()
+
+    def _check_gradient(self, param: Tensor) -> None:
+        grad = param.grad
+        if not isinstance(grad, Tensor) or grad.shape != param.shape:
+            raise ArgumentError(f"{self._name}: the grad of a parameter of shape {param.shape} was set to "
+                                + (f"a tensor of shape {grad.shape}" if isinstance(grad, Tensor) else type_in_words(grad)),
+                                hint="a gradient is a tensor of the shape of its parameter; None clears it")
 
     def update(self, param: Array, grad: Array, state: dict[str, Any], group: Group) -> None:
         """Changes `param` and the arrays of its `state` in place by the rule of this optimiser."""

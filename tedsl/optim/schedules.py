@@ -53,6 +53,10 @@ class LRSchedule:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Goes to the step that `state_dict` gave."""
+        if not isinstance(saved, Mapping) or not {"base_lrs", "last_epoch"} <= saved.keys() or \
+                len(saved["base_lrs"]) != len(self.base_lrs):
+            raise ArgumentError(f"{type(self).__name__}: {type_in_words(saved)} is not what state_dict() of a schedule of "
+                                f"{len(self.base_lrs)} groups gave")
         self.base_lrs, self.last_epoch = list(saved["base_lrs"]), int(saved["last_epoch"])
         self._set()
 
@@ -61,10 +65,17 @@ class LRSchedule:
             group["lr"] = self.rate(first, self.last_epoch)
 
 
+def _check_steps(where: str, name: str, steps: object) -> None:
+    if not isinstance(steps, (int, float)) or steps < 1:
+        raise ArgumentError(f"{where}: {name} is {steps!r}, not a number from 1")
+
+
 class LambdaLR(LRSchedule):
     """first rate * lr_lambda(step)."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> None:
+        if not callable(lr_lambda):
+            raise ArgumentTypeError(f"LambdaLR: lr_lambda is {type_in_words(lr_lambda)}, not a function of the step")
         self.lr_lambda = lr_lambda
         super().__init__(optimizer)
 
@@ -76,8 +87,7 @@ class StepLR(LRSchedule):
     """first rate * gamma ** (step // step_size)."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
-        if step_size < 1:
-            raise ArgumentError(f"StepLR: step_size is {step_size}, not a number from 1")
+        _check_steps("StepLR", "step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer)
 
@@ -114,8 +124,7 @@ class LinearLR(LRSchedule):
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0,
                  total_iters: int = 5) -> None:
-        if total_iters < 1:
-            raise ArgumentError(f"LinearLR: total_iters is {total_iters}, not a number from 1")
+        _check_steps("LinearLR", "total_iters", total_iters)
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer)
 
@@ -127,8 +136,7 @@ class CosineAnnealingLR(LRSchedule):
     """From the first rate down to `eta_min` in `T_max` steps along half a cosine, and up again (Loshchilov and Hutter 2017)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
-        if T_max < 1:
-            raise ArgumentError(f"CosineAnnealingLR: T_max is {T_max}, not a number from 1")
+        _check_steps("CosineAnnealingLR", "T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer)
 

@@ -71,9 +71,8 @@ def test_the_output_itself_and_tensors_between_are_inputs_too():
     c = te.compute((3,), lambda i: b[i] * b[i], name="C")
     head = placeholder((3,), "head")
     values, weights = np.arange(3.0), np.array([1.0, 2.0, -1.0])
-    by_c, *others = te.gradient(c, [c, b, a], head)
-    assert by_c is head
-    by_b, by_a = compiled([a, head], others)(values, weights)
+    by_c, by_b, by_a = compiled([a, head], te.gradient(c, [c, b, a], head))(values, weights)
+    np.testing.assert_array_equal(by_c, weights)
     np.testing.assert_allclose(by_b, weights * 2 * np.exp(values))
     np.testing.assert_allclose(by_a, weights * 2 * np.exp(values) ** 2)
 
@@ -268,7 +267,7 @@ def test_rules_of_records_and_of_operation_classes():
     b = te.compute((3,), lambda i: a[i] * 2.0, name="B", info=record())
     te.register_gradient(record, lambda op, head, inputs: {a: head})
     head = placeholder((3,), "head")
-    assert te.gradient(b, [a], head) == [head]
+    assert compiled([head], te.gradient(b, [a], head))(np.arange(3.0))[0].tolist() == [0, 1, 2]
     with pytest.raises(ArgumentTypeError, match="the kind is 3, not a tag, a record class or an operation class"):
         te.register_gradient(3, lambda op, head, inputs: [])
 
@@ -320,3 +319,21 @@ def test_a_head_fits_the_output():
         te.gradient(b, [a], placeholder((4,), "h"))
     with pytest.raises(DTypeError, match="the head h is float32 and the output B float64"):
         te.gradient(b, [a], placeholder((3,), "h", "float32"))
+
+
+def test_results_are_tensors_of_their_own():
+    a, head = placeholder((3,), "A"), placeholder((3,), "H")
+    first, again = te.gradient(a, [a, a], head)
+    tangent = te.jvp(a, [a], [head])
+    made = compiled([a, head], [first, again, tangent])(np.ones(3), np.arange(3.0))
+    assert all(one.tolist() == [0, 1, 2] for one in made)
+
+
+def test_rules_of_other_arguments_and_of_tensors_that_are_not_read_are_refused():
+    te.register_gradient("rule of one argument", lambda op: [])
+    te.register_gradient("rule of a foreign tensor", lambda op, head, inputs: {placeholder((3,), "X"): head})
+    a, head = placeholder((3,), "A"), placeholder((3,), "H")
+    for tag, words in (("rule of one argument", "cannot be called with"), ("rule of a foreign tensor", "B does not read")):
+        b = te.compute((3,), lambda i: a[i] * 2.0, name="B", tag=tag)
+        with pytest.raises(ArgumentTypeError, match=words):
+            te.gradient(b, [a], head)

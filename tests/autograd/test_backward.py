@@ -213,6 +213,28 @@ def test_a_hook_that_returns_another_shape_is_refused():
     refused(lambda: y.sum().backward(), "the hook of result 0 of MulBackward0", "float32[2]", error=ShapeError)
 
 
+@pytest.mark.parametrize("returned, words", [
+    (5, "returned 5, not a tuple of 1 gradients"), ((), "returned (), not a tuple"), ((3,), "gave int, not a tensor"),
+    ((tensor([1.0, 2.0, 3.0]),), "float32[3] for a tensor float32[2]"),
+])
+def test_hooks_of_nodes_that_return_something_else_are_refused(returned, words):
+    for register in ("register_hook", "register_prehook"):
+        y = leaf([1.0, 2.0]).exp()
+        getattr(y.grad_fn, register)(lambda *_: returned)
+        refused(lambda y=y: y.sum().backward(), "hook of ExpBackward0", words)
+
+
+def test_a_grad_that_the_program_set():
+    x, fixed = leaf([1.0, 2.0]), np.ones(2, "float32")
+    fixed.flags.writeable = False
+    x.grad = from_numpy(fixed)
+    x.sum().backward()
+    assert x.grad.tolist() == [2, 2] and fixed.tolist() == [1, 1]
+    for wrong, words in ((np.ones(2), "was set to an ndarray"), (tensor([1.0]), "was set to a tensor float32[1]")):
+        x.grad = wrong
+        refused(lambda: x.sum().backward(), "the grad of a tensor float32[2]", words, error=ShapeError)
+
+
 # --- gradients of gradients -------------------------------------------------------------------------------------------
 
 def test_gradients_of_any_order():
@@ -290,6 +312,24 @@ def test_a_leaf_changed_in_place():
     with no_grad():
         x -= 1
     assert x.tolist() == [0, 1] and x.is_leaf and x.version == 1
+
+
+def test_read_only_arrays():
+    array = np.ones(3, "float32")
+    array.flags.writeable = False
+    x = from_numpy(array)
+    assert (x * 2 + x).tolist() == [3, 3, 3]
+
+    def add():
+        y = x
+        y += 1
+
+    for change in (add, x.zero_, lambda: x.__setitem__(0, 1)):
+        refused(change, "read-only", "x.clone()", error=ArgumentError)
+
+
+def test_lists_of_other_lengths():
+    refused(lambda: tensor([[1.0], [1.0, 2.0]]), "not of one length", error=ShapeError)
 
 
 def test_a_result_that_does_not_fit_in_place():

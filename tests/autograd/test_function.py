@@ -235,3 +235,42 @@ def test_a_second_backward_and_a_change_in_place():
     z += 1
     error = refused(lambda: w.backward(), "CubeBackward", "changed in place")
     assert str(error).count("test_function.py:") == 2
+
+
+def test_a_function_is_not_called_and_has_no_objects():
+    refused(lambda: Cube(leaf([1.0]), 2.0), "Cube.apply(x)", error=TypeError)
+
+
+def test_methods_that_take_other_arguments():
+    class Short(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx):
+            return None
+
+    refused(lambda: Short.apply(leaf([1.0]), 2), "forward of Short", "3 arguments", error=TypeError)
+    refused(lambda: Short.apply(leaf([1.0])).sum().backward(), "backward of Short", "def backward(ctx", error=TypeError)
+
+
+def test_a_mistake_inside_of_a_method_is_the_programs_own():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum() + len(3)
+
+    with pytest.raises(TypeError, match="has no len"):
+        Wrong.apply(leaf([1.0]))
+
+
+def test_what_is_marked_must_be_tensors():
+    class Marked(Function):
+        @staticmethod
+        def forward(ctx, x, method):
+            getattr(ctx, method)(3)
+            return x * 1
+
+    for method in ("mark_dirty", "mark_non_differentiable", "save_for_backward"):
+        refused(lambda method=method: Marked.apply(leaf([1.0]), method), f"{method} takes tensors, not an int", error=TypeError)

@@ -142,7 +142,50 @@ def test_names_that_are_not_there():
     refused(lambda: F.con2d, "con2d", "conv2d", error=OptionError)
     refused(lambda: drawn(3)[5], "index 5", error=ShapeError)
     refused(lambda: drawn(3)[0, 0], "2 indices", error=ShapeError)
-    refused(lambda: drawn(3)[::-1], "step", "topi.flip", error=TypeError)
+    refused(lambda: drawn(3)[::0], "step of a slice is 0", error=ShapeError)
+    refused(lambda: drawn(3)["a":], "no slice", error=TypeError)
     refused(lambda: drawn(3)["a"], "no index", error=TypeError)
     refused(lambda: drawn(3).reshape(2, 2), "3 elements", error=ShapeError)
     refused(lambda: drawn(3, 2) @ drawn(3), "2 columns, 3 rows", error=ShapeError)
+
+
+def test_slices_that_go_backwards():
+    x, head = drawn(4, 5), drawn(2, 3)
+    part = x[::-2, 3:0:-1]
+    np.testing.assert_array_equal(part.detach().numpy(), x.detach().numpy()[::-2, 3:0:-1])
+    (part * head.detach()).sum().backward()
+    expected = np.zeros((4, 5))
+    expected[::-2, 3:0:-1] = head.detach().numpy()
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
+    assert gradgradcheck(lambda z: z[::-1, ::-2] * z[:, 4:0:-1][:, :3], [drawn(3, 5)])
+    assert drawn(0, 3)[::-1].shape == (0, 3) and drawn(3)[0:2:-1].shape == (0,)
+
+
+def test_elements_set_backwards():
+    x, v = drawn(5), drawn(3)
+    y = x * 1
+    y[::-2] = v
+    weights = tensor([1.0, 2.0, 3.0, 4.0, 5.0], "float64")
+    (y * weights).sum().backward()
+    assert x.grad.tolist() == [0, 2, 0, 4, 0] and v.grad.tolist() == [5, 3, 1]
+
+
+def test_quotients_and_counts_of_integers():
+    assert (tensor([2, 3]) / 2).tolist() == [1, 1.5] and (1 / tensor([2, 4])).tolist() == [0.5, 0.25]
+    assert (tensor([2, 3]) > 2).sum().item() == 1 and (tensor([2, 3]) > 2).mean().item() == 0.5
+    whole = tensor([2, 3])
+    with pytest.raises(ShapeError, match="does not fit into the tensor int64"):
+        whole /= 2
+
+
+def test_gradients_of_no_elements_are_zeros():
+    x, w = drawn(0, 2, 3), drawn(6, 4)
+    ((x * 2.0).reshape(0, 6) @ w).sum().backward()
+    assert x.grad.shape == (0, 2, 3) and not w.grad.numpy().any()
+
+
+def test_bfloat16():
+    x = tensor([1.0, 2.0, 3.0], "bfloat16", requires_grad=True)
+    (x * x + x.exp()).sum().backward()
+    expected = 2 * np.arange(1, 4) + np.exp(np.arange(1, 4))
+    np.testing.assert_allclose(x.grad.astype("float32").numpy(), expected, rtol=1e-2)

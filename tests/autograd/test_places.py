@@ -30,7 +30,7 @@ def test_rows_that_are_not_there_are_refused(index):
 
 
 def test_an_index_of_other_kinds_is_refused():
-    with pytest.raises(DTypeError, match="the index holds bool, not integers"):
+    with pytest.raises(DTypeError, match=r"a mask of bool(.|\n)*flatnonzero"):
         autograd.tensor(TABLE)[np.array([True, False, True, True])]
     with pytest.raises(ShapeError, match="without dimensions has no rows"):
         autograd.tensor(1.0)[np.array([0])]

@@ -61,6 +61,45 @@ def test_modules_find_their_parameters_once_also_in_lists_and_when_shared():
     assert not network.parts[1].training
 
 
+def test_frozen_parameters_are_saved_and_loaded(tmp_path):
+    network, other = (nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1)) for _ in range(2))
+    network[0].weight.requires_grad = False
+    assert list(network.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"] and len(network.parameters()) == 3
+    network.save(tmp_path / "network.npz")
+    other.load(tmp_path / "network.npz")
+    assert (other[0].weight.detach().numpy() == network[0].weight.numpy()).all()
+    network[0].weight = None
+    assert "0.weight" not in network.state_dict()
+
+
+def test_networks_of_bfloat16(tmp_path):
+    layer, other = nn.Linear(3, 2, dtype="bfloat16"), nn.Linear(3, 2, dtype="bfloat16")
+    nn.functional.cross_entropy(layer(Tensor(np.ones((4, 3)), "bfloat16")), np.array([0, 1, 1, 0])).backward()
+    assert layer.weight.grad.dtype == "bfloat16"
+    layer.save(tmp_path / "layer.npz")
+    other.load(tmp_path / "layer.npz")
+    assert (other.weight.detach().numpy() == layer.weight.detach().numpy()).all()
+
+
+def test_a_file_that_was_not_saved_is_refused(tmp_path):
+    (tmp_path / "other.npz").write_text("hello")
+    with pytest.raises(ArgumentError, match="is not a file that save"):
+        nn.Linear(3, 2).load(tmp_path / "other.npz")
+
+
+def test_a_batch_of_no_images():
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 3))
+    network(Tensor(np.ones((0, 1, 8, 8), "float32"))).sum().backward()
+    assert not any(parameter.grad.numpy().any() for parameter in network.parameters())
+    assert not network[1].running_mean.numpy().any()
+
+
+def test_arrays_of_numpy_are_taken():
+    x, target = np.ones((2, 3), "float32"), np.array([0, 1])
+    assert nn.functional.relu(x).shape == (2, 3) and nn.functional.embedding(target, x).shape == (2, 3)
+    np.testing.assert_allclose(nn.functional.cross_entropy(x, target).item(), np.log(3), rtol=1e-6)
+
+
 @pytest.mark.parametrize("call, kind, sentence", [
     (lambda: nn.Linear(3, 2)(Tensor(np.ones((2, 4)))), ShapeError, r"linear: x has shape \(2, 4\) and the weight \(2, 3\)"),
     (lambda: nn.Conv2d(3, 2, 3)(Tensor(np.ones((1, 4, 5, 5)))), ShapeError, r"conv2d: x has shape \(1, 4, 5, 5\)"),
@@ -77,6 +116,10 @@ def test_modules_find_their_parameters_once_also_in_lists_and_when_shared():
     (lambda: nn.Embedding(3, 2)(Tensor(np.ones(3))), ShapeError, "the index is float64"),
     (lambda: nn.Sequential(nn.ReLU(), 3), ArgumentTypeError, "layer 1 is an int"),
     (lambda: nn.Module()(1), TedslError, "Module has no forward"),
+    (lambda: nn.Dropout("a"), ArgumentError, "p is 'a'"),
+    (lambda: nn.manual_seed("a"), ArgumentError, "'a' is not an integer"),
+    (lambda: nn.Linear(3, 2).load_state_dict(None), ArgumentTypeError, "a NoneType is not what state_dict"),
+    (lambda: nn.Linear(3), ArgumentTypeError, "'out_features' is missing"),
 ])
 def test_misuse_is_refused(call, kind, sentence):
     with pytest.raises(kind, match=sentence):

@@ -123,6 +123,10 @@ def test_a_saved_state_goes_on_where_it_was():
     (lambda t: optim.MultiStepLR(optim.SGD([t]), 3), ArgumentTypeError, "milestones are a list of steps, not an int"),
     (lambda t: optim.StepLR(t, 3), ArgumentTypeError, "StepLR: expected an optimiser"),
     (lambda t: optim.StepLR(optim.SGD([t]), 0), ArgumentError, "step_size is 0"),
+    (lambda t: optim.StepLR(optim.SGD([t]), "a"), ArgumentError, "step_size is 'a'"),
+    (lambda t: optim.LambdaLR(optim.SGD([t]), 3), ArgumentTypeError, "lr_lambda is an int, not a function"),
+    (lambda t: optim.StepLR(optim.SGD([t]), 1).load_state_dict({}), ArgumentError, "a dict is not what state_dict"),
+    (lambda t: optim.SGD([t]).step(lambda: 3), ArgumentTypeError, "step"),
 ])
 def test_misuse_is_refused(make, kind, sentence):
     with pytest.raises(kind, match=sentence):
@@ -134,6 +138,14 @@ def test_a_parameter_that_cannot_be_changed_in_place_is_refused():
     for given, sentence in ((array[:, ::2], "not contiguous"), (np.broadcast_to(array, (4, 4)), "read-only")):
         param = from_numpy(given).requires_grad_()
         param.grad = Tensor(np.ones(param.shape, "float32"))
+        with pytest.raises(ArgumentError, match=sentence):
+            optim.SGD([param]).step()
+
+
+def test_a_grad_that_the_program_set_is_checked():
+    param = Tensor(np.ones(2), requires_grad=True)
+    for grad, sentence in ((np.ones(2), "set to an ndarray"), (Tensor(np.ones(3)), r"a tensor of shape \(3,\)")):
+        param.grad = grad
         with pytest.raises(ArgumentError, match=sentence):
             optim.SGD([param]).step()
 
