@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from tedsl import actors
 from tedsl.actors import Pipeline, Runtime, Spec, simulate
 from tedsl.errors import ActorError, ArgumentError, ArgumentTypeError, PlanError
 from tests.actors.random_plans import random_plan
@@ -249,3 +250,44 @@ def test_mistakes_in_plans_are_refused_in_words(name):
     wrong, kind, words = PLANS[name]
     with pytest.raises(kind, match=words):
         wrong()
+
+
+def test_a_model_is_changed_before_the_next_batch_sees_it():
+    """One step of descent a batch, its gradient summed over four pieces: the same numbers as one after the other."""
+    rng = np.random.default_rng(0)
+    inputs, targets, weight = rng.standard_normal((6, 8, 5)), rng.standard_normal((6, 8)), np.zeros(5)
+
+    def gradient(x, y, out):
+        out[...] = 2 * x.T @ (x @ weight - y) / 8
+
+    def step(total):
+        weight[...] -= 0.1 * total
+
+    p = Pipeline()
+    x, y = [p.unpack(f"{name}_pieces", p.source(name, None, Spec(shape, "float64")), 4) for name,
+            shape in (("x", (8, 5)), ("y", (8,)))]
+    p.sink("step", step, [p.acc("total", p.task("learn", gradient, [x, y], Spec((5,), "float64")), 4)])
+    p.after("learn", "step", previous=True, steps=4)
+    plan = p.plan()
+    assert str(actors.parse(str(plan), plan.functions)) == str(plan)
+    Runtime(plan).run(6, feed={"x": lambda n, out: np.copyto(out, inputs[n]), "y": lambda n, out: np.copyto(out, targets[n])})
+    expected = np.zeros(5)
+    for a, b in zip(inputs, targets):
+        expected -= 0.1 * 2 * a.T @ (a @ expected - b) / 8
+    np.testing.assert_allclose(weight, expected, rtol=1e-12)
+
+
+def test_long_runs_take_no_more_memory():
+    import tracemalloc
+
+    p = Pipeline()
+    p.sink("end", lambda value: None, [p.task("t", lambda a, b: None, p.source("a", lambda out: None, Spec((2,)), thread="one"),
+                                              Spec((2,)), thread="one")], thread="one")
+    runtime = Runtime(p.plan())
+    peaks = []
+    for batches in (6000, 20_000):
+        tracemalloc.start()
+        runtime.run(batches)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]

@@ -104,15 +104,25 @@ class Pipeline:
         kind_named(kind)
         return self._add(name, kind, function, _listed(name, inputs), outputs, count, device, thread, steps)
 
-    def after(self, task: str, other: str, *, count: int = 1) -> None:
-        """`task` acts only after `other` has acted on the same batch: a control register, without arrays."""
+    def after(self, task: str, other: str, *, previous: bool = False, steps: int = 1, count: int = 1) -> None:
+        """`task` acts on a batch only after `other` has acted on it: a control register, without arrays.
+
+        previous: after `other` has acted on the batch before; so a model is changed before the next batch sees it. steps: how
+        often `task` acts for each act of `other`.
+        """
         for end in (task, other):
             if end not in self.tasks:
                 raise PlanError(f"after: there is no task {end!r}; tasks: {', '.join(self.tasks) or 'none'}")
-        name = f"{other}_before_{task}"
-        self.registers[name] = RegisterDescription(name, other, (task,), (), count)
+        name = f"{other}_before_{'next_' if previous else ''}{task}"
+        turns = f"{name}_{steps}_times"  # the task that repeats it
+        reader = task if steps == 1 else turns
+        self.registers[name] = RegisterDescription(name, other, (reader,), (), count, primed=previous)
         self._change(other, outputs=(*self.tasks[other].outputs, name))
-        self._change(task, inputs=(*self.tasks[task].inputs, name))
+        if steps != 1:
+            self._check(turns, "repeat", None, (), count, steps)
+            self.tasks[turns] = Task(turns, "repeat", (name,), (turns,), None, self.tasks[task].thread, steps)
+            self.registers[turns] = RegisterDescription(turns, turns, (task,), (), count)
+        self._change(task, inputs=(*self.tasks[task].inputs, name if steps == 1 else turns))
 
     def plan(self, *, share_memory: bool = False) -> Plan:
         """The plan. Raises PlanError if it cannot run.
