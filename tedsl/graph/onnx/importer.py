@@ -105,8 +105,11 @@ class Importer:
             known = extents_of(call, self.extents)
         except (TypeError, ValueError, IndexError):
             known = None
-        if known is not None:
-            self.extents[made[0]] = known
+        if known is None:
+            return made
+        if all(isinstance(extent, int) for extent in known.reshape(-1)):
+            return [constant(known.astype("int64"), name=made[0].name)]
+        self.extents[made[0]] = known
         return made
 
     def _behind_a_problem(self, node: NodeProto, opset: int, label: str, translated: bool) -> list[Value | None]:

@@ -27,21 +27,24 @@ _NEAREST: dict[str, Callable[[Any], Any]] = {
 
 @record
 class Axis:
-    """A dimension to resize: its extents, the factor between them, the part of the data (for tf_crop_and_resize)."""
+    """A dimension to resize: its extents, the factor between them, the part of the data (for tf_crop_and_resize).
 
-    extent: int
-    result: int
+    Extents are symbolic only where they are the same.
+    """
+
+    extent: Any
+    result: Any
     scale: float
     part: tuple[float, float]
 
 
 def resize(call: Call) -> Any:
-    x, shape = call[0], call.static_shape(0)
+    x, shape = call[0], call[0].shape
     axes = tuple(axis % len(shape) for axis in call.attribute("axes", range(len(shape))))
     made, outside = x, numpy.zeros((), bool)
     crop = call.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
     for axis, info in zip(axes, _axes(call, shape, axes)):
-        if info.extent == info.result and info.scale == 1 and not crop:
+        if not isinstance(info.extent, int) or (info.extent == info.result and info.scale == 1 and not crop):
             continue
         places = _places(call, info)
         if crop:
@@ -53,7 +56,7 @@ def resize(call: Call) -> Any:
     return cast(made, str(x.dtype))
 
 
-def _axes(call: Call, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[Axis]:
+def _axes(call: Call, shape: tuple[Any, ...], axes: tuple[int, ...]) -> list[Axis]:
     roi = call.array(1).reshape(-1).tolist() if call.opset >= 11 and call.get(1) is not None and call.array(1).size else []
     parts = list(zip(roi[:len(axes)], roi[len(axes):])) or [(0.0, 1.0)] * len(axes)
     extents = [shape[axis] for axis in axes]
@@ -65,14 +68,25 @@ def _axes(call: Call, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[Axi
     else:
         return [Axis(n, m, scale, part) for n, m, scale, part in zip(extents, *_sizes(call, extents), parts)]
     crop = call.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return [Axis(n, math.floor(n * ((part[1] - part[0]) if crop else 1) * scale), scale, part)
-            for n, scale, part in zip(extents, scales, parts)]
+    return [_scaled(extent, (part[1] - part[0]) if crop else 1, scale, part)
+            for extent, scale, part in zip(extents, scales, parts)]
 
 
-def _sizes(call: Call, extents: list[int]) -> tuple[list[int], list[float]]:
-    wanted = [int(size) for size in call.extents(3)]
+def _scaled(extent: Any, share: float, scale: float, part: tuple[float, float]) -> Axis:
+    if scale == 1 and share == 1:
+        return Axis(extent, extent, 1.0, part)
+    if not isinstance(extent, int):
+        raise Unsupported(f"resizing of a symbolic extent, {extent}")
+    return Axis(extent, math.floor(extent * share * scale), scale, part)
+
+
+def _sizes(call: Call, extents: list[Any]) -> tuple[list[Any], list[float]]:
+    wanted = list(call.extents(3))
     policy = call.attribute("keep_aspect_ratio_policy", "stretch")
-    factors = [size / extent for size, extent in zip(wanted, extents)]
+    symbolic = [extent for size, extent in zip(wanted, extents) if not isinstance(extent, int) and size is not extent]
+    if symbolic or (policy != "stretch" and not all(isinstance(extent, int) for extent in extents)):
+        raise Unsupported(f"resizing of symbolic extents, {extents}")
+    factors = [1.0 if size is extent else size / extent for size, extent in zip(wanted, extents)]
     if policy != "stretch":
         factor = min(factors) if policy == "not_larger" else max(factors)
         factors = [factor] * len(extents)
