@@ -11,6 +11,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper
 from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import TedslError
 from tedsl.graph.onnx.call import Call
+from tedsl.graph.onnx.control import CONTROL, controlled
 from tedsl.graph.onnx.extents import extents_of, shape_part
 from tedsl.graph.onnx.fold import folded
 from tedsl.graph.onnx.functions import body_of, given_attributes, with_attributes
@@ -21,6 +22,10 @@ from tedsl.graph.value import Value, constant
 from tedsl.record import record
 
 Named = dict[str, Value | None]  # None: a value that could not be made
+
+
+class BodyRefused(Unsupported):
+    """A graph that a node holds has nodes without translation, which are among the problems."""
 
 
 @record(eq=False)
@@ -50,6 +55,8 @@ class Importer:
             label = scope.place + (node.name or f"{node.op_type}_{number}")
             try:
                 made = self._node(node, scope, label)
+            except BodyRefused:  # what is missing inside is known
+                made = [None] * len(node.output)
             except Unsupported as refusal:
                 made = self._problem(node, label, refusal.reason, refusal.needed)
             except TedslError as refusal:
@@ -65,12 +72,14 @@ class Importer:
         local = self._functions.get((node.domain, node.op_type))
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, 0)
-        if node.op_type == "If" and not domain:
-            return self._branch(node, scope, label)
         operator = None if local or domain else operator_for(node.op_type)
         inputs = [scope.names[name] if name else None for name in node.input]
         if any(value is None and name for value, name in zip(inputs, node.input)):
-            return self._behind_a_problem(node, opset, label, local is not None or operator is not None)
+            translated = local is not None or operator is not None or node.op_type in CONTROL
+            return self._behind_a_problem(node, opset, label, translated)
+        if node.op_type in CONTROL and not domain:
+            return controlled(node.op_type, self._attributes(node), inputs,
+                              lambda graph, given, place: self._graph(graph, given, scope, f"{label}/{place}"))
         call = Call(node.op_type, opset, inputs, self._attributes(node), len(node.output), self.extents)
         if not local and not domain:
             known = self._known(node, scope, call)
@@ -131,17 +140,18 @@ class Importer:
             return [None] * len(node.output)
         return [inner.names[name] if wanted else None for name, wanted in zip(body.output, node.output)]
 
-    def _branch(self, node: NodeProto, scope: Scope, label: str) -> list[Value | None]:
-        """If with a constant condition: the nodes of the branch that is taken."""
-        chosen = scope.names[node.input[0]]
-        if chosen is None or chosen.data is None:
-            raise Unsupported("its condition is not a constant")
-        wanted = "then_branch" if chosen.data.item() else "else_branch"
-        branch: GraphProto = next(one.g for one in node.attribute if one.name == wanted)
-        inner = Scope(dict(scope.names), scope.opsets, f"{label}/")
-        inner.names.update({one.name: self._tensors.value(one) for one in branch.initializer})
-        self.run(branch.node, inner)
-        return [inner.names[one.name] for one in branch.output]
+    def _graph(self, graph: GraphProto, inputs: Sequence[Value | None], scope: Scope, place: str) -> list[Value]:
+        """The results of a graph that a node holds; it reads the names around it too."""
+        inner = Scope(dict(scope.names), scope.opsets, place)
+        inner.names.update({one.name: self._tensors.value(one) for one in graph.initializer})
+        inner.names.update({one.name: value for one, value in zip(graph.input, inputs)})
+        before = len(self.problems)
+        self.run(graph.node, inner)
+        results = [inner.names.get(one.name) for one in graph.output]
+        made = [value for value in results if value is not None]
+        if len(self.problems) > before or len(made) < len(results):
+            raise BodyRefused("a node of its graph has no translation")
+        return made
 
     def _attributes(self, node: NodeProto) -> dict[str, Any]:
         return {one.name: self._attribute(one) for one in node.attribute if not one.ref_attr_name}

@@ -19,7 +19,7 @@ def model(nodes, inputs, outputs=("y",), constants=None, opset=NEWEST, functions
     """A model. inputs: (shape, dtype) or an array by name; constants: arrays by name."""
     given = [helper.make_tensor_value_info(label, NUMBERS[str(spec[1])], spec[0]) for label, spec in
              ((label, (one.shape, one.dtype) if isinstance(one, np.ndarray) else one) for label, one in inputs.items())]
-    results = [helper.make_value_info(label, helper.make_tensor_type_proto(TensorProto.FLOAT, None)) for label in outputs]
+    results = [helper.make_empty_tensor_value_info(label) for label in outputs]
     stored = [numpy_helper.from_array(array, label) for label, array in (constants or {}).items()]
     opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(one.domain, 1) for one in functions]]
     graph = helper.make_graph([nodes] if isinstance(nodes, onnx.NodeProto) else nodes, name, given, results, stored)

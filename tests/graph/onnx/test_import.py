@@ -98,6 +98,37 @@ def test_the_branch_of_a_constant_condition_is_taken():
     assert [one.operator for one in g.nodes] == ["abs"]
 
 
+def steps(nodes, inputs, outputs):
+    return helper.make_graph(nodes, "body", [helper.make_value_info(name, onnx.TypeProto()) for name in inputs.split()],
+                             [helper.make_value_info(name, onnx.TypeProto()) for name in outputs.split()])
+
+
+def test_loops_of_constant_length_are_unrolled():
+    x = random(4, 3)
+    body = steps([node("Add", "s e", "t"), node("Mul", "t e", "o")], "s e", "t o")
+    g = from_onnx(model(helper.make_node("Scan", ["zero", "x"], ["last", "y"], body=body, num_scan_inputs=1,
+                                         scan_input_directions=[1]),
+                        {"x": x}, ["last", "y"], constants={"zero": np.zeros(3, "float32")}))
+    last, y = graph.evaluate(g, x)
+    np.testing.assert_allclose(last, x.sum(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y, np.cumsum(x[::-1], 0) * x[::-1], rtol=1e-5, atol=1e-6)
+    body = steps([node("Cast", "i", "f", to=1), node("Add", "s f", "t"), node("Less", "i two", "on"),
+                  node("Identity", "t", "o")], "i c s", "on t o")
+    g = from_onnx(model(helper.make_node("Loop", ["ten", "", "x"], ["last", "y"], body=body), {"x": x}, ["last", "y"],
+                        constants={"ten": np.array(10), "two": np.array(2)}))
+    last, y = graph.evaluate(g, x)
+    np.testing.assert_allclose(last, x + 3, rtol=1e-6)
+    assert y.shape == (3, 4, 3)
+
+
+def test_what_a_body_lacks_is_named():
+    body = steps([node("Add", "s e", "t"), helper.make_node("Mine", ["t"], ["o"], "inside", domain="own")], "s e", "t o")
+    with pytest.raises(ModelRefused) as refused:
+        from_onnx(model([helper.make_node("Scan", ["x", "y"], ["last", "z"], "scan", body=body, num_scan_inputs=1)],
+                        {"x": ((3,), "float32"), "y": ((4, 3), "float32")}, ["z"]))
+    assert [(one.operator, one.node) for one in refused.value.problems] == [("own.Mine", "scan/0/inside")]
+
+
 @pytest.mark.parametrize("opset", [7, 9, 11, 13, 21])
 def test_operators_of_old_sets_keep_their_meaning(opset):
     x = random(2, 3, 4)

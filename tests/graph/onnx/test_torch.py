@@ -34,8 +34,8 @@ def test_an_exported_module_gives_what_torch_gives(training):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.onnx.export(module, (x,), file, dynamo=False, opset_version=17, training=kept, do_constant_folding=not training,
-                              input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+            torch.onnx.export(module, (x,), file, dynamo=False, opset_version=17, training=kept,
+                              do_constant_folding=not training, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
     except Exception as error:
         pytest.skip(f"this version of torch does not export without further packages: {error}")
     g = graph.from_onnx(file.getvalue())

@@ -107,6 +107,13 @@ def numbers(call: Call) -> Any:
     return constant(numpy.arange(start, limit, step, dtype=call[0].data.dtype))
 
 
+def of_constants(call: Call) -> Any:
+    """An operator whose shape depends on all of its inputs: known inputs are folded before."""
+    for at in range(len(call.inputs)):
+        call.array(at)
+    raise Unsupported("its constants are not folded")
+
+
 def eye_like(call: Call) -> Any:
     rows, columns = call.static_shape(0)
     dtype = str(call[0].dtype) if call.attribute("dtype") is None else dtype_named(call.attribute("dtype"))
@@ -116,4 +123,5 @@ def eye_like(call: Call) -> Any:
 OPERATORS: dict[str, Callable[[Call], Any]] = {
     "Reshape": reshape, "Flatten": flatten, "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Shape": shape, "Size": size,
     "Expand": expand, "ConstantOfShape": constant_of_shape, "Range": numbers, "EyeLike": eye_like,
+    "MelWeightMatrix": of_constants,
 }
