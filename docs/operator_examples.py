@@ -132,6 +132,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "nn.conv2d_nhwc": square(nn.conv2d_nhwc, (3, 3, 4, 4)),
     "nn.conv2d_pack_weights": lambda new, layout="OIHW": nn.conv2d_pack_weights(new(4, 4, 4, 4), 2, None, layout),
     "nn.conv2d_transpose_nchw": square(nn.conv2d_transpose_nchw, (4, 4, 3, 3), 2, 1, None, (0, 0)),
+    "nn.conv2d_unpack_weights": lambda new: nn.conv2d_unpack_weights(new(2, 4, 3, 3, 1, 4), 8),
     "nn.conv2d_winograd_nchw": square(nn.conv2d_winograd_nchw, (4, 4, 3, 3)),
     "nn.conv2d_winograd_nhwc": square(nn.conv2d_winograd_nhwc, (3, 3, 4, 4)),
     "nn.conv2d_winograd_weight_transform":

@@ -184,6 +184,15 @@ class ConvOp(Differentiable):
 
 
 @record
+class PanelsOp:
+    """Weights of a convolution, read from `panels`: (panels, channels, height, width, 1, `wide` results)."""
+
+    operator: str
+    panels: te.Tensor
+    wide: int
+
+
+@record
 class DepthwiseConvOp(ConvOp):
     """A convolution of each channel alone; the kernel's letters are C (channel) and M (results for each channel)."""
 

@@ -15,6 +15,7 @@ from topi.nn.conv import (
     conv2d_nhwc,
     conv2d_pack_weights,
     conv2d_transpose_nchw,
+    conv2d_unpack_weights,
     conv2d_winograd_nchw,
     conv2d_winograd_nhwc,
     conv2d_winograd_weight_transform,
@@ -57,7 +58,7 @@ __all__ += [
     "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "dilate", "group_conv2d_nchw",
     "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
 ]
-__all__ += ["prelu"]
+__all__ += ["conv2d_unpack_weights", "prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
 __all__ += [
     "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE", "batch_norm", "batch_to_space_nd", "depth_to_space", "fifo_buffer", "flatten",

@@ -11,6 +11,7 @@ from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
 from topi.schedules.chains import join_products
 from topi.schedules.fusion import kernels
+from topi.schedules.kernel import Kernel
 from topi.schedules.row_groups import join_rows
 from topi.schedules.table import COPYING, Rule, rule_of, rules_for
 
@@ -36,6 +37,14 @@ def as_target(target: Any) -> Target:
 
 def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Schedule:
     """The schedule of `outs` by a table of rules."""
+    s, groups = kernels_with(outs, rules, target)
+    for kernel in groups:
+        rule_of(kernel, rules)(kernel)
+    return s
+
+
+def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te.Schedule, list[Kernel]]:
+    """A schedule whose stages are parted into kernels, which have no loops of their own yet."""
     listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     for out in listed:
         opening("schedule", out)
@@ -56,6 +65,4 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
     groups = kernels(s, is_anchor, target, in_copies)
     if RowsOp in rules:
         groups = join_products(join_rows(groups, set(s.outputs)), set(s.outputs))
-    for kernel in groups:
-        rule_of(kernel, rules)(kernel)
-    return s
+    return s, groups

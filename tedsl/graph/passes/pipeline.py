@@ -7,16 +7,23 @@ from typing import TypeAlias
 
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.fusion import fuse
+from tedsl.graph.passes.pack import pack_weights
+from tedsl.graph.passes.winograd import use_winograd
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 
-# By level, each after those of the levels below.
+# By level.
 LEVELS: tuple[tuple[Pass, ...], ...] = (
     (),
-    (fuse,),
+    (fuse, pack_weights),
+    (fuse, use_winograd, pack_weights),
 )
 
 
 def pipeline(opt_level: int = 2) -> tuple[Pass, ...]:
-    """The passes of a level: 0: none; 1: fusion; 2 and above: all."""
+    """The passes of a level.
+
+    0: none. 1: those after which the same sums are made of the same terms. 2 and above: also those that save work by other
+    formulas, whose results differ in the last digits.
+    """
     return LEVELS[max(0, min(opt_level, len(LEVELS) - 1))]

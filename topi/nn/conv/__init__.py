@@ -15,7 +15,7 @@ from topi.nn.conv.direct import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
-from topi.nn.conv.packed import conv2d_NCHWc, conv2d_pack_weights, depthwise_conv2d_NCHWc
+from topi.nn.conv.packed import conv2d_NCHWc, conv2d_pack_weights, conv2d_unpack_weights, depthwise_conv2d_NCHWc
 from topi.nn.conv.transposed import (
     conv1d_transpose_ncw,
     conv2d_transpose_nchw,
@@ -30,5 +30,5 @@ __all__ = [
     "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv2d_nchw", "group_conv2d_nhwc",
     "group_conv2d_transpose_nchw",
 ]
-__all__ += ["conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform", "deformable_conv2d_nchw",
-            "deformable_conv2d_nhwc"]
+__all__ += ["conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform", "conv2d_unpack_weights",
+            "deformable_conv2d_nchw", "deformable_conv2d_nhwc"]

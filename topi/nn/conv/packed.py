@@ -16,7 +16,7 @@ from tedsl.errors import ShapeError
 from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
-from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp
+from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp, PanelsOp
 from topi.nn.conv.formula import accumulated, pad_space, require_rank, result_dtype, windows
 
 _AXES = ("n", "oc_chunk", "oh", "ow", "oc_block")
@@ -110,3 +110,20 @@ def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = N
 
     return te.compute((outer, inner, size["H"], size["W"], block, wide), formula, name="packed_kernel",
                       tag="injective", info=InjectiveOp("conv2d_pack_weights"))
+
+
+@checked
+def conv2d_unpack_weights(panels: te.Tensor, outputs: int) -> te.Tensor:
+    """The weights of conv2d_nchw with `outputs` results from what `conv2d_pack_weights(kernel, 1, wide)` makes of them.
+
+    A convolution of weights that were packed by the tile of its schedule reads the panels as they lie.
+    """
+    where = opening("conv2d_unpack_weights", panels)
+    require_rank(panels, "OIHWio", where)
+    count, inputs, height, width, one, wide = panels.shape
+    size = as_int(wide)
+    if as_int(one) != 1 or size is None or (as_int(count) or 0) != (outputs + size - 1) // size:
+        raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {outputs} results",
+                         hint="conv2d_pack_weights(kernel, 1, wide)")
+    return te.compute((outputs, inputs, height, width), lambda o, i, h, w: panels(o // size, i, h, w, 0, o % size),
+                      name="unpacked_kernel", tag="injective", info=PanelsOp("conv2d_unpack_weights", panels, size))

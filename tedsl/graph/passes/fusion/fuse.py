@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from tedsl.graph.apply import call, with_arguments
 from tedsl.graph.graph import Graph
+from tedsl.graph.passes.functions import Functions
 from tedsl.graph.passes.fusion.groups import MOST_NODES, groups_of
 from tedsl.graph.rewrite import with_outputs
-from tedsl.graph.text.printer import text
 from tedsl.graph.value import Node, Value, with_values
 
 _LONGEST = 40  # characters of a name
@@ -26,7 +26,7 @@ def fuse(graph: Graph, most: int = MOST_NODES) -> Graph:
     """
     groups = {group[-1]: group for group in groups_of(graph, most)}
     inside = {node for group in groups.values() if len(group) > 1 for node in group[:-1]}
-    functions = _Functions()
+    functions = Functions()
     replaced: dict[Value, Value] = {}
     for node in graph.nodes:
         if node in inside:
@@ -39,23 +39,6 @@ def fuse(graph: Graph, most: int = MOST_NODES) -> Graph:
         made = call(functions.one(function), *[replaced.get(value, value) for value in operands])
         replaced |= _pairs(results, made.outputs)
     return with_outputs(graph, [replaced.get(value, value) for value in graph.outputs])
-
-
-class _Functions:
-    """Graphs to call: equal ones are one, and no two have the same name."""
-
-    def __init__(self) -> None:
-        self.by_text: dict[str, Graph] = {}
-        self.names: dict[str, int] = {}
-
-    def one(self, function: Graph) -> Graph:
-        key = text(function)
-        if key not in self.by_text:
-            number = self.names.get(function.name, 0)
-            self.names[function.name] = number + 1
-            renamed = Graph(function.inputs, function.outputs, f"{function.name}_{number}") if number else function
-            self.by_text[key] = renamed
-        return self.by_text[key]
 
 
 def _pairs(old: Sequence[Value], new: Sequence[Value]) -> dict[Value, Value]:

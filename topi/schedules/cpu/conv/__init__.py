@@ -10,6 +10,6 @@
 Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
 """
 
-from topi.schedules.cpu.conv.choice import schedule_conv
+from topi.schedules.cpu.conv.choice import panels_of, schedule_conv
 
-__all__ = ["schedule_conv"]
+__all__ = ["panels_of", "schedule_conv"]

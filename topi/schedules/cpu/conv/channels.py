@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 from tedsl import te
-from topi.kinds import ConvOp, DepthwiseConvOp
+from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
@@ -154,6 +154,11 @@ def schedule_turned(kernel: Kernel) -> None:
     _spread_channels(kernel)
 
 
+def panel_width(kernel: Kernel) -> int | None:
+    """The output channels of a panel into which `schedule_turned` copies weights of (O, I, H, W)."""
+    return _tile_of(kernel, kernel.tail.axis[2:], extent_of(kernel.tail.axis[1]))[0].wide
+
+
 def _spread_channels(kernel: Kernel) -> None:
     """Let the channels of padded data begin in different sets of the nearest cache: a tile reads some rows of all of them."""
     data, machine = kernel.record.padded, kernel.target.machine
@@ -201,8 +206,12 @@ def _are_enough(kernel: Kernel, panels: int | None) -> bool:
 
 
 def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
-    """A copy of the weights in which the channels of a panel are neighbours. channel: their dimension of output channels."""
-    s = kernel.schedule
+    """A copy of the weights in which the channels of a panel are neighbours; None if they lie so. channel: their dimension of
+    output channels.
+    """
+    s, packed = kernel.schedule, getattr(weights_of(kernel).op, "info", None)
+    if isinstance(packed, PanelsOp) and packed.wide == wide:
+        return None
     copy = s.cache_read(weights_of(kernel), "global", [kernel.anchor])
     rest = slice(1, None) if channel == 0 else slice(None, -1)
     s[copy].transform_layout(lambda *at: [at[channel] // wide, *at[rest], at[channel] % wide])

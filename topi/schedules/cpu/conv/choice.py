@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from topi.schedules.cpu.conv.channels import fills_vectors, schedule_blocks, schedule_channels_last, schedule_turned
+from topi.kinds import ConvOp
+from topi.schedules.cpu.conv.channels import (
+    fills_vectors,
+    panel_width,
+    schedule_blocks,
+    schedule_channels_last,
+    schedule_turned,
+)
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
 from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
@@ -24,3 +31,12 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_turned(kernel)
     else:
         schedule_rows(kernel)
+
+
+def panels_of(kernel: Kernel) -> int | None:
+    """The output channels of the panels into which the schedule of a convolution copies its weights at every call, so that
+    they may be packed before; None if it copies none, or others than those of conv2d_nchw.
+    """
+    record = kernel.record
+    plain = type(record) is ConvOp and (record.layout, record.kernel_layout, record.groups) == ("NCHW", "OIHW", 1)
+    return panel_width(kernel) if plain and not is_product(kernel) and fills_vectors(kernel) else None
