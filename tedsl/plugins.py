@@ -8,6 +8,8 @@ A package declares them in its pyproject.toml:
     mychip_dot = "mychip.intrinsics:dot"        # a function that returns a te.TensorIntrin
     [project.entry-points."tedsl.modules"]
     loadbinary_mychip = "mychip.modules:load"   # a function that makes a runtime.RuntimeModule of its bytes
+    [project.entry-points."tedsl.codegens"]
+    mycompiler = "mychip.graphs:codegen"        # a function of graphs that makes a runtime.RuntimeModule
     [project.entry-points."tedsl.devices"]
     mychip = "mychip.driver:DRIVER"             # a tedsl.runtime.devices.api.DeviceAPI
 """
@@ -18,7 +20,9 @@ from typing import Any
 
 from tedsl.errors import ArgumentError
 
-TARGETS, INTRINSICS, MODULES, DEVICES = "tedsl.targets", "tedsl.intrinsics", "tedsl.modules", "tedsl.devices"  # the groups
+# The groups.
+TARGETS, INTRINSICS, MODULES, DEVICES = "tedsl.targets", "tedsl.intrinsics", "tedsl.modules", "tedsl.devices"
+CODEGENS = "tedsl.codegens"
 
 
 def plugin_names(group: str) -> list[str]:

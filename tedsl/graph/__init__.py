@@ -11,13 +11,15 @@
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
 operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
-passes/: graphs improved. plan/: memory. network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
+passes/: graphs improved. byoc/: parts that other compilers make. plan/: memory.
+network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
 """
 
 from typing import TYPE_CHECKING
 
 from tedsl.errors import entries
 from tedsl.graph.apply import apply, call
+from tedsl.graph.byoc import annotate, codegen_names, merge_regions, partition, register_codegen
 from tedsl.graph.evaluate import evaluate
 from tedsl.graph.formula import GraphFormula, formula_of
 from tedsl.graph.graph import Graph
@@ -30,8 +32,8 @@ from tedsl.graph.value import Node, Spec, Value, constant
 if TYPE_CHECKING:
     from tedsl.graph.onnx import from_onnx
 
-__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "apply", "call", "compile", "constant", "evaluate",
-           "formula_of", "from_onnx", "operator_names", "ops", "register_operator", "rewrite", "trace", "with_inputs",
-           "with_outputs"]
+__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "annotate", "apply", "call", "codegen_names", "compile",
+           "constant", "evaluate", "formula_of", "from_onnx", "merge_regions", "operator_names", "ops", "partition",
+           "register_codegen", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
 
 entries(globals(), later={"from_onnx": "tedsl.graph.onnx:from_onnx"})

@@ -13,14 +13,16 @@ from contextlib import AbstractContextManager, nullcontext
 from tedsl.cache.store import current_store
 from tedsl.codegen.recall import recall, remember
 from tedsl.driver import build, build_in_parts
+from tedsl.graph.byoc.codegens import external_module
 from tedsl.graph.network.costs import operations
 from tedsl.graph.network.hoist import divided
-from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.network.kernels import ExternalSource, KernelSource
 from tedsl.graph.network.workers import share
 from tedsl.graph.operators import is_of_topi
 from tedsl.ir.walk.identity import identity
 from tedsl.passes.context import PassContext, current_options
 from tedsl.runtime.module import Module
+from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.versions import machine, versions
 from tedsl.target.target import Target
 from topi.schedules import schedule
@@ -29,11 +31,30 @@ _MANY = 4  # kernels that are worth more than one process
 _WHAT = "kernel of a network"
 
 
-def build_kernels(sources: Iterable[KernelSource], target: Target) -> dict[KernelSource, Module]:
-    """The module of each source, equal ones once."""
-    found = {source: _recalled(source, target) for source in dict.fromkeys(sources)}
+def build_kernels(sources: Iterable[KernelSource], target: Target) -> dict[KernelSource, RuntimeModule]:
+    """The module of each source, equal ones once. Functions of one other compiler share a module."""
+    wanted = dict.fromkeys(sources)
+    others = _from_others([source for source in wanted if isinstance(source, ExternalSource)])
+    found = {source: _recalled(source, target) for source in wanted if source not in others}
     made = _compiled([source for source, module in found.items() if module is None], target)
-    return {source: module or made[source] for source, module in found.items()}
+    return {**{source: module or made[source] for source, module in found.items()}, **others}
+
+
+def _from_others(sources: list[ExternalSource]) -> dict[KernelSource, RuntimeModule]:
+    """The modules of other compilers. The names in one are different: functions for several sizes of a batch are in several."""
+    groups: list[dict[str, ExternalSource]] = []
+    for source in sources:
+        group = next((one for one in groups if source.name not in one
+                      and next(iter(one.values())).compiler == source.compiler), None)
+        if group is None:
+            groups.append(group := {})
+        group[source.name] = source
+    found: dict[KernelSource, RuntimeModule] = {}
+    for group in groups:
+        compiler = next(iter(group.values())).compiler
+        module = external_module(compiler, [source.graph for source in group.values()])
+        found |= dict.fromkeys(group.values(), module)
+    return found
 
 
 def _compiled(sources: list[KernelSource], target: Target) -> dict[KernelSource, Module]:

@@ -4,6 +4,7 @@
     graph.txt         the graph that runs, as Graph.parse reads it
     constants/N       the elements of a constant, in the order of network.json; not compressed
     kernels/N.tedsl   the module of a kernel; network.json has its text
+    external/N        a module of another compiler as bytes; network.json has its kind and its functions
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy
 from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import GraphError, ModuleError, TedslError
 from tedsl.graph.graph import Graph
-from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.network.kernels import ExternalSource, KernelSource
 from tedsl.graph.plan.plan import Overwrites
 from tedsl.graph.text.printer import names_of_constants, text
 from tedsl.ir.dtype import dtype
-from tedsl.runtime.module import Module
 from tedsl.runtime.modules.container import pack, unpack
-from tedsl.runtime.modules.files import file_path, from_bytes, read_file, replace_file
+from tedsl.runtime.modules.files import file_path, from_bytes, module_of_kind, read_file, replace_file
+from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.target.target import Target
 from tedsl.version import VERSION
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _ABOUT, _GRAPH, _CONSTANT, _KERNEL = "network.json", "graph.txt", "constants/{}", "kernels/{}.tedsl"
+_EXTERNAL = "external/{}"
 
 
 class Saved(NamedTuple):
@@ -40,7 +42,7 @@ class Saved(NamedTuple):
 
     graph: Graph
     target: Target
-    modules: Mapping[KernelSource, Module]
+    modules: Mapping[KernelSource, RuntimeModule]
     in_place: Overwrites
     extents: tuple[tuple[int, ...], ...]
 
@@ -73,14 +75,28 @@ def load(file_name: Any) -> Saved:
 
 def _pieces(network: Network) -> dict[str, bytes]:
     constants = names_of_constants(network.graph)
+    ours = {source: module for source, module in network.modules.items() if not isinstance(source, ExternalSource)}
+    others = _others(network)
     about = {
         "format": FORMAT, "tedsl": VERSION, "target": str(network.target), "in_place": network.in_place,
         "extents": network.asked if network.variables else [],
         "constants": [[name, str(value.dtype), list(value.data.shape)] for name, value in constants.items()],
-        "kernels": [source.key for source in network.modules]}
+        "kernels": [source.key for source in ours],
+        "external": [[module.type_key, [[source.compiler, source.name, source.signature] for source in sources]]
+                     for module, sources in others]}
     pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode()}
     pieces |= {_CONSTANT.format(at): value.data.tobytes() for at, value in enumerate(constants.values())}
-    return pieces | {_KERNEL.format(at): module.save_to_bytes() for at, module in enumerate(network.modules.values())}
+    pieces |= {_KERNEL.format(at): bytes(module.save_to_bytes()) for at, module in enumerate(ours.values())}
+    return pieces | {_EXTERNAL.format(at): bytes(module.save_to_bytes()) for at, (module, _) in enumerate(others)}
+
+
+def _others(network: Network) -> list[tuple[RuntimeModule, list[ExternalSource]]]:
+    """The modules of other compilers, each with its functions."""
+    found: dict[int, tuple[RuntimeModule, list[ExternalSource]]] = {}
+    for source, module in network.modules.items():
+        if isinstance(source, ExternalSource):
+            found.setdefault(id(module), (module, []))[1].append(source)
+    return list(found.values())
 
 
 def _saved(pieces: Mapping[str, bytes], path: Path) -> Saved:
@@ -94,7 +110,12 @@ def _saved(pieces: Mapping[str, bytes], path: Path) -> Saved:
               for at, (name, of, shape) in enumerate(about["constants"])}
     graph = Graph.parse(pieces[_GRAPH].decode(), arrays)
     target = Target(about["target"])
-    modules = {KernelSource.of_text(source, in_place, tuple(fixed)): from_bytes(pieces[_KERNEL.format(at)], path.name)
-               for at, (source, in_place, fixed) in enumerate(about["kernels"])}
+    modules: dict[KernelSource, RuntimeModule] = {}
+    for at, (source, over, fixed) in enumerate(about["kernels"]):
+        modules[KernelSource.of_text(source, over, tuple(fixed))] = from_bytes(pieces[_KERNEL.format(at)], path.name)
+    for at, (kind, functions) in enumerate(about.get("external", [])):
+        piece = _EXTERNAL.format(at)
+        module = module_of_kind(kind, pieces[piece], piece, path.name)
+        modules |= {ExternalSource(compiler, name, signature, None): module for compiler, name, signature in functions}
     in_place = tuple([(node, operand) for node, operand in about["in_place"]])
     return Saved(graph, target, modules, in_place, tuple([tuple(key) for key in about["extents"]]))

@@ -77,6 +77,25 @@ class KernelSource:
         return hash(self.text)
 
 
+class ExternalSource(KernelSource):
+    """A function that another compiler makes. Known by its compiler, its name, and the arrays that it takes."""
+
+    def __init__(self, compiler: str, name: str, signature: str, graph: Graph | None) -> None:
+        self.compiler, self._name, self.signature = compiler, name, signature
+        self.in_place, self.fixed, self._graph = False, (), graph
+        self._text = f'@compiler("{compiler}")\ndef {name}{signature}'
+
+    @staticmethod
+    def of_graph(graph: Graph) -> ExternalSource:
+        """The source of a graph with a compiler."""
+        takes, gives = [", ".join([str(value.spec) for value in values]) for values in (graph.inputs, graph.outputs)]
+        return ExternalSource(str(graph.compiler), graph.name, f"({takes}) -> {gives}", graph)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
 @record(eq=False)
 class KernelUse:
     """A step: its kernel, and the values whose arrays the kernel reads and writes, in order."""
@@ -92,15 +111,16 @@ def kernel_of(node: Node, in_place: bool = False, prepares: bool = True) -> Kern
 
     prepares: what it computes of constants alone is computed before the first call.
     """
+    if node.function is not None and node.function.compiler is not None:
+        return KernelUse(node, ExternalSource.of_graph(node.function), node.inputs, node.outputs)
     writer = _Writer()
     if node.function is not None:
         inner = dict(zip(node.function.inputs, [writer.read(value) for value in node.inputs]))
         results = writer.inside(node.function, inner)
         name = _name_of([one.operator for one in node.function.nodes])
-        compiler = node.function.compiler
     else:
-        results, name, compiler = writer.copied(node, {}), _name_of([node.operator]), None
-    graph = Graph(list(writer.inputs.values()), results, name, compiler)
+        results, name = writer.copied(node, {}), _name_of([node.operator])
+    graph = Graph(list(writer.inputs.values()), results, name)
     fixed = tuple([at for at, value in enumerate(writer.inputs) if value.is_constant]) if prepares else ()
     return KernelUse(node, KernelSource(graph, in_place, fixed), tuple(writer.inputs), tuple(node.outputs))
 

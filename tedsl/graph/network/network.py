@@ -20,7 +20,7 @@ from tedsl.graph.plan.ranges import steps_of
 from tedsl.graph.rewrite import with_inputs
 from tedsl.graph.value import Spec
 from tedsl.ir.expr import Var
-from tedsl.runtime.module import Module
+from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.timing import TimingResult
 from tedsl.target.target import Target
 
@@ -36,7 +36,7 @@ class Network:
     Calls from several threads run one after the other, since they share memory.
     """
 
-    def __init__(self, graph: Graph, target: Target, modules: Mapping[KernelSource, Module], in_place: Overwrites,
+    def __init__(self, graph: Graph, target: Target, modules: Mapping[KernelSource, RuntimeModule], in_place: Overwrites,
                  extents: Sequence[tuple[int, ...]] = ()) -> None:
         self.graph, self.target, self.in_place = graph, target, in_place
         self.inputs, self.outputs = graph.inputs, graph.outputs

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.graph.network.arrays import aligned_array
-from tedsl.graph.network.kernels import KernelSource, KernelUse
+from tedsl.graph.network.kernels import ExternalSource, KernelSource, KernelUse
 from tedsl.graph.value import Value
 from tedsl.record import record
 from tedsl.runtime.module import Module
+from tedsl.runtime.modules.protocol import RuntimeModule
 
 Prepared = dict[tuple[KernelSource, int, tuple[Value, ...]], Any]  # arrays by kernel, number and constants
 
@@ -28,11 +29,13 @@ class Step:
         return any(operand is value for value in self.use.writes)
 
 
-def step_of(use: KernelUse, source: KernelSource, module: Module, prepared: Prepared) -> Step:
+def step_of(use: KernelUse, source: KernelSource, module: RuntimeModule, prepared: Prepared) -> Step:
     """The step of a kernel with the arrays that it prepares, of which `prepared` keeps one for equal constants.
 
     source: that of `module`, which may be one for any extents.
     """
+    if isinstance(source, ExternalSource) or not isinstance(module, Module):
+        return Step(use, module.get_function(source.name), (*use.reads, *use.writes))
     entry, *before = module.function_names
     if not before:
         return Step(use, module.entry_func, (*use.reads, *use.writes))

@@ -24,7 +24,7 @@ _CAPSULE, _VERSIONED = b"dltensor", b"dltensor_versioned"
 _LEGACY_STREAM, _ORDERED_ELSEWHERE = 1, -1  # of DLPack: the default stream of CUDA; the reader needs nothing to be waited for
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     """DLTensor."""
 
     _fields_ = (("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
@@ -39,14 +39,14 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class _Managed(ctypes.Structure):
     """DLManagedTensor."""
 
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
+    _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
 
 
 class _ManagedVersioned(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
     _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", _DELETER),
-                ("flags", ctypes.c_uint64), ("tensor", _Tensor))
+                ("flags", ctypes.c_uint64), ("tensor", Tensor))
 
 
 _handed_out: dict[int, tuple[Any, ...]] = {}  # by address of the managed tensor: what it points to
@@ -79,17 +79,23 @@ def capsule_of(array: DeviceArray, stream: int | None) -> Any:
                                 hint="copy it: x.numpy()")
     if stream != _ORDERED_ELSEWHERE:
         driver_for(place).synchronise(place.device_id, current_stream(place.kind, place.device_id))
-    of, rank = as_dtype(array.dtype), array.ndim
-    shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
-    strides = (ctypes.c_int64 * max(rank, 1))(*[step // array.dtype.itemsize for step in array.strides])
-    tensor = _Tensor(array.address if array.size else None, place.device_type, place.device_id, rank, _CODES[of.code],
-                     8 if of.is_bool else of.bits, 1, shape, strides, 0)
+    tensor, shape, strides = tensor_of(array, array.address, place)
     managed = _Managed(tensor, None, _called_to_delete)
     address = ctypes.addressof(managed)
     _handed_out[address] = (managed, shape, strides, array)
     make: Any = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     return make(address, _CAPSULE, ctypes.cast(_called_to_destroy, ctypes.c_void_p))
+
+
+def tensor_of(array: Any, address: int, place: Device) -> tuple[Tensor, Any, Any]:
+    """Returns a DLTensor of an array of numpy or on a device, and the shape and the strides, which it points to."""
+    of, rank = as_dtype(array.dtype), array.ndim
+    shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
+    strides = (ctypes.c_int64 * max(rank, 1))(*[step // array.dtype.itemsize for step in array.strides])
+    tensor = Tensor(address if array.size else None, place.device_type, place.device_id, rank, _CODES[of.code],
+                    8 if of.is_bool else of.bits, 1, shape, strides, 0)
+    return tensor, shape, strides
 
 
 def array_of(source: Any, place: Device, numpy_dtype: NumpyDType) -> DeviceArray:

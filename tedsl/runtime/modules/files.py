@@ -45,10 +45,14 @@ WRITERS: dict[str, str] = {
 READERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:read_archive",
     "so": "tedsl.codegen.llvm.export.load:load_shared",
+    "examplejson": "tedsl.graph.byoc.examplejson.module:from_file",
 }
 # By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.
 BINARY: dict[str, str] = {
     "llvm": "tedsl.runtime.modules.files:from_bytes",
+    "c": "tedsl.graph.byoc.ccompiler.module:from_bytes",
+    "examplejson": "tedsl.graph.byoc.examplejson.module:from_bytes",
+    "examplejson_constants": "tedsl.graph.byoc.examplejson.module:with_constants",
 }
 _LINKED = "tedsl.codegen.llvm.linking.files:loaded_module"
 _ON_DEVICE = "tedsl.runtime.module:on_device"
@@ -164,7 +168,11 @@ def _number(name: str) -> int:
 
 def _imported(name: str, data: bytes, where: str) -> RuntimeModule:
     """Returns the module that was saved as the piece `name` of the file `where`."""
-    kind = name.partition(".")[2]
+    return module_of_kind(name.partition(".")[2], data, name, where)
+
+
+def module_of_kind(kind: str, data: bytes, name: str, where: str) -> RuntimeModule:
+    """Returns the module of type_key `kind` that was saved as `data`, the piece `name` of the file `where`."""
     if kind in _kinds_of_devices():
         return device_module_of(data, f"{name} of {where}")
     if kind in BINARY:

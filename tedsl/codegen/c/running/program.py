@@ -96,10 +96,10 @@ class Program:
         source = with_calls(self._source, self._functions)
         if "#pragma omp" in source:
             return _with_openmp(compiler, source, options)
-        library = _loaded(compiler.shared_object(source, options))
+        library = loaded(compiler.shared_object(source, options))
         if "tedsl_parallel_launch" in self._source:
             ctypes.c_void_p.in_dll(library, "tedsl_launcher").value = jit.runtime_address("tedsl_parallel_launch")
-        weakref.finalize(self, _unload, library._handle)
+        weakref.finalize(self, unload, library._handle)
         return library
 
 
@@ -108,12 +108,12 @@ def _with_openmp(compiler: Compiler, source: str, options: Sequence[str]) -> cty
     It is never unloaded, for the threads of OpenMP go on.
     """
     try:
-        return _loaded(compiler.shared_object(source, [*options, "-fopenmp"]))
+        return loaded(compiler.shared_object(source, [*options, "-fopenmp"]))
     except TedslError:
-        return _loaded(compiler.shared_object(source, options))
+        return loaded(compiler.shared_object(source, options))
 
 
-def _loaded(image: bytes) -> ctypes.CDLL:
+def loaded(image: bytes) -> ctypes.CDLL:
     """Loads a shared object, whose file is needed only meanwhile."""
     with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
         path = os.path.join(folder, "module.so")
@@ -127,7 +127,7 @@ def _loaded(image: bytes) -> ctypes.CDLL:
                                   "ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)") from None
 
 
-def _unload(handle: int) -> None:
+def unload(handle: int) -> None:
     import _ctypes
 
     _ctypes.dlclose(handle)
