@@ -243,7 +243,7 @@ def test_code_for_other_machines_shows_and_does_not_run(target, words):
     assert not c.any()
 
 
-@pytest.mark.parametrize("kind", ["rocm", "vulkan", "metal", "hexagon"])
+@pytest.mark.parametrize("kind", ["vulkan", "metal", "hexagon"])
 def test_kinds_without_a_backend(kind):
     s, args = added(8)
     with pytest.raises(TedslError, match=rf"no code generator for the device '{kind}'(.|\n)*target=\"llvm\""):

@@ -50,10 +50,10 @@ def compiled_for_device(funcs: Sequence[PrimFunc], target: Target, host: Target,
 
     Raises LoweringError for a function that accesses memory of the device outside of its kernels.
     """
-    backend = device_backend_for(target)
-    pipeline = device_pipeline(target, config)
+    backend, meeting = device_backend_for(target), _without_shuffles(target)
+    pipeline = device_pipeline(meeting, config)
     split = [split_kernels(pipeline(func), target) for func in funcs]
-    fitted = kernel_pipeline(target, config)
+    fitted = kernel_pipeline(meeting, config)
     kernels = [fitted(kernel) for function in split for kernel in function.kernels]
     code = backend.compile_kernels(kernels, target, config)
     if not code.loops:
@@ -61,6 +61,13 @@ def compiled_for_device(funcs: Sequence[PrimFunc], target: Target, host: Target,
     compiled = backend_for(host).compile([function.host for function in split], host, config, quick=True)
     others = {"cu": functools.partial(_cuda_text, funcs, target, config)} if target.kind.device_kind == "cuda" else {}
     return on_device(compiled, DeviceModule(code, target.kind.device_kind, others), target)
+
+
+def _without_shuffles(target: Target) -> Target:
+    """The target for the passes: on devices for whose shuffles there is no code the threads of a warp meet in shared memory."""
+    if target.kind.device_kind in ("cuda", "opencl") or target.thread_warp_size == 1 or not target.kind.triple:
+        return target
+    return Target({"kind": target.kind.name, **target.attrs, "thread_warp_size": 1})
 
 
 def _cuda_text(funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tedsl.runtime.devices.api import DeviceAPI, DeviceProperties
 
 CPU, CUDA = 1, 2  # DLPack's numbers, TVM's for what DLPack does not have, and ours
-OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14, "sim": 1001}
+OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14, "sim": 1001, "spirv": 1002}
 _KINDS = {"cpu": CPU, "llvm": CPU, "c": CPU, "cuda": CUDA, "gpu": CUDA, "nvptx": CUDA, **OTHERS, "cl": 4, "vk": 7, "mtl": 8}
 _NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.items()}}
 

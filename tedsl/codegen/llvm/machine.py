@@ -77,6 +77,11 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         return module
 
 
+def parsed(text: str) -> Any:
+    """Returns the verified module in `text`, as it is."""
+    return _parsed(_binding(), text)
+
+
 def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
     """Returns `module` with the lean list applied to the functions that LLVM's pipeline left out.
 

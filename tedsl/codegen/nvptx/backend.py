@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tedsl.codegen.llvm.debug.lines import line_stages, print_loops
 from tedsl.codegen.nvptx.emit import EmittedKernel, emit_kernels
@@ -24,11 +24,20 @@ class PTXBackend:
     def compile_kernels(self, kernels: Sequence[PrimFunc], target: Target, config: PassConfig) -> DeviceCode:
         """Compiles `kernels`, after the passes on kernels, to PTX."""
         check_processor(target)
-        printed = print_loops(kernels)
-        text, emitted = emit_kernels(kernels, target, printed)
-        functions = tuple(_function(kernel, facts) for kernel, facts in zip(kernels, emitted))
-        loops = loops_text(IRModule({kernel.name: kernel for kernel in kernels}))
-        return DeviceCode("ptx", ptx_of(text, target), functions, str(target), loops, line_stages(printed))
+        return code_of_kernels(kernels, target, "ptx", lambda text: (ptx_of(text, target), b""))
+
+
+def code_of_kernels(kernels: Sequence[PrimFunc], target: Target, form: str,
+                    compiled: Callable[[str], tuple[str, bytes]]) -> DeviceCode:
+    """Returns the code of `kernels` in the language `form`. compiled: makes its text, and the file that a device takes if that
+    is another one, of the LLVM IR of the kernels.
+    """
+    printed = print_loops(kernels)
+    ir, emitted = emit_kernels(kernels, target, printed)
+    text, image = compiled(ir)
+    functions = tuple(_function(kernel, facts) for kernel, facts in zip(kernels, emitted))
+    loops = loops_text(IRModule({kernel.name: kernel for kernel in kernels}))
+    return DeviceCode(form, text, functions, str(target), loops, line_stages(printed), image)
 
 
 def _function(kernel: PrimFunc, facts: EmittedKernel) -> DeviceFunction:

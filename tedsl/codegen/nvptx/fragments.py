@@ -51,7 +51,7 @@ class Fragments:
                       if isinstance(node, Call) and node.op.short in ("tvm_load_matrix_sync", "tvm_store_matrix_sync")}
         for var, fact in self.known.items():
             least = dealt.FIRST if fact.is_dealt else _FIRST.get(str(fact.dtype), 70)
-            if int(target.cpu.removeprefix("sm_")) < least:
+            if target.cpu.startswith("sm_") and int(target.cpu.removeprefix("sm_")) < least:
                 raise LoweringError(f"the fragments {var.name} are of {fact.dtype}; {target.cpu} has no tensor cores for that",
                                     hint=f'devices from sm_{least} on have: Target("cuda -arch=sm_{least}")')
 

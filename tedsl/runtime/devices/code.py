@@ -48,8 +48,9 @@ class LoopLine:
 class DeviceCode:
     """The kernels of a module for one device.
 
-    form: the language of `text`: "ptx", "cl". target: its notation. loops: the kernels in TVM's notation, to be read.
-    lines: the printed loops, to whose lines, counted from 1, the text refers (`.loc` of PTX); none where it does not.
+    form: the language of `text`: "ptx", "cl", "gcn", "spirv". target: its notation. loops: the kernels in TVM's notation,
+    to be read. lines: the printed loops, to whose lines, counted from 1, the text refers (`.loc` of PTX); none where it does not.
+    image: the file that a device takes, where that is not the text.
     """
 
     form: str
@@ -58,6 +59,7 @@ class DeviceCode:
     target: str
     loops: str = ""
     lines: tuple[LoopLine, ...] = ()
+    image: bytes = b""
 
     def function(self, name: str) -> DeviceFunction:
         """Returns the kernel called `name`, which must be there."""

@@ -23,8 +23,9 @@ from tedsl.runtime.devices.table import runs_code_of
 from tedsl.runtime.modules.container import pack, unpack
 
 FORMAT = 1  # the version of what `save_to_bytes` writes; a reader refuses a larger one
-_MANIFEST, _TEXT, _LOOPS = "manifest.json", "code.txt", "loops.tir"
-_TITLES = {"ptx": "PTX", "cl": "OpenCL C", "cu": "CUDA C"}
+_MANIFEST, _TEXT, _LOOPS, _IMAGE = "manifest.json", "code.txt", "loops.tir", "image"
+_TITLES = {"ptx": "PTX", "cl": "OpenCL C", "cu": "CUDA C", "gcn": "AMDGPU assembly", "spirv": "SPIR-V"}
+_IMAGES = {"gcn": "o", "spirv": "spv"}  # suffixes of the files that devices take, by the language of the text
 
 
 class DeviceModule:
@@ -82,15 +83,20 @@ class DeviceModule:
         raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose {known} or "tir"')
 
     def save(self, file_name: Any, fmt: str = "") -> None:
-        """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file.
+        """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file. Of kernels
+        for AMD's devices "o" is the object, of SPIR-V "spv" its words.
 
         Raises ArgumentError for a format that there is not, ModuleError for a file that cannot be written.
         """
         if not isinstance(file_name, (str, os.PathLike)):
             raise ArgumentTypeError(f"save takes the path of a file, not {shown_value(file_name)}", hint='save("kernels.ptx")')
         path = Path(file_name)
+        fmt = fmt or path.suffix.removeprefix(".")
         try:
-            path.write_text(str(self.get_source(fmt or path.suffix.removeprefix("."))), encoding="utf-8")
+            if self.code.image and fmt == _IMAGES.get(self.code.form):
+                path.write_bytes(self.code.image)
+                return
+            path.write_text(str(self.get_source(fmt)), encoding="utf-8")
         except OSError as error:
             raise ModuleError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -100,7 +106,7 @@ class DeviceModule:
                     "functions": [_function_to_value(function) for function in self.code.functions],
                     "lines": [[line.text, line.stage] for line in self.code.lines]}
         return pack({_MANIFEST: json.dumps(manifest).encode(), _TEXT: self.code.text.encode(),
-                     _LOOPS: self.code.loops.encode()})
+                     _LOOPS: self.code.loops.encode(), **({_IMAGE: self.code.image} if self.code.image else {})})
 
     def __repr__(self) -> str:
         return f"<tedsl.DeviceModule {', '.join(self.function_names)}; {self.kind}>"
@@ -175,7 +181,7 @@ def device_module_of(data: bytes, where: str) -> DeviceModule:
         functions = tuple(_function_of(value) for value in manifest["functions"])
         lines = tuple(LoopLine(_text(text), _text(stage)) for text, stage in manifest.get("lines", ()))
         code = DeviceCode(_text(manifest["form"]), pieces[_TEXT].decode(), functions, _text(manifest["target"]),
-                          pieces[_LOOPS].decode(), lines)
+                          pieces[_LOOPS].decode(), lines, pieces.get(_IMAGE, b""))
         return DeviceModule(code, _text(manifest["kind"]))
     except ModuleError:
         raise
