@@ -102,7 +102,8 @@ def test_a_wrong_kind_is_refused(kind, words):
 
 
 def test_an_unknown_kind_names_those_that_build():
-    with pytest.raises(ArgumentError, match=r"no target kind 'gpu'\n.*made for llvm, c, cuda, nvptx, rocm, opencl, spirv; schedules"):
+    with pytest.raises(ArgumentError, match=r"no target kind 'gpu'\n.*made for llvm, c, cuda, nvptx, rocm, opencl, spirv; "
+                                            "schedules"):
         Target("gpu")
 
 

@@ -49,8 +49,8 @@ class DeviceCode:
     """The kernels of a module for one device.
 
     form: the language of `text`: "ptx", "cl", "gcn", "spirv". target: its notation. loops: the kernels in TVM's notation,
-    to be read. lines: the printed loops, to whose lines, counted from 1, the text refers (`.loc` of PTX); none where it does not.
-    image: the file that a device takes, where that is not the text.
+    to be read. lines: the printed loops, to whose lines, counted from 1, the text refers (`.loc` of PTX); none where it does
+    not. image: the file that a device takes, where that is not the text.
     """
 
     form: str
