@@ -65,6 +65,7 @@ class PassConfig:
     offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
     line_tables: objects say which printed loop each instruction belongs to. perf_map: perf is told the names of functions.
     gdb: gdb is told of the code, with its line tables.
+    check_registers: NVIDIA's assembler, where it is installed, says whether the registers of kernels suffice.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
     selection: which passes run at all.
     """
@@ -86,6 +87,7 @@ class PassConfig:
     line_tables: bool = False
     perf_map: bool = False
     gdb: bool = False
+    check_registers: bool = False
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
     selection: Selection = field(default_factory=Selection)
 

@@ -28,6 +28,7 @@ KEYS = {
     "tir.noalias": _Key("noalias"),
     "tir.disable_vectorize": _Key("disable_vectorize"),
     "tir.disable_assert": _Key("disable_assert"),
+    "tedsl.check_registers": _Key("check_registers"),
     "tir.debug_keep_trivial_loop": _Key("debug_keep_trivial_loop"),
     "tir.instrument_bound_checkers": _Key("instrument_bound_checkers"),
     "tir.detect_global_barrier": _Key("detect_global_barrier"),

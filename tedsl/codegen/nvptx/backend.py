@@ -8,6 +8,7 @@ from tedsl.codegen.llvm.debug.lines import line_stages, print_loops
 from tedsl.codegen.nvptx.emit import EmittedKernel, emit_kernels
 from tedsl.codegen.nvptx.memory import is_pointer, parameter_dtype, written_memory
 from tedsl.codegen.nvptx.ptx import check_processor, ptx_of
+from tedsl.codegen.nvptx.registers import check_registers
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -24,7 +25,10 @@ class PTXBackend:
     def compile_kernels(self, kernels: Sequence[PrimFunc], target: Target, config: PassConfig) -> DeviceCode:
         """Compiles `kernels`, after the passes on kernels, to PTX."""
         check_processor(target)
-        return code_of_kernels(kernels, target, "ptx", lambda text: (ptx_of(text, target), b""))
+        code = code_of_kernels(kernels, target, "ptx", lambda text: (ptx_of(text, target), b""))
+        if config.check_registers:
+            check_registers(code.text, target)
+        return code
 
 
 def code_of_kernels(kernels: Sequence[PrimFunc], target: Target, form: str,
