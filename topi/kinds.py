@@ -37,6 +37,13 @@ class Differentiable:
 
         return adjoint_of(self, op, head, inputs)
 
+    def adjoint_of_heads(self, op: te.Operation, head: te.Tensor,
+                         inputs: Sequence[te.Tensor]) -> Mapping[te.Tensor, te.Tensor] | None:
+        """The same for a head with leading dimensions, which the adjoints have too; of operators that are statements."""
+        from topi.adjoints.repeated import adjoint_of_heads
+
+        return adjoint_of_heads(self, op, head, inputs)
+
 
 @record
 class InjectiveOp:

@@ -85,12 +85,14 @@ class _Walk:
 
     def by_record(self, op: Operation, heads: Heads) -> Adjoints | None:
         known = record_of(op)
-        if known is None or self.prefix or heads.keys() != {0}:
+        if known is None or heads.keys() != {0} or (self.prefix and isinstance(op, ComputeOp)):  # a formula has its own
             return None
         operands = known.operands(op)
         if not strictly_inside(op, operands).isdisjoint([tensor.op for tensor in self.inputs]):
             return None
-        adjoints = known.adjoint(op, heads[0], [tensor for tensor in dict.fromkeys(operands) if tensor in self.depend])
+        inputs = [tensor for tensor in dict.fromkeys(operands) if tensor in self.depend]
+        adjoint = getattr(known, "adjoint_of_heads", None) if self.prefix else known.adjoint
+        adjoints = None if adjoint is None else adjoint(op, heads[0], inputs)
         return None if adjoints is None else {tensor: [adjoint] for tensor, adjoint in adjoints.items()}
 
 

@@ -6,7 +6,7 @@ import pytest
 import tedsl
 from tedsl import arith, te, topi
 from tedsl.errors import ArgumentTypeError, TedslError
-from tests.autodiff.differences import check
+from tests.autodiff.differences import check, compiled
 
 
 def placeholder(shape, name, dtype="float64"):
@@ -45,10 +45,44 @@ def test_integers_that_statements_make_of_floats_count_as_constants():
     check(te.compute((2, 3), lambda i, j: both[0][i, j] * a[both[1][i, j], j], name="C"), [a])
 
 
-def test_a_jacobian_of_statements_is_refused_with_what_is_possible():
+@pytest.mark.parametrize("operator", [
+    lambda a: topi.cumsum(a, axis=1), lambda a: topi.cumsum(a, axis=0, exclusive=True), lambda a: topi.cumprod(a, axis=0),
+    lambda a: topi.sort(a, axis=0), lambda a: topi.topk(a, 2, axis=1, ret_type="values"),
+    lambda a: topi.exp(topi.cumsum(topi.sin(a))),
+], ids=["cumsum", "exclusive", "cumprod", "sort", "topk", "of all, between formulas"])
+def test_jacobians_of_statements_are_their_gradients_head_by_head(operator):
     a = placeholder((3, 4), "A")
+    out = operator(a)
+    head = placeholder(out.shape, "H")
+    values = np.random.default_rng(1).permutation(12).reshape(3, 4) / 5 - 1  # one of them is 0
+    whole, = compiled([a], te.gradient(out, [a]))(values)
+    one = compiled([a, head], te.gradient(out, [a], head))
+    shape = tuple(map(int, out.shape))
+    for place in np.ndindex(*shape):
+        unit = np.zeros(shape)
+        unit[place] = 1
+        np.testing.assert_allclose(whole[place], one(values, unit)[0])
+
+
+@pytest.mark.parametrize("operator", [topi.scatter, topi.scatter_add])
+def test_jacobians_of_scattered_updates(operator):
+    a, u, n = placeholder((3, 4), "A"), placeholder((3, 2), "U"), placeholder((3, 2), "N", "int32")
+    out = operator(a, n, u, axis=1)
+    heads = placeholder((2, 3, 4), "H")
+    places, rng = np.array([[0, 3], [1, 1], [2, 1]], "int32"), np.random.default_rng(0)
+    values, updates, weights = rng.random((3, 4)), rng.random((3, 2)), rng.random((2, 3, 4))
+    both = compiled([a, u, n, heads], te.gradient(out, [a, u], heads))(values, updates, places, weights)
+    head = placeholder((3, 4), "H")
+    one = compiled([a, u, n, head], te.gradient(out, [a, u], head))
+    for at in range(2):
+        for found, expected in zip(both, one(values, updates, places, weights[at])):
+            np.testing.assert_allclose(found[at], expected)
+
+
+def test_jacobians_that_there_are_not_are_refused_with_what_is_possible():
+    a, u, n = placeholder((4,), "A"), placeholder((2,), "U"), placeholder((1, 2), "N", "int32")
     with pytest.raises(TedslError, match="for heads of the shape of the output alone"):
-        te.gradient(topi.cumsum(a, axis=1), [a])
+        te.gradient(topi.scatter_nd(a, n, u, "add"), [a])
 
 
 def test_ranges_that_are_no_mapping_are_refused():
