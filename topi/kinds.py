@@ -40,7 +40,7 @@ class Differentiable:
     def adjoint_of_heads(self, op: te.Operation, head: te.Tensor,
                          inputs: Sequence[te.Tensor]) -> Mapping[te.Tensor, te.Tensor] | None:
         """The same for a head with leading dimensions, which the adjoints have too; of operators that are statements."""
-        from topi.adjoints.repeated import adjoint_of_heads
+        from topi.adjoints.table import adjoint_of_heads
 
         return adjoint_of_heads(self, op, head, inputs)
 

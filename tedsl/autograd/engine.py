@@ -17,6 +17,7 @@ from tedsl.autograd.kinds import kind_of
 from tedsl.autograd.modes import set_grad_enabled
 from tedsl.autograd.node import AccumulateGrad, Edge, Gradient, Hooks, Node
 from tedsl.autograd.operators import ADD
+from tedsl.autograd.recording import NEW_PLANS, prepare
 from tedsl.autograd.value import Value, result
 from tedsl.errors import ArgumentTypeError, ShapeError, TedslError
 from tedsl.ir.script import shown
@@ -45,6 +46,8 @@ class _Pass:
             if node is not None:
                 self.wanted.setdefault(node, set()).add(number)
         self.waiting = _counts([node for (node, _), _ in roots])
+        if NEW_PLANS:
+            prepare(self.waiting)
         self.useful = None if self.targets is None else _leading_to(self.waiting, self.wanted)
         self.arrived: dict[Node, list[tuple[Gradient, bool]]] = {}
         self.ready: list[tuple[int, Node]] = []

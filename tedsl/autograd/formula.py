@@ -7,7 +7,8 @@ of the results), inputs, and results that are there already. These are what a re
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -16,7 +17,10 @@ import numpy
 import topi
 from tedsl.autodiff.gradient import gradient
 from tedsl.autograd.kinds import Kind, kind_named
+from tedsl.cache.store import current_store
+from tedsl.cache.workers import can_share, share
 from tedsl.driver import build
+from tedsl.errors import TedslError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import IntImm, ProducerLoad
 from tedsl.lang.declare import placeholder
@@ -27,6 +31,7 @@ from tedsl.record import record
 from tedsl.target.target import Target
 from topi.schedules import schedule
 
+_MANY = 4  # kernels that are worth more than one process
 _BUILDING = threading.RLock()
 _HOST = Target("llvm")  # the arrays are those of numpy, also where programs build for a device
 
@@ -75,6 +80,11 @@ class Formula:
                     self._kernel = build(made, [*self.inputs, *self.outputs], _HOST, name=self.name).entry_func
         return self._kernel
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is nothing left to compile."""
+        return self._kernel is not None or not self.outputs
+
     def derivative(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Derivative:
         """The derivatives by the `wanted` inputs, where those of `heads` among the results have gradients."""
         key = wanted, heads
@@ -83,6 +93,16 @@ class Formula:
                 if key not in self._derivatives:
                     self._derivatives[key] = _derive(self, wanted, heads)
         return self._derivatives[key]
+
+
+def compile_together(formulas: Iterable[Formula]) -> None:
+    """Compiles the kernels of formulas by all cores, through the cache on disk. Where that is off, or the program has other
+    threads, and for those that fail, nothing is done: they are compiled when they are first run, with the errors of that.
+    """
+    missing = [formula for formula in dict.fromkeys(formulas) if not formula.is_compiled]
+    if len(missing) >= _MANY and can_share() and current_store() is not None:
+        with suppress(TedslError):
+            share(len(missing), lambda number: missing[number].kernel)
 
 
 def _kind_of(tensor: Tensor) -> Kind:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
 
-from tedsl.autograd.formula import Derivative, Formula, Source
+from tedsl.autograd.formula import Derivative, Formula, Source, compile_together
 from tedsl.autograd.kinds import Array, Kind, kind_of
 from tedsl.autograd.modes import MODE
 from tedsl.autograd.node import CONSTANT, NUMBERS, AccumulateGrad, Edge, Gradient, Node, line_of
 from tedsl.autograd.value import Changes, Value, place, result
 from tedsl.errors import ArgumentError, TedslError
 
+NEW_PLANS: set[Plan] = set()  # whose derivatives no pass has computed yet
 _empty = numpy.empty
 _new: Any = object.__new__
 
@@ -52,6 +53,7 @@ class Plan:
             self.saves = tuple(Source(kind, number) for kind, number in kept)
             self.reads = tuple(number if kind == "input" else ~number for kind, number in kept)
             self.places = {key: at for at, key in enumerate(kept)}
+            NEW_PLANS.add(self)
 
     def backward(self, heads: tuple[bool, ...]) -> Backward:
         """How gradients pass where those of `heads` among the results have one."""
@@ -79,6 +81,13 @@ class Backward:
         self.results = tuple(None if at is None else (None, place_of(at)) if isinstance(at, Source) else (at, None)
                              for at in derivative.results)
         self.alone = tuple(derivative.results.count(number) == 1 for number in range(len(self.kinds)))
+
+
+def prepare(nodes: Iterable[Node]) -> None:
+    """Compiles what a pass through `nodes` needs and no pass has needed yet, together."""
+    new = dict.fromkeys([node.plan for node in nodes if isinstance(node, OperationNode) and node.plan in NEW_PLANS])
+    NEW_PLANS.difference_update(new)
+    compile_together([plan.formula.derivative(plan.needs, (True,) * plan.outputs).formula for plan in new])
 
 
 def apply(plan: Plan, tensors: Sequence[Value]) -> Any:

@@ -3,4 +3,5 @@
     place   the folder and its limit, from the environment
     store   entries: written atomically, checked when read, dropped by last use
     flat    the bytes of an entry
+    workers all cores compile, in processes that leave what they made in the cache
 """

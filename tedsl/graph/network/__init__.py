@@ -4,7 +4,6 @@
     prepare    what depends on constants alone is computed once
     kernels    the kernel of a step: equal steps have one
     build      kernels from the cache on disk, or compiled
-    workers    all cores compile, in processes
     hoist      what kernels compute of constants leaves them
     steps      functions with their operands, prepared arrays included
     instance   a network for known extents: arena, arrays, calls

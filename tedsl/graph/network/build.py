@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 
 from tedsl.cache.store import current_store
+from tedsl.cache.workers import share
 from tedsl.codegen.recall import recall, remember
 from tedsl.driver import build, build_in_parts
 from tedsl.graph.byoc.codegens import external_module
 from tedsl.graph.network.costs import operations
 from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.kernels import ExternalSource, KernelSource
-from tedsl.graph.network.workers import share
 from tedsl.graph.operators import is_of_topi
 from tedsl.ir.walk.identity import identity
 from tedsl.passes.context import PassContext, current_options

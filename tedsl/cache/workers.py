@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,7 +25,7 @@ def share(count: int, work: Callable[[int], object]) -> None:
     """Calls `work` with each number below `count`, small ones first, in this process and in forked ones; in this one alone
     where there is one core, or where processes cannot be forked. Raises what `work` raises in this process.
     """
-    workers = min(cores(), count) - 1 if _can_fork() else 0
+    workers = min(cores(), count) - 1 if can_share() else 0
     if workers < 1 or count * _NUMBER > 4096:  # what is written to a pipe at once
         for number in range(count):
             work(number)
@@ -66,6 +65,8 @@ def _work_off(take: int, work: Callable[[int], object]) -> None:
         work(int.from_bytes(number, "little"))
 
 
-def _can_fork() -> bool:
-    """Whether a forked process can work here: from Python 3.12 on, the interpreter warns where there are several threads."""
-    return hasattr(os, "fork") and (threading.active_count() == 1 or sys.version_info < (3, 12))
+def can_share() -> bool:
+    """Whether other processes can take part: forked while another thread of the program compiles, one would find what that
+    thread has locked, and nobody to release it.
+    """
+    return cores() > 1 and hasattr(os, "fork") and threading.active_count() == 1
