@@ -9,6 +9,7 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.target import Target
 from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
+from topi.schedules import cpu
 from topi.schedules.chains import join_products
 from topi.schedules.fusion import kernels
 from topi.schedules.kernel import Kernel
@@ -60,6 +61,8 @@ def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te
 
     def in_copies(op: Any) -> tuple[Any, ...]:
         rule = rules.get(type(op.info)) if type(op) is te.ComputeOp else None
+        if rule is cpu.pool.schedule_pool:
+            return cpu.pool.border_of(op)
         return (op.info.padded.op,) if getattr(rule, "func", rule) in COPYING else ()
 
     groups = kernels(s, is_anchor, target, in_copies)

@@ -40,6 +40,7 @@ CPU: dict[type, Rule] = {
     PackedConvOp: cpu.conv.schedule_conv,
     PackedDepthwiseConvOp: cpu.conv.schedule_conv,
     TransposedConvOp: cpu.conv.schedule_conv,
+    PoolOp: cpu.pool.schedule_pool,
     TransformOp: cpu.transforms.schedule_transform,
 }
 GPU: dict[type, Rule] = {

@@ -1,0 +1,64 @@
+"""Pools on processors: the border of a channel is computed next to its windows."""
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from topi.schedules.cpu.pool import border_of
+
+
+def pool(shape, kernel, stride, pad, kind="max", layout="NCHW"):
+    x = te.placeholder(shape, name="x")
+    return x, topi.nn.pool2d(x, (kernel, kernel), (stride, stride), (1, 1), (pad,) * 4, kind, layout=layout)
+
+
+def test_the_border_is_computed_for_one_channel():
+    _, y = pool((1, 8, 24, 24), 3, 2, 1)
+    text = str(topi.schedules.schedule(y))
+    assert "pad_temp: computed at pool_max, loop" in text
+
+
+@pytest.mark.parametrize("shape, kernel, stride, pad, kind", [
+    ((1, 8, 24, 24), 3, 2, 1, "max"), ((2, 3, 13, 17), 3, 2, 1, "max"), ((2, 5, 9, 9), 3, 1, 1, "max"),
+    ((1, 4, 14, 14), 2, 2, 1, "max"), ((1, 6, 300, 8), 3, 1, 1, "max"), ((1, 6, 8, 300), 3, 1, 1, "max"),
+    ((1, 4, 12, 12), 3, 2, 1, "avg"), ((1, 2, 5, 5), 5, 1, 2, "max")])
+def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
+    x, y = pool(shape, kernel, stride, pad, kind)
+    data = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    out = np.empty([int(extent) for extent in y.shape], "float32")
+    tedsl.build(topi.schedules.schedule(y), [x, y])(data, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=-np.inf if kind == "max" else 0.0)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+    wanted = (np.max if kind == "max" else np.mean)(windows, axis=(4, 5))
+    np.testing.assert_allclose(out, wanted[:, :, :out.shape[2], :out.shape[3]], rtol=1e-5, atol=1e-6)
+
+
+def test_pools_of_any_batch():
+    n = te.var("n")
+    x, y = pool((n, 4, 12, 12), 3, 2, 1)
+    kernel = tedsl.build(topi.schedules.schedule(y), [x, y])
+    data = np.random.default_rng(0).standard_normal((3, 4, 12, 12)).astype("float32")
+    out = np.empty((3, 4, 6, 6), "float32")
+    kernel(data, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (2, 3))[:, :, ::2, ::2]
+    np.testing.assert_array_equal(out, windows.max(axis=(4, 5)))
+
+
+def test_a_border_that_two_pools_read_is_stored():
+    x, y = pool((1, 4, 12, 12), 3, 2, 1)
+    second = te.compute(y.shape, lambda n, c, h, w: y.op.info.padded[n, c, h, w] + y[n, c, h, w])
+    data, out = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype("float32"), np.empty((1, 4, 6, 6), "float32")
+    tedsl.build(topi.schedules.schedule(second), [x, second])(data, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (2, 3))[:, :, ::2, ::2]
+    np.testing.assert_array_equal(out, windows.max(axis=(4, 5)) + whole[:, :, :6, :6])
+
+
+@pytest.mark.parametrize("shape, layout", [
+    ((1, 12, 12, 8), "NHWC"), ((1, 2, 12, 12, 8), "NCHW8c"), ((1, 8, 2000, 2000), "NCHW")])
+def test_other_pools_are_reductions(shape, layout):
+    _, y = pool(shape, 3, 2, 1, layout=layout)
+    assert border_of(y.op) == ()
