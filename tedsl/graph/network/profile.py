@@ -53,7 +53,7 @@ class Profile:
         return sum(step.seconds for step in self.steps)
 
     def _rows(self) -> list[tuple[str, ...]]:
-        head = ("step", "kernel", "result", "µs", "% of time", "MFLOP", "MB", "GFLOP/s", "% of limit")
+        head = ("step", "kernel", "result", "µs", "% time", "MFLOP", "MB", "GFLOP/s", "% limit")
         rows = [(str(at), step.kernel, step.result, f"{step.seconds * 1e6:.1f}",
                  f"{100 * step.seconds / self.seconds if self.seconds else 0:.1f}", f"{step.operations / 1e6:.2f}",
                  f"{step.moved / 1e6:.2f}", f"{step.operations / step.seconds / 1e9 if step.seconds else 0:.1f}",

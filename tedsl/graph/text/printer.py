@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +13,7 @@ from tedsl.graph.operators import operator_named
 from tedsl.graph.value import CALL, Node, Value, holds_values, values_of
 from tedsl.ir.expr import Expr
 
-INLINE = 16  # elements of constants that stand in the text
+INLINE = 8  # elements of constants that stand in the text
 
 
 def text(graph: Graph) -> str:
@@ -99,14 +98,14 @@ def _argument(argument: Any, names: Mapping[Value, str]) -> str:
 def _data(value: Value, name: str) -> str:
     if value.spec.size > INLINE:
         return f'"{name}"'
-    data = value.data.astype("float64") if value.dtype.is_float else value.data
-    return _numbers(data.tolist())
+    return _numbers(value.data)
 
 
-def _numbers(numbers: Any) -> str:
-    if isinstance(numbers, list):
-        return f"[{', '.join(map(_numbers, numbers))}]"
-    return repr(numbers) if not isinstance(numbers, float) or math.isfinite(numbers) else str(numbers)
+def _numbers(elements: Any) -> str:
+    """Elements as text: the shortest that gives each of them again in its dtype."""
+    if elements.ndim:
+        return f"[{', '.join([_numbers(elements[at, ...]) for at in range(len(elements))])}]"
+    return str(elements) if elements.dtype.kind in "fV" else repr(elements.item())
 
 
 def _variables(graph: Graph) -> set[str]:
