@@ -47,6 +47,16 @@ READERS: dict[str, str] = {
     "so": "tedsl.codegen.llvm.export.load:load_shared",
     "examplejson": "tedsl.graph.byoc.examplejson.module:from_file",
 }
+# What the other files are for, by format.
+_NOT_LOADED = {
+    "o": "an object is linked into a program (cc main.c kernels.o), and is there runtime.system_lib's",
+    "tar": "its objects and its header are for the build of a program",
+    "h": "a header is included by programs in C",
+    "c": "the text is compiled by a C compiler",
+    "ll": "the text is compiled by LLVM's tools",
+    "s": "the text is assembled (cc kernels.s)",
+    "whl": "a wheel is installed (pip install FILE) and imported",
+}
 # By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.
 BINARY: dict[str, str] = {
     "llvm": "tedsl.runtime.modules.files:from_bytes",
@@ -90,11 +100,14 @@ def load_module(path: Any, fmt: str = "") -> Any:
     """
     file = file_path(path, "load_module")
     form = fmt or _suffix(file)
+    loader = None if form in READERS else _registered(f"loadfile_{form}")
+    if form in _NOT_LOADED and loader is None:
+        raise ModuleError(f"load_module: {file.name!r} is not loaded into Python: {_NOT_LOADED[form]}",
+                          hint="export a .tedsl or .so file for load_module")
     if not file.is_file():
         raise ModuleError(f"there is no file {str(file)!r}" + (": it is a folder" if file.is_dir() else ""))
     if form in READERS:
         return provider(READERS[form])(file)
-    loader = _registered(f"loadfile_{form}")
     if loader is None:
         raise ModuleError(f"files of the format {form!r} are not modules, as {file.name!r}",
                           hint=f"modules are in {', '.join('.' + known for known in READERS)} files; or register a function "
@@ -103,12 +116,15 @@ def load_module(path: Any, fmt: str = "") -> Any:
 
 
 @entry
-def system_lib(symbol_prefix: str) -> Module:
+def system_lib(symbol_prefix: str = "") -> Module:
     """Returns the module of the library with the prefix `symbol_prefix` that is linked into this program.
 
     Raises ModuleError if there is none.
     """
-    if not isinstance(symbol_prefix, str) or not symbol_prefix:
+    if symbol_prefix == "":
+        raise ArgumentError("system_lib: each library of a program has a prefix of its own, and none is given",
+                            hint='export_library("kernels.o", prefix="kernels"), and runtime.system_lib("kernels")')
+    if not isinstance(symbol_prefix, str):
         raise ArgumentTypeError(f"system_lib: symbol_prefix is the prefix of a library, not {symbol_prefix!r}",
                                 hint='export_library("kernels.o", prefix="kernels"), and runtime.system_lib("kernels")')
     module: Module = provider(_LINKED_IN)(symbol_prefix)

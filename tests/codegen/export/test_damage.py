@@ -22,6 +22,5 @@ def test_damage_is_always_found(form, tmp_path):
 def test_every_format_that_is_loaded_is_among_them(tmp_path):
     assert READERS.keys() <= FORMATS.keys()
     for form in WRITERS.keys() - READERS.keys():
-        (tmp_path / f"k.{form}").write_bytes(b"content")
-        with pytest.raises(ModuleError, match=f"files of the format '{form}' are not modules"):
+        with pytest.raises(ModuleError, match=f"'k.{form}' is not loaded into Python: (.|\n)*export a .tedsl or .so file"):
             load_module(tmp_path / f"k.{form}")

@@ -341,7 +341,10 @@ def test_a_library_in_the_program_is_a_module(tmp_path):
     assert done.stdout.splitlines() == [
         "this program has no library with the prefix 'inside'",
         "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0] 3 ('add', 'scale', 'first_above')"], done.stderr
-    refused(lambda: tedsl.runtime.system_lib(""), "the prefix of a library, not ''", error=ArgumentTypeError)
+    for given in ((), ("",)):
+        refused(lambda given=given: tedsl.runtime.system_lib(*given), "a prefix of its own", 'system_lib("kernels")',
+                error=ArgumentError)
+    refused(lambda: tedsl.runtime.system_lib(3), "the prefix of a library, not 3", error=ArgumentTypeError)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")

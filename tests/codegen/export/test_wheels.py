@@ -245,6 +245,7 @@ def test_what_cannot_be_a_wheel_is_said(tmp_path):
     for name, options, words in (
             ("kernels.whl", {}, "does not say name and version"), ("1kernels-1.0.whl", {}, "cannot have the name '1kernels'"),
             ("k-1.0.whl", {"name": "class"}, "cannot have the name 'class'"),
+            ("numpy-1.0.whl", {}, "'numpy' would stand in the place of the package"), ("k-1.0.whl", {"name": "json"}, "'json'"),
             ("k-1.0.whl", {"linker": "x"}, "there is no linker 'x'"),
             ("k-1.0.whl", {"version": "x/y"}, "and the version 'x/y'"),
             ("k-1.0.whl", {"levels": [programs.module("sums")]}, "the modules of the levels have other functions"),

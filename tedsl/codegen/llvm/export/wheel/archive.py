@@ -7,6 +7,7 @@ import hashlib
 import io
 import keyword
 import re
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,9 @@ def _named(path: Path, name: Any, version: Any) -> tuple[str, str]:
     if not package.isidentifier() or keyword.iskeyword(package) or not re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", number):
         raise ModuleError(f"export_library: a wheel cannot have the name {package!r} and the version {number!r}",
                           hint='write "kernels-1.0.whl"')
+    if package in ("numpy", *sys.stdlib_module_names):
+        raise ModuleError(f"export_library: a wheel called {package!r} would stand in the place of the package of that name, "
+                          "or behind it", hint='write "kernels-1.0.whl"')
     return package, number
 
 
