@@ -24,7 +24,7 @@ def workspace_source(size_type: str = "i64") -> str:
 _NARROW = """
 declare i32 @posix_memalign(ptr, i32, i32)
 
-define internal i32 @memalign(ptr %out, i64 %alignment, i64 %bytes) {
+define internal i32 @memalign(ptr %out, i64 %alignment, i64 %bytes) nounwind {
 entry:
   %fits = icmp ule i64 %bytes, 2147483647
   br i1 %fits, label %try, label %fail
@@ -51,7 +51,7 @@ declare i32 @pthread_key_create(ptr, ptr)
 declare ptr @pthread_getspecific(i32)
 declare i32 @pthread_setspecific(i32, ptr)
 
-define internal void @drop_pool(ptr %pool) {
+define internal void @drop_pool(ptr %pool) nounwind {
 entry:
   br label %each
 each:
@@ -74,7 +74,7 @@ done:
 }
 
 ; The pool of this thread; null when it cannot be made. The key is made once: of two threads that race, one's is left unused.
-define internal ptr @this_pool() {
+define internal ptr @this_pool() nounwind {
 entry:
   %new = alloca i32, align 4
   %known = load atomic i32, ptr @key acquire, align 4
@@ -106,7 +106,7 @@ done:
   ret ptr %pool
 }
 
-define ptr @tedsl_workspace_alloc(i64 %bytes) {
+define ptr @tedsl_workspace_alloc(i64 %bytes) nounwind {
 entry:
   %out = alloca ptr, align 8
   %negative = icmp slt i64 %bytes, 0
@@ -157,7 +157,7 @@ fail:
 }
 declare i64 @llvm.umax.i64(i64, i64)
 
-define void @tedsl_workspace_free(ptr %block) {
+define void @tedsl_workspace_free(ptr %block) nounwind {
 entry:
   %head = getelementptr i8, ptr %block, i64 -64
   %void = icmp eq ptr %block, null

@@ -21,6 +21,8 @@ llvm_lock = _lock
 _LEFT_OUT = re.compile(f"^(attributes #.*) optnone(.*) {LEAN}", re.MULTILINE)
 _HELPER = re.compile("__aeabi_u?(l|i)div(mod)?|__aeabi_(u?l2[fd]|[fd]2u?lz|l(cmp|mul|lsl|lsr|asr))|__u?(div|mod)(mod)?di[34]|"
                      "__(float(un)?di[sd]f|fix(uns)?[sd]fdi)")
+_SOFT_FLOAT = re.compile("__aeabi_[fd](add|sub|rsub|mul|div|neg|cmp[a-z]+|2[a-z]+)|__aeabi_(ui|i|ul|l)2[fd]|"
+                         "__(add|sub|mul|div)[sd]f3")
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -45,8 +47,12 @@ def target_machine(target: Target, effort: int = 3) -> Any:
     except RuntimeError:
         raise ArgumentError(f"LLVM cannot generate code for the triple {target.triple!r}",
                             hint="write -mtriple=x86_64-linux-gnu or -mtriple=aarch64-linux-gnu") from None
-    return llvm_target.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
-                                       codemodel="default")
+    machine = llvm_target.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
+                                                codemodel="default")
+    if str(machine.target_data).startswith("E"):
+        raise ArgumentError(f"{target.triple} is big-endian, and code is made for little-endian processors",
+                            hint="powerpc64le and mipsel are little-endian; get_source of target=\"c\" is C for any compiler")
+    return machine
 
 
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
@@ -213,9 +219,12 @@ def is_compiler_helper(name: str) -> bool:
 
 def check_symbols(image: bytes, declared: set[str]) -> None:
     """Raises InternalError if the object calls functions not in `declared`, as LLVM does for instructions that the target
-    lacks.
+    lacks; ArgumentError if it lacks all for floats.
     """
     foreign = sorted({name for name in undefined_symbols(image) if not is_compiler_helper(name)} - declared - _LIBC)
+    if any(map(_SOFT_FLOAT.fullmatch, foreign)):
+        raise ArgumentError(f"the processor of this target has no instructions for floats: the code calls {', '.join(foreign)}",
+                            hint="name one that has: -mtriple=armv7a-linux-gnueabihf, or -mattr=+f,+d")
     if foreign:
         raise InternalError(f"the object calls {', '.join(foreign)}, which the module does not declare: "
                             "an operation that the target lacks must be written out")

@@ -146,6 +146,30 @@ def test_a_shared_library_is_for_platforms_with_elf(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_an_object_for_arm_needs_no_tables_of_exceptions(vectors, tmp_path):
+    """The checks in C are not inlined everywhere: none of them may be one that could throw."""
+    A, B = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    if vectors:
+        s[C].vectorize(s[C].split(C.op.axis[1], 8)[1])
+    tedsl.build(s, [A, B, C], target="llvm -mtriple=armv7-linux-gnueabihf").export_library(tmp_path / "k.o")
+    assert undefined_symbols((tmp_path / "k.o").read_bytes()) == ["snprintf"]
+
+
+@pytest.mark.parametrize("target, words", [
+    ("llvm -mtriple=arm-linux-gnueabihf", "no instructions for floats(.|\n)*-mtriple=armv7a"),
+    ("llvm -mtriple=armv6-linux-gnueabihf", "no instructions for floats"),
+    ("llvm -mtriple=s390x-linux-gnu", "s390x-unknown-linux-gnu is big-endian"),
+])
+def test_processors_for_which_no_code_is_made_are_refused_in_words(target, words, tmp_path):
+    def export():
+        tedsl.build(programs.add(), target=target).export_library(tmp_path / "k.o")
+    refused(export, error=ArgumentError, match=words)
+
+
 def test_a_linker_that_fails_is_quoted(tmp_path, monkeypatch):
     (tmp_path / "ld").write_text("#!/bin/sh\necho this linker is broken >&2\nexit 3\n")
     (tmp_path / "ld").chmod(0o755)

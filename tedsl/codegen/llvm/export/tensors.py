@@ -44,7 +44,7 @@ declare i32 @snprintf(ptr, SIZE, ptr, ...)
 declare double @llvm.fabs.f64(double)
 declare double @llvm.copysign.f64(double, double)
 
-define internal ptr @tedsl.tuple_text(ptr %to, ptr %values, i32 %count) {
+define internal ptr @tedsl.tuple_text(ptr %to, ptr %values, i32 %count) nounwind {
 entry:
   store i8 40, ptr %to
   %absurd = icmp sgt i32 %count, 64  ; no rank: there are hardly so many values to read
@@ -86,7 +86,7 @@ end:
   ret ptr %to
 }
 
-define internal ptr @tedsl.dtype_text(ptr %to, ptr %tensor) {
+define internal ptr @tedsl.dtype_text(ptr %to, ptr %tensor) nounwind {
 entry:
   %code_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 4
   %bits_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 5
@@ -118,7 +118,7 @@ single:
   ret ptr %to
 }
 
-define internal ptr @tedsl.data(ptr %tensor) {
+define internal ptr @tedsl.data(ptr %tensor) nounwind {
   %data_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 0
   %offset_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 9
   %data = load ptr, ptr %data_at
@@ -127,7 +127,7 @@ define internal ptr @tedsl.data(ptr %tensor) {
   ret ptr %first
 }
 
-define internal i1 @tedsl.is_empty(ptr %shape, i32 %rank) {
+define internal i1 @tedsl.is_empty(ptr %shape, i32 %rank) nounwind {
 entry:
   br label %each
 each:
@@ -146,7 +146,7 @@ no:
   ret i1 false
 }
 
-define internal i1 @tedsl.is_compact(ptr %tensor, i32 %rank) {
+define internal i1 @tedsl.is_compact(ptr %tensor, i32 %rank) nounwind {
 entry:
   %shape_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 7
   %strides_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 8
@@ -181,7 +181,7 @@ no:
   ret i1 false
 }
 
-define internal void @tedsl.strides(ptr %tensor, i32 %rank, ptr %to, i1 %broadcast) {
+define internal void @tedsl.strides(ptr %tensor, i32 %rank, ptr %to, i1 %broadcast) nounwind {
 entry:
   %shape_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 7
   %strides_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 8
@@ -218,7 +218,7 @@ end:
 }
 
 ; The smaller strides of a dimension are those before it by size, then by number: its stride has to reach beyond all they span.
-define internal i32 @tedsl.shared(ptr %shape, ptr %strides, i32 %rank) {
+define internal i32 @tedsl.shared(ptr %shape, ptr %strides, i32 %rank) nounwind {
 entry:
   %empty = call i1 @tedsl.is_empty(ptr %shape, i32 %rank)
   br i1 %empty, label %apart, label %each
@@ -278,7 +278,7 @@ apart:
 }
 declare i64 @llvm.abs.i64(i64, i1)
 
-define internal i32 @tedsl.integer(ptr %tensor, ptr %to) {
+define internal i32 @tedsl.integer(ptr %tensor, ptr %to) nounwind {
 entry:
   %code_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 4
   %bits_at = getelementptr %tedsl.tensor, ptr %tensor, i32 0, i32 5
@@ -325,7 +325,7 @@ other:
   ret i32 0
 }
 
-define internal i1 @tedsl.real(ptr %tensor, ptr %to) {
+define internal i1 @tedsl.real(ptr %tensor, ptr %to) nounwind {
 entry:
   %whole = alloca i64, align 8
   %kind = call i32 @tedsl.integer(ptr %tensor, ptr %whole)
@@ -382,7 +382,7 @@ other:
   ret i1 false
 }
 
-define internal i64 @tedsl.meeting(ptr %bounds, i64 %place, i64 %count) {
+define internal i64 @tedsl.meeting(ptr %bounds, i64 %place, i64 %count) nounwind {
 entry:
   %low_at = getelementptr [2 x ptr], ptr %bounds, i64 %place
   %high_at = getelementptr ptr, ptr %low_at, i64 1
