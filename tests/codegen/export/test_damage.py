@@ -20,7 +20,7 @@ def test_damage_is_always_found(form, tmp_path):
 
 
 def test_every_format_that_is_loaded_is_among_them(tmp_path):
-    assert READERS.keys() <= FORMATS.keys()
+    assert READERS.keys() - {"examplejson"} <= FORMATS.keys(), "that one is a text that people may write, without machine code"
     for form in WRITERS.keys() - READERS.keys():
         with pytest.raises(ModuleError, match=f"'k.{form}' is not loaded into Python: (.|\n)*export a .tedsl or .so file"):
             load_module(tmp_path / f"k.{form}")
