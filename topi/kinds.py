@@ -53,6 +53,13 @@ class InjectiveOp:
 
 
 @record
+class ExchangeOp:
+    """Weights whose input channels have become the last dimension, stored for several convolutions that read parts of them."""
+
+    operator: str
+
+
+@record
 class ReduceOp(Differentiable):
     """A reduction of `source` over its dimensions `axes` (sorted, from 0)."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tedsl import te
@@ -23,10 +24,11 @@ from topi.adjoints.parts import Parts, in_dtype
 from topi.elementwise import full
 from topi.extents import as_int
 from topi.injective import injective
-from topi.kinds import ConvOp, DepthwiseConvOp
+from topi.kinds import ConvOp, DepthwiseConvOp, ExchangeOp
 from topi.nn.conv.depthwise import convolve_channels
 from topi.nn.conv.formula import SPACE, convolve
 from topi.nn.dense import matmul
+from topi.tag import INJECTIVE
 
 
 @record
@@ -132,17 +134,29 @@ def phases(a: Along) -> list[Phase]:
 def of_data(info: ConvOp, head: te.Tensor, along: dict[str, Along]) -> te.Tensor:
     """The adjoint of the data of the convolution `info`."""
     choices = [phases(a) for a in along.values()]
-    parts = {chosen: _of_phase(info, head, dict(zip(along, chosen)))
-             for chosen in itertools.product(*choices) if all(phase.taps for phase in chosen)}
+    with_taps = [chosen for chosen in itertools.product(*choices) if all(phase.taps for phase in chosen)]
+    weights = weights_of(info, head.dtype)
+    if len(with_taps) > 1 and type(info) is ConvOp and info.groups == 1:
+        weights = _exchanged(info, weights)
+    parts = {chosen: _of_phase(info, head, dict(zip(along, chosen)), weights) for chosen in with_taps}
     whole = tuple([options[0] for options in choices])
     if all(a.stride == 1 for a in along.values()) and whole in parts:
         return parts[whole]
     return _put_together(info, head, along, parts) if parts else full(info.data.shape, head.dtype, 0)
 
 
-def _of_phase(info: ConvOp, head: te.Tensor, chosen: dict[str, Phase]) -> te.Tensor:
+def _exchanged(info: ConvOp, w: Weights) -> Weights:
+    """The kernel as (result, taps, channel), stored: all phases read it, each a part."""
+    size = dict(zip(info.kernel_layout, info.kernel.shape))
+    space = [size[letter] for letter in info.layout if letter in SPACE]
+    turned: te.Tensor = te.compute((w.results, *space, w.inputs), lambda o, *at: w.element(o, at[-1], at[:-1]),
+                                   name="kernel_exchanged", tag=INJECTIVE, info=ExchangeOp("kernel_exchanged"), axes="ax")
+    return replace(w, element=lambda result, channel, taps: turned(result, *taps, channel))
+
+
+def _of_phase(info: ConvOp, head: te.Tensor, chosen: dict[str, Phase], w: Weights) -> te.Tensor:
     """The convolution of the head with the taps of one phase in each dimension."""
-    cut, w = _cut(info, head, chosen), weights_of(info, head.dtype)
+    cut = _cut(info, head, chosen)
     borders = [max(phase.before, 0) for phase in chosen.values()] + [max(phase.after, 0) for phase in chosen.values()]
     dilation = [phase.dilation for phase in chosen.values()]
     per_group = w.results // w.groups

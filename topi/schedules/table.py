@@ -9,6 +9,7 @@ from tedsl.target import Target
 from topi.kinds import (
     ConvOp,
     DepthwiseConvOp,
+    ExchangeOp,
     InjectiveOp,
     MatmulOp,
     NormalizeOp,
@@ -42,6 +43,7 @@ CPU: dict[type, Rule] = {
     TransposedConvOp: cpu.conv.schedule_conv,
     PoolOp: cpu.pool.schedule_pool,
     TransformOp: cpu.transforms.schedule_transform,
+    ExchangeOp: cpu.transforms.schedule_exchange,
 }
 GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,

@@ -5,6 +5,8 @@ after:   let r0 = A[ramp(0, 1, 16)], r1 = A[ramp(n, 1, 16)], ..., r15           
          let s0 = shuffle(r0, r8), ...                                          4 times 16 shuffles
          B[ramp(0, 1, 16)] = ..., B[ramp(16, 1, 16)] = ..., ...                 16 stores
 
+Iterations may also go down in memory, as where a window is flipped: the columns then come in the other order.
+
 A gather, or a load for each lane, takes a cycle and more for each element; a shuffle moves a vector. The loop may read several
 turned loads, compute with what it reads, and add to what it stores in every iteration. Where a constant extent is no multiple
 of the tile, the last tile is read from before its end; what is left over of others keeps its own code.
@@ -70,7 +72,8 @@ class _Tiles(ScopedRewriter):
         return self.descend(stmt)
 
     def turned_loads(self, loop: For, stores: Sequence[Store]) -> list[Load]:
-        """Returns the loads whose neighbouring elements are read by consecutive iterations, not by neighbouring lanes.
+        """Returns the loads whose neighbouring elements are read by consecutive iterations, upwards or downwards, not by
+        neighbouring lanes.
 
         Empty if there are none, if the loop reads elements of what it writes that other iterations write, if it reads under a
         condition, or if some lanes are off for other reasons than their number.
@@ -147,7 +150,7 @@ class _Tiles(ScopedRewriter):
                 uses(index.stride, {var}):
             return False
         following = substitute(index.base, {var: build.add(var, 1)})
-        return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) == 1
+        return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) in (1, -1)
 
     def tiled(self, loop: For, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
         """Returns `loop` in tiles, where `body` may store more than `store`."""
@@ -255,7 +258,9 @@ def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr
     """Returns the lanes of `load` in each of the iterations `rows`, made from rows of memory that are bound in `lets`."""
     assert isinstance(load.index, Ramp)
     stride = load.index.stride
-    base = substitute(load.index.base, {rows.var: rows.first})
+    start, end = (substitute(load.index.base, {rows.var: build.add(rows.first, at)}) for at in (0, rows.width - 1))
+    backwards = (build.as_int(Analyzer().simplify(build.sub(end, start))) or 0) < 0
+    base = end if backwards else start
 
     def bound(name: str, value: Expr) -> Var:
         lets.append((Var(name, value.dtype), value))
@@ -269,7 +274,7 @@ def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr
     columns = transposed([*read, *[read[-1]] * (rows.width - rows.lanes)], LANE_BYTES // load.dtype.element.bytes,
                          lambda a, b, picks: bound("turned", Shuffle((a, b), _constants(tuple(picks)))))
     return [column if rows.lanes == rows.width else Shuffle((column,), _constants(tuple(range(rows.lanes))))
-            for column in columns]
+            for column in (reversed(columns) if backwards else columns)]
 
 
 def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, list[int]], Expr]) -> list[Expr]:

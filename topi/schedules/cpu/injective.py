@@ -97,8 +97,9 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
 
 
 def in_order_of(load: Any, groups: list[list[Any]]) -> list[list[Any]]:
-    """The groups of axes in the order in which `load` uses them as indices; those that it does not use come first."""
-    places = {index: at for at, index in enumerate(load.indices)}
+    """The groups of axes in the order in which `load` uses them, each in one index; those that it does not use come first."""
+    used = [variables_in(index) for index in load.indices]
+    places = {next(iter(variables)): at for at, variables in enumerate(used) if len(variables) == 1}
     return sorted(groups, key=lambda group: places.get(group[-1].var, -1))
 
 

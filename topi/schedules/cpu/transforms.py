@@ -36,3 +36,14 @@ def schedule_transform(kernel: Kernel) -> None:
             for axis in others:
                 s[op].unroll(axis)
     share_out(stage, outer, work)
+
+
+def schedule_exchange(kernel: Kernel) -> None:
+    """Turn weights in tiles: vectors of the last dimension for what is its neighbour in memory, which are read by rows."""
+    stage = kernel.schedule[kernel.tail]
+    first, *near, last = stage.op.axis
+    loop = stage.fuse(*near) if len(near) > 1 else near[0]
+    block, lane = stage.split(last, factor=kernel.lanes(kernel.tail))
+    stage.reorder(first, block, loop, lane)
+    stage.vectorize(lane)
+    share_out(stage, [first], product([extent_of(axis) for axis in (first, *near, last)]))

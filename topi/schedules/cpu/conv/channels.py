@@ -21,11 +21,12 @@ from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import constant, extent_of, product
+from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
 _READ_OFTEN = 32  # pixels, from which a copy of the weights is worth it
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
+_AHEAD = 2  # pieces of weights that are read while others are turned
 _SHARES = 4  # panels for each core, from which sharing out panels alone leaves no core without work for long
 
 
@@ -218,16 +219,42 @@ def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
     return copy
 
 
+def _terms_inside(kernel: Kernel, load: Any) -> int:
+    """The number of terms of the sums, the last ones, that are nearer to each other in memory than the channels are, where
+    `load` is what an element of the weights is computed from.
+    """
+    places = [max((at for at, index in enumerate(load.indices) if axis.var in variables_in(index)), default=-1)
+              for axis in weights_of(kernel).op.axis]
+    channel = places.pop(kernel.record.kernel_layout.index("O"))
+    return next((at for at, place in enumerate(reversed(places)) if place <= channel), len(places))
+
+
+def _source(kernel: Kernel) -> Any:
+    """What an element of the weights is computed from while they are copied; None where they are stored."""
+    weights: Any = weights_of(kernel).op
+    if type(kernel.record) is not ConvOp or type(weights) is not te.ComputeOp:
+        return None
+    loads = kernel.formula(weights).loads
+    inlined = kernel.schedule[weights].attach_type == te.schedule.AttachType.INLINE
+    return loads[0] if inlined and len(loads) == 1 else None
+
+
 def _place(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
     """Copy a panel in each iteration of the loop `place` of `tail`; where it is None, all panels before."""
     if copy is None:
         return
     stage = kernel.schedule[copy]
     panel, *terms, lane = stage.op.axis
-    loop = stage.fuse(*terms) if len(terms) > 1 else terms[0]  # neighbours in memory, if the channel comes first
+    source = _source(kernel)
+    inside = 0 if source is None else _terms_inside(kernel, source)
+    apart = len(terms) - inside if inside else 0
+    outer, near = terms[:apart], terms[apart:]
+    loop = stage.fuse(*near) if len(near) > 1 else near[0]  # neighbours in memory, if the channel comes first
     vector, lane = stage.split(lane, factor=kernel.lanes(kernel.anchor))
-    stage.reorder(panel, vector, loop, lane)
+    stage.reorder(panel, *outer, vector, loop, lane)
     stage.vectorize(lane)
+    if outer and isinstance(source.producer.op, te.PlaceholderOp):
+        stage.prefetch(source.producer, outer[-1], _AHEAD)  # pieces are too short for processors to follow
     if place is not None:
         stage.compute_at(tail, place)
     else:
