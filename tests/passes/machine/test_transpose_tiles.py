@@ -61,6 +61,20 @@ def test_any_extent_and_any_number_of_lanes(dtype, columns, lanes):
         check(transpose_tiles, turned(columns, lanes, dtype), target)
 
 
+@pytest.mark.parametrize("columns", [4, 9, 16, 37])
+@pytest.mark.parametrize("lanes", [4, 12, 16, 17])
+def test_iterations_that_go_down_in_memory(columns, lanes):
+    """B[k, v] = A[v, columns - 1 - k], as where a window is flipped."""
+    f = Function(A=(lanes, columns), B=(columns, lanes))
+    last = build.sub(columns - 1, K)
+    body = f.store("B", build.add(build.mul(K, lanes), V), f.load("A", build.add(build.mul(V, columns), last)))
+    before = vectorize_loops(f.func(loop(K, columns, loop(V, lanes, body, VECTORIZED))))
+    for target in (SSE, AVX2, AVX512, NEON):
+        after = check(transpose_tiles, before, target)
+        loads = [node for node in post_order(after.body) if isinstance(node, Load)]
+        assert any(node.dtype.lanes > 1 and build.as_int(node.index.stride) == 1 for node in loads)
+
+
 def test_a_symbolic_extent():
     n = SizeVar("n")
     f = Function(A=(16, n), B=(n, 16))
