@@ -15,6 +15,12 @@ from tests.refusing import refused
 VECTOR = Spec((4,))
 
 
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """No codegen but those that are there."""
+    monkeypatch.setattr("tedsl.graph.byoc.codegens._REGISTERED", {})
+
+
 def arrays(g, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(tuple(map(int, value.shape))).astype("float32") for value in g.inputs]
