@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,13 @@ from tedsl.graph.graph import Graph
 from tedsl.graph.network.arrays import shape_of
 from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.instance import Instance
-from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
+from tedsl.graph.network.kernels import ExternalSource, KernelSource, KernelUse, kernel_of
 from tedsl.graph.plan.offsets import aligned
 from tedsl.graph.value import Value
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.files import file_path, write_module
 from tedsl.runtime.modules.image import Image
+from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.target.target import Target
 from topi.schedules import schedule
 
@@ -50,12 +52,17 @@ def export_library(network: Network, file_name: Any, options: Mapping[str, Any])
                             "of a library has arrays of known shapes",
                             hint="compile graph.with_inputs(g, [Spec(...), ...]), and export that")
     with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
-        write_module(library_module(network.instance(()), network.target, Path(folder)), path, path.suffix[1:], options)
+        module = library_module(network.instance(()), network.target, Path(folder), network.modules)
+        write_module(module, path, path.suffix[1:], options)
 
 
-def library_module(instance: Instance, target: Target, folder: Path) -> Module:
-    """The module of the function `run`, which takes the inputs and the outputs. folder: for a file that compiling it needs."""
-    writer = _Writer(instance, target, folder)
+def library_module(instance: Instance, target: Target, folder: Path,
+                   modules: Mapping[KernelSource, RuntimeModule] | None = None) -> Module:
+    """The module of the function `run`, which takes the inputs and the outputs. folder: for a file that compiling it needs.
+
+    modules: those of other compilers. Raises ModuleError for one whose code cannot be in a library.
+    """
+    writer = _Writer(instance, target, folder, modules or {})
     made = build([writer.run(), *writer.kernels.values()], target=target)
 
     def image() -> Image:
@@ -68,8 +75,9 @@ def library_module(instance: Instance, target: Target, folder: Path) -> Module:
 class _Writer:
     """Writes `run`: a Let for each pointer, and a call for each step."""
 
-    def __init__(self, instance: Instance, target: Target, folder: Path) -> None:
-        self.instance, self.target, self.folder = instance, target, folder
+    def __init__(self, instance: Instance, target: Target, folder: Path, modules: Mapping[KernelSource, RuntimeModule]) -> None:
+        self.instance, self.target, self.folder, self.modules = instance, target, folder, modules
+        self.linked: dict[int, Mapping[str, str]] = {}  # by the id of a module of another compiler: the names of its functions
         self.kernels: dict[KernelSource, tir.PrimFunc] = {}
         self.ib = tir.ir_builder.create()
         graph = instance.graph
@@ -84,7 +92,11 @@ class _Writer:
         self._place_arenas()
         calls = [(step.use, [self._pointer(one, step.writes(one)) for one in step.operands]) for step in self.instance.steps]
         for use, pointers in [*calls, *self._copies()]:
-            self.ib.emit(tir.call_extern("int32", self._kernel(use).attrs["global_symbol"], *pointers))
+            called = tir.call_extern("int32", self._symbol(use), *pointers)
+            if isinstance(use.source, ExternalSource):
+                self.ib.emit(partial(tir.AssertStmt, called == 0, tir.StringImm(f"{use.source.name} has failed")))
+            else:
+                self.ib.emit(called)
         handles = [te.var(buffer.name, "handle") for buffer in self.buffers]
         func = tir.PrimFunc(tuple(handles), self.ib.get(), buffer_map=dict(zip(handles, self.buffers)))
         return func.with_attr("global_symbol", _RUN).with_attr("tir.noalias", True)
@@ -148,6 +160,22 @@ class _Writer:
             use = kernel_of(apply("identity", Value("x", output.spec)).node)
             written = self.ib.let("p", self.buffers[to].access_ptr("w"))
             yield use, [self._pointer(value, False), written]
+
+    def _symbol(self, use: KernelUse) -> str:
+        """The name of the function of a step. The code of another compiler becomes a part of the library."""
+        source = use.source
+        if not isinstance(source, ExternalSource):
+            return str(self._kernel(use).attrs["global_symbol"])
+        module = self.modules[source]
+        if id(module) not in self.linked:
+            linked = getattr(module, "linked", None)
+            if linked is None:
+                raise ModuleError(f"export_library: {source.name} is a function of the compiler {source.compiler}, whose "
+                                  "code is not a part of libraries",
+                                  hint="network.save writes a .tedsl file, which Network.load reads")
+            text, self.linked[id(module)] = linked()
+            self.ib.scope_attr(tir.const(0), "pragma_import_llvm", text)
+        return self.linked[id(module)][source.name]
 
     def _kernel(self, use: KernelUse) -> tir.PrimFunc:
         if use.source not in self.kernels:

@@ -256,6 +256,34 @@ def test_a_module_is_saved_with_functions_in_c_that_it_imports(tmp_path):
 
 
 @needs_compiler
+def test_one_library_holds_the_kernels_of_tedsl_and_the_functions_in_c(tmp_path):
+    w = np.linspace(0, 1, 100, dtype="float32").reshape(10, 10)
+    network = graph.compile(partitioned(lambda a, b: ops.tanh(a + b * w - a) * b - b, TEN, TEN))
+    network.export_library(tmp_path / "net.so")
+    given, out = random(TEN, TEN), np.empty((10, 10), "float32")
+    runtime.load_module(tmp_path / "net.so")["run"](*given, out)
+    np.testing.assert_array_equal(out, network(*given))
+    listed = subprocess.run(["nm", "-D", "--defined-only", tmp_path / "net.so"], capture_output=True, text=True, check=False)
+    assert "gcc_0" not in listed.stdout, "the functions are inside"
+
+
+@needs_compiler
+def test_a_library_says_that_a_function_in_c_has_failed(tmp_path):
+    n = 1 << 22  # the product in the middle has 64 TiB
+    column, row = Spec((n, 1)), Spec((1, n))
+    g = graph.trace(lambda a, b: ops.matmul(ops.matmul(b, ops.matmul(a, b)), a), column, row)
+    graph.compile(partition(merge_regions(annotate(g, "ccompiler")))).export_library(tmp_path / "net.so")
+    run, out = runtime.load_module(tmp_path / "net.so")["run"], np.empty((1, 1), "float32")
+    refused(lambda: run(np.ones((n, 1), "float32"), np.ones((1, n), "float32"), out), "ccompiler_0 has failed")
+
+
+def test_code_that_runs_in_python_is_in_no_library(tmp_path):
+    made = partition(annotate(graph.trace(lambda a, b: a + b, TEN, TEN), "examplejson"))
+    refused(lambda: graph.compile(made).export_library(tmp_path / "net.so"),
+            "examplejson_0 is a function of the compiler examplejson, whose code is not a part of libraries", error=ModuleError)
+
+
+@needs_compiler
 def test_a_program_in_c_calls_the_saved_file(tmp_path):
     codegen(partitioned(chain, TEN, TEN, TEN, TEN).functions).save(tmp_path / "gcc.c")
     (tmp_path / "main.c").write_text("""#include "gcc.c"

@@ -19,7 +19,7 @@ from tedsl.target.target import Target
 COMPILERS = ("cc", "gcc", "clang", "zig cc")  # in the order in which they are looked for
 SECONDS = 300  # after which a compiler is given up
 # C as the program means it: products are not merged with sums, and its text is C99.
-_OPTIONS = ("-std=c99", "-ffp-contract=off", "-fPIC", "-shared")
+_OPTIONS = ("-std=c99", "-ffp-contract=off", "-fPIC")
 
 
 @record
@@ -31,9 +31,17 @@ class Compiler:
 
     def shared_object(self, source: str, options: Sequence[str] = ()) -> bytes:
         """Compiles `source` and returns the shared object; TedslError with the first errors if the compiler refuses it."""
+        return self._made(source, ["-shared", *options], ["-lm"])
+
+    def assembly(self, source: str, options: Sequence[str] = ()) -> str:
+        """Compiles `source` and returns the assembly of code that may stand anywhere; TedslError as for `shared_object`."""
+        return self._made(source, ["-S", *options], []).decode()
+
+    def _made(self, source: str, options: Sequence[str], libraries: Sequence[str]) -> bytes:
+        """What the compiler makes of `source`."""
         with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
-            result = os.path.join(folder, "module.so")
-            command = [*self.command, "-x", "c", *_OPTIONS, *options, "-o", result, "-", "-lm"]
+            result = os.path.join(folder, "module")
+            command = [*self.command, "-x", "c", *_OPTIONS, *options, "-o", result, "-", *libraries]
             try:
                 done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=SECONDS, check=False)
             except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.c.running.compiler import COMPILERS, find_compiler
+from tedsl.codegen.c.running.compiler import COMPILERS, Compiler, find_compiler
 from tedsl.codegen.c.running.program import loaded, unload
 from tedsl.errors import ArgumentError, ModuleError, OptionError
 from tedsl.graph.byoc.arrays import as_numpy
@@ -70,13 +70,25 @@ class CSourceModule:
         """The compiled text, loaded. Raises ModuleError where there is no C compiler."""
         with self._lock:
             if self._library is None:
-                compiler = find_compiler()
-                if compiler is None:
-                    raise ModuleError(f"functions in C are compiled when they are called, and none of {', '.join(COMPILERS)} "
-                                      "is here", hint="install gcc or clang, or pip install ziglang; save('x.c') needs none")
-                self._library = loaded(compiler.shared_object(self.source, OPTIONS))
+                self._library = loaded(_compiler().shared_object(self.source, OPTIONS))
                 weakref.finalize(self, unload, self._library._handle)
             return self._library
+
+    def linked(self) -> tuple[str, dict[str, str]]:
+        """The code as LLVM IR, which a library of other code holds, and for each function the name of one of pointers there.
+        Raises ModuleError where there is no C compiler.
+        """
+        assembly = _compiler().assembly(self.source, OPTIONS)
+        lines = [line.replace("\\", "\\5C").replace('"', "\\22") for line in assembly.splitlines()
+                 if not line.lstrip().startswith((".file", ".ident"))]
+        text = [f'module asm "{line}"' for line in lines]
+        names = {name: f"{name}_linked" for name in self.signatures}
+        for name, (inputs, outputs) in self.signatures.items():
+            types = ", ".join(["ptr"] * (len(inputs) + len(outputs)))
+            given = ", ".join(f"ptr %a{at}" for at in range(len(inputs) + len(outputs)))
+            text.append(f"declare hidden i32 @{name}_({types})")
+            text.append(f"define i32 @{names[name]}({given}) {{\n  %status = call i32 @{name}_({given})\n  ret i32 %status\n}}")
+        return "\n".join(text), names
 
     def get_source(self, fmt: str = "") -> str:
         """The text."""
@@ -111,6 +123,14 @@ def from_bytes(data: bytes, where: str) -> CSourceModule:
         return CSourceModule(str(about["source"]), signatures)
     except (ValueError, KeyError, TypeError) as error:
         raise ModuleError(f"{where} is not a module of functions in C: {error}", hint="save it again") from error
+
+
+def _compiler() -> Compiler:
+    found = find_compiler()
+    if found is None:
+        raise ModuleError(f"functions in C are compiled when they are called, and none of {', '.join(COMPILERS)} is here",
+                          hint="install gcc or clang, or pip install ziglang; save('x.c') needs none")
+    return found
 
 
 def _specs(listed: Any) -> list[Spec]:
