@@ -64,9 +64,9 @@ class MemoryPlan:
                       for step in range(len(self.steps))])
 
     def __str__(self) -> str:
-        head = (f"memory of {self.name}: {_megabytes(self.size)} for {len(self.blocks)} blocks; "
+        head = (f"memory of {self.name}: {_megabytes(self.size)} for {len(self.blocks)} blocks, placed {self.order}\n"
                 f"{_megabytes(sum(self.least.values()))} are in use at one time, {_megabytes(self.separate)} would be needed "
-                f"without sharing; placed {self.order}")
+                "without sharing")
         several = len(self.sizes) > 1
         rows = [("offset", "bytes", "steps", "values"), *[
             (f"{block.device} " * several + str(block.offset), str(block.size), f"{block.begin}-{block.end}",

@@ -88,8 +88,8 @@ def test_each_device_has_an_arena():
 
 def test_the_text_says_offset_size_and_steps():
     made = plan(traced(lambda x: ops.nn.softmax(ops.nn.softmax(x)), (4, 16)))
-    assert str(made) == ("memory of main: 256 bytes for 1 blocks; 256 bytes are in use at one time, 256 bytes would be needed "
-                         "without sharing; placed largest first\n"
+    assert str(made) == ("memory of main: 256 bytes for 1 blocks, placed largest first\n"
+                         "256 bytes are in use at one time, 256 bytes would be needed without sharing\n"
                          "offset  bytes  steps  values\n"
                          "     0    256    0-1  softmax float32[4, 16]")
 
