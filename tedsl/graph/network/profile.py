@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tedsl.graph.network.network import Network
 
 
+LONGEST = 34  # characters of the name of a kernel in a table
+
+
 @record
 class StepProfile:
     """A step: what it computes, its time in seconds, its operations, the bytes that it moves at least, and the time that no
@@ -54,7 +57,7 @@ class Profile:
 
     def _rows(self) -> list[tuple[str, ...]]:
         head = ("step", "kernel", "result", "µs", "% time", "MFLOP", "MB", "GFLOP/s", "% limit")
-        rows = [(str(at), step.kernel, step.result, f"{step.seconds * 1e6:.1f}",
+        rows = [(str(at), _cut(step.kernel), step.result, f"{step.seconds * 1e6:.1f}",
                  f"{100 * step.seconds / self.seconds if self.seconds else 0:.1f}", f"{step.operations / 1e6:.2f}",
                  f"{step.moved / 1e6:.2f}", f"{step.operations / step.seconds / 1e9 if step.seconds else 0:.1f}",
                  f"{100 * step.share:.0f}") for at, step in enumerate(self.steps)]
@@ -122,6 +125,10 @@ def _count(repeat: Any) -> int:
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise ArgumentError(f"repeat is at least 1, not {repeat!r}")
     return repeat
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[:LONGEST - 3]}..."
 
 
 def random_arrays(graph: Graph) -> list[Any]:
