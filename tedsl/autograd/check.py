@@ -12,7 +12,7 @@ from tedsl.autograd.kinds import Array
 from tedsl.autograd.modes import no_grad
 from tedsl.autograd.tensor import Tensor
 from tedsl.autograd.value import Value
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, TedslError, type_in_words
 
 
 def gradcheck(function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
@@ -62,7 +62,9 @@ def _checked(inputs: Any) -> list[Any]:
 
 def _outputs(function: Callable[..., Any], tensors: Sequence[Any]) -> list[Any]:
     made = function(*tensors)
-    listed = [made] if isinstance(made, Value) else list(made)
+    listed = [made] if isinstance(made, Value) else list(made) if isinstance(made, (tuple, list)) else [made]
+    if not all(isinstance(out, Value) for out in listed):
+        raise ArgumentTypeError(f"gradcheck: the function returned {type_in_words(made)}, not a tensor or several")
     return [out for out in listed if out._requires_grad]
 
 

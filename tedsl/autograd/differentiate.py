@@ -10,7 +10,7 @@ from tedsl.autograd import engine
 from tedsl.autograd.kinds import kind_of
 from tedsl.autograd.node import Edge
 from tedsl.autograd.value import Value, result
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError, type_in_words
 
 
 def backward(tensors: Any, gradients: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
@@ -79,7 +79,11 @@ def _head(where: str, tensor: Any, gradient: Any) -> Any:
                              hint="sum it first, y.sum().backward(), or pass a gradient of its shape: y.backward(weights)")
         return result(tensor.plain, numpy.ones(kind.shape, kind.numpy_dtype), kind, None, 0)
     if not isinstance(gradient, Value):
-        array = numpy.asarray(gradient, kind.numpy_dtype)
+        try:
+            array = numpy.asarray(gradient, kind.numpy_dtype)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"{where}: the gradient is {type_in_words(gradient)}, not a tensor of {kind}",
+                                    hint="a tensor, or what autograd.tensor takes") from None
         gradient = result(tensor.plain, array, kind_of(array), None, 0)
     if gradient._kind is not kind:
         raise ShapeError(f"{where}: the gradient is {gradient._kind} and the tensor {kind}",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from tedsl.autograd.kinds import kind_of
-from tedsl.autograd.modes import set_grad_enabled
+from tedsl.autograd.modes import Setting
 from tedsl.autograd.node import AccumulateGrad, Edge, Gradient, Hooks, Node
 from tedsl.autograd.operators import ADD
 from tedsl.autograd.recording import NEW_PLANS, prepare
@@ -27,7 +27,7 @@ def run(roots: Sequence[tuple[Edge, Any]], targets: Sequence[Edge] | None, retai
     """Passes the gradients of `roots` back. targets: the edges whose gradients are returned, None where nothing comes; then
     nothing is added to leaves. Without them gradients end in the accumulators.
     """
-    with set_grad_enabled(create_graph):
+    with Setting(create_graph):
         return _Pass(roots, targets, retain_graph, create_graph).run()
 
 

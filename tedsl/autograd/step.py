@@ -54,7 +54,11 @@ class Step:
 
     def _step(self, args: tuple[Any, ...], leaves: Sequence[Value]) -> _Compiled:
         key = key_of(args, False)
-        known = self._compiled.get(key)
+        try:
+            known = self._compiled.get(key)
+        except TypeError:
+            raise ArgumentTypeError("value_and_grad: what is no tensor becomes a part of the kernel, and is to be hashable",
+                                    hint="pass an array of numpy as a tensor: autograd.from_numpy(array)") from None
         return known or self._compiled.setdefault(key, self._traced(args, leaves))
 
     def _traced(self, args: tuple[Any, ...], leaves: Sequence[Value]) -> _Compiled:

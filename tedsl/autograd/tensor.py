@@ -17,12 +17,24 @@ from tedsl.autograd.node import Handle
 from tedsl.autograd.operators import ADD, MULTIPLY, PLACED, POWER, POWER_OF_CONSTANT, SUBTRACT, Operators, divided, whole_index
 from tedsl.autograd.recording import OperationNode
 from tedsl.autograd.value import Value, result
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TedslError, type_in_words
+from tedsl.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    TedslError,
+    missing_attribute,
+    type_in_words,
+)
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as dtype_of
 from tedsl.runtime.device import Device, cpu
 
 _NUMBERS: dict[Any, Tensor] = {}  # operands that programs write again and again
+_INSTEAD = {"view": "reshape(...)", "unsqueeze": "expand_dims(axis)", "permute": "transpose(...)", "cpu": "detach()",
+            "to": 'astype("float64")', "type": 'astype("float64")', "float": 'astype("float32")', "double": 'astype("float64")',
+            "half": 'astype("float16")', "long": 'astype("int64")', "dim": "ndim", "numel": "size", "mm": "matmul(...)",
+            "clamp": "clip(low, high)", "pow": "x ** y", "add_": "x += y", "sub_": "x -= y", "mul_": "x *= y"}
 _HINT_LEAF = "change it inside of `with no_grad():`, or compute a new tensor from it"
 
 
@@ -149,6 +161,17 @@ class Tensor(Operators, Value):
 
     def __int__(self) -> int:
         return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_float:
+            raise ArgumentTypeError(f"a tensor of {self.dtype} is no index", hint="int(x) cuts its value off")
+        return int(self.item())
+
+    def __format__(self, form: str) -> str:
+        return format(self.item(), form) if form else repr(self)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a tensor", name, self, _INSTEAD)
 
     def __bool__(self) -> bool:
         return bool(self.item())
@@ -374,6 +397,8 @@ def ones(*shape: int, dtype: Any = "float32", requires_grad: bool = False) -> Te
 
 def _filled(value: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool) -> Tensor:
     extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not all(hasattr(extent, "__index__") for extent in extents):
+        raise ArgumentTypeError(f"a tensor cannot have the shape {tuple(extents)}", hint="extents are integers")
     sizes = tuple(operator.index(extent) for extent in extents)
     if any(extent < 0 for extent in sizes):
         raise ArgumentError(f"a tensor cannot have the shape {sizes}")

@@ -99,7 +99,7 @@ class MultiStepLR(LRSchedule):
     """first rate * gamma ** (number of `milestones` reached)."""
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1) -> None:
-        if not isinstance(milestones, Sequence):
+        if not isinstance(milestones, Sequence) or not all(isinstance(one, (int, float)) for one in milestones):
             raise ArgumentTypeError(f"MultiStepLR: milestones are a list of steps, not {type_in_words(milestones)}")
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer)
