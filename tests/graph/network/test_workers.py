@@ -6,14 +6,15 @@ import sys
 
 import pytest
 
+from tedsl.cache import workers
 from tedsl.errors import ArgumentError
-from tedsl.graph.network import workers
 
 PROGRAM = """
 import sys, time
 import numpy as np
 from tedsl import graph
-from tedsl.graph.network import build, workers
+from tedsl.cache import workers
+from tedsl.graph.network import build
 from tests.graph.networks import resnet18
 
 workers.cores = lambda: 3
@@ -52,7 +53,7 @@ def test_one_core_does_all_work_itself(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "cores", lambda: 4)
-    monkeypatch.setattr(workers, "_can_fork", lambda: True)
+    monkeypatch.setattr(workers, "can_share", lambda: True)
     workers.share(40, lambda number: os.close(os.open(tmp_path / str(number), os.O_CREAT | os.O_EXCL)))
     assert sorted(int(path.name) for path in tmp_path.iterdir()) == list(range(40))
 
@@ -60,7 +61,7 @@ def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_an_error_in_this_process_is_raised_and_one_elsewhere_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "cores", lambda: 3)
-    monkeypatch.setattr(workers, "_can_fork", lambda: True)
+    monkeypatch.setattr(workers, "can_share", lambda: True)
     here = os.getpid()
 
     def work(number):
