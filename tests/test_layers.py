@@ -68,6 +68,7 @@ CIRCLES = {
     ("tedsl/schedule/explain.py", "tedsl.driver"): "s.explain() shows what lowering knows of a schedule",
     ("tedsl/graph/value.py", "tedsl.graph.apply"): "operators of values are nodes, which read values",
     ("tedsl/graph/graph.py", "tedsl.graph.text.printer"): "str(graph) prints what it is a method of",
+    ("tedsl/graph/graph.py", "tedsl.graph.picture"): "notebooks show the picture of what they hold",
     ("tedsl/graph/graph.py", "tedsl.graph.text.parser"): "Graph.parse makes what it is a method of",
     ("tedsl/actors/plan/description.py", "tedsl.actors.plan.text"): "str(plan) prints what it is a method of",
     ("topi/kinds.py", "topi.adjoints.table"): "adjoints are made of operators, which leave records",

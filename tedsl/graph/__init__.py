@@ -11,6 +11,7 @@
 
 value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls, graphs made of others.
 operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
+match.py: patterns over nodes. picture.py: graphs as pictures.
 passes/: graphs improved. byoc/: parts that other compilers make. plan/: memory.
 network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
 """
@@ -23,6 +24,7 @@ from tedsl.graph.byoc import annotate, codegen_names, merge_regions, partition, 
 from tedsl.graph.evaluate import evaluate
 from tedsl.graph.formula import GraphFormula, formula_of
 from tedsl.graph.graph import Graph
+from tedsl.graph.match import match, replace
 from tedsl.graph.network import Network, compile
 from tedsl.graph.operators import operator_names, register_operator
 from tedsl.graph.rewrite import rewrite, with_inputs, with_outputs
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from tedsl.graph.onnx import from_onnx
 
 __all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "annotate", "apply", "call", "codegen_names", "compile",
-           "constant", "evaluate", "formula_of", "from_onnx", "merge_regions", "operator_names", "ops", "partition",
-           "register_codegen", "register_operator", "rewrite", "trace", "with_inputs", "with_outputs"]
+           "constant", "evaluate", "formula_of", "from_onnx", "match", "merge_regions", "operator_names", "ops", "partition",
+           "register_codegen", "register_operator", "replace", "rewrite", "trace", "with_inputs", "with_outputs"]
 
 entries(globals(), later={"from_onnx": "tedsl.graph.onnx:from_onnx"})

@@ -86,6 +86,11 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.constants)} constants>"
 
+    def _repr_html_(self) -> str:
+        from tedsl.graph.picture import page
+
+        return page(self)
+
     @staticmethod
     def parse(source: str, constants: Mapping[str, Any] | None = None) -> Graph:
         """The graph that a text describes, as `str(graph)` writes it; `constants` are the arrays that the text names.

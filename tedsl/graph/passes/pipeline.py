@@ -6,17 +6,24 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tedsl.graph.graph import Graph
+from tedsl.graph.passes.drop_dead import drop_dead
+from tedsl.graph.passes.fold_batch_norm import fold_batch_norm
+from tedsl.graph.passes.fold_constants import fold_constants
 from tedsl.graph.passes.fusion import fuse
+from tedsl.graph.passes.merge_equal import merge_equal
 from tedsl.graph.passes.pack import pack_weights
+from tedsl.graph.passes.simplify import simplify
 from tedsl.graph.passes.winograd import use_winograd
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 
+SAME: tuple[Pass, ...] = (fold_constants, simplify, merge_equal, drop_dead)
+
 # By level.
 LEVELS: tuple[tuple[Pass, ...], ...] = (
     (),
-    (fuse, pack_weights),
-    (fuse, use_winograd, pack_weights),
+    (*SAME, fuse, pack_weights),
+    (*SAME, fold_batch_norm, merge_equal, fuse, use_winograd, pack_weights),
 )
 
 
