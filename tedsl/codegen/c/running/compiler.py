@@ -35,7 +35,8 @@ class Compiler:
 
     def assembly(self, source: str, options: Sequence[str] = ()) -> str:
         """Compiles `source` and returns the assembly of code that may stand anywhere; TedslError as for `shared_object`."""
-        return self._made(source, ["-S", *options], []).decode()
+        silent = "-Wno-unused-command-line-argument"  # zig cc passes -c beside -S
+        return self._made(source, ["-S", "-g0", *options, silent], []).decode()
 
     def _made(self, source: str, options: Sequence[str], libraries: Sequence[str]) -> bytes:
         """What the compiler makes of `source`."""
