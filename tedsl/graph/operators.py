@@ -102,7 +102,8 @@ def _of_topi(name: str) -> Operator | None:
     package, _, last = name.rpartition(".")
     home = topi if not package else getattr(topi, package) if package in _PACKAGES else None
     function = vars(home).get(last) if home is not None else None
-    if function is None or last.startswith(("_", "get_pad_tuple")) or not inspect.isfunction(inspect.unwrap(function)):
+    plain = inspect.unwrap(function) if callable(function) else None
+    if not inspect.isfunction(plain) or not plain.__module__.startswith("topi.") or last.startswith(("_", "get_pad_tuple")):
         return None
     return Operator(name, function, inspect.signature(function))
 

@@ -53,6 +53,12 @@ def test_results_are_those_of_numpy(shape, dtype):
         assert ours.dtype == theirs.dtype and ours.shape == shape
 
 
+def test_operators_are_functions_of_topi_that_compute():
+    names = graph.operator_names()
+    assert {"add", "nn.conv2d", "image.resize2d", "einsum"} <= set(names)
+    assert not [name for name in names if name.rpartition(".")[2] in ("entries", "get_pad_tuple", "schedule", "nn")]
+
+
 def test_several_results_are_values_of_one_node():
     g = graph.trace(lambda x: ops.split(x, [1, 3], axis=1)[::-1], Spec((2, 4)))
     assert len(g.nodes) == 1 and [value.index for value in g.outputs] == [2, 1, 0]

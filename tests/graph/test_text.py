@@ -90,6 +90,13 @@ def test_small_constants_keep_every_bit(data):
 
 
 MAIN = "def main(x: float32[1]):\n    "
+def test_graphs_share_a_constant():
+    shift = graph.constant([1.0, 2.0], name="shift")
+    inner = graph.trace(lambda x: x + shift, Spec((2,)), name="inner")
+    g = both_ways(graph.trace(lambda x: graph.call(inner, x * shift).outputs[0], Spec((2,))))
+    assert g.constants == g.functions[0].constants
+
+
 REFUSED = {
     "syntax": ("def main(x: float32[1]:\n    return x", "line 1: "),
     "no graph": ("", "the text has no graph"),

@@ -8,12 +8,14 @@ from typing import TypeAlias
 from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError, type_in_words
 from tedsl.graph.byoc.codegens import supported_by
 from tedsl.graph.graph import Graph
+from tedsl.graph.match import Pattern, match_value
 from tedsl.graph.value import Node
 from tedsl.record import record
 
 Supported: TypeAlias = "str | Collection[str] | Callable[[Node], bool] | None"
-# A function of the last node of a composite: the nodes of the composite, that node among them, or None where there is none.
-Composite: TypeAlias = Callable[[Node], "Sequence[Node] | None"]
+# A pattern of the value that a composite computes, or a function of the last node of a composite: the nodes of the composite,
+# that node among them, or None where there is none.
+Composite: TypeAlias = Pattern | Callable[[Node], "Sequence[Node] | None"]
 
 
 @record(eq=False)
@@ -54,8 +56,9 @@ def annotate(graph: Graph | Annotation, compiler: str, supported: Supported = No
     """Gives nodes to `compiler`, each a region of its own. Nodes that another compiler has, or that are calls, are left.
 
     supported: names of operators, or a predicate of nodes; None: what the compiler says of itself (`supports` of its function).
-    composites: by name a function of a node that returns the nodes which belong together with it, or None: tried before
-    `supported`, the last nodes first. A composite whose inner results are read outside of it is not taken.
+    composites: by name a pattern (`tedsl.graph.match`), or a function of a node that returns the nodes which belong together
+    with it, or None: tried before `supported`, the last nodes first. A composite whose inner results are read outside of it is
+    not taken.
     """
     before = graph if isinstance(graph, Annotation) else Annotation(_graph(graph))
     taken = {node for region in before.regions for node in region.nodes}
@@ -67,7 +70,7 @@ def annotate(graph: Graph | Annotation, compiler: str, supported: Supported = No
         if not name.isidentifier():
             raise ArgumentError(f"annotate: {name!r} cannot be the name of a composite", hint="write an identifier")
         for node in reversed(before.graph.nodes):
-            found = match(node) if node not in taken else None
+            found = _nodes_of(match, node) if node not in taken else None
             if found and _is_closed(before.graph, name, node, found) and not taken & set(found):
                 parts[node] = Part(tuple([one for one in before.graph.nodes if one in set(found)]), name)
                 taken |= set(found)
@@ -76,6 +79,14 @@ def annotate(graph: Graph | Annotation, compiler: str, supported: Supported = No
             parts[node] = Part((node,))
     regions = [Region(compiler, (parts[node],)) for node in before.graph.nodes if node in parts]
     return Annotation(before.graph, (*before.regions, *regions))
+
+
+def _nodes_of(composite: Composite, last: Node) -> Sequence[Node] | None:
+    """The nodes of a composite that ends with `last`; None if there is none."""
+    if not isinstance(composite, Pattern):
+        return composite(last)
+    found = match_value(last.outputs[0], composite) if len(last.outputs) == 1 else None
+    return found.nodes if found is not None and last in found.nodes else None
 
 
 def _graph(given: object) -> Graph:

@@ -167,7 +167,10 @@ class _Reader:
             array = array.reshape(tuple(spec.shape))  # type: ignore[arg-type]
         if array.shape != spec.shape:
             _refuse(value, f"{name} is {spec}, and its elements have the shape {array.shape}")
-        return constant(array, name=name)
+        known = self.constants.get(name)  # names of constants are those of the whole text: graphs may share one
+        if known is None or known.spec != spec or known.data.tobytes() != array.tobytes():
+            known = self.constants[name] = constant(array, name=name)
+        return known
 
     def _array(self, name: str, spec: Spec, at: ast.AST) -> Value:
         if name not in self.constants:

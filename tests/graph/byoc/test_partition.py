@@ -9,6 +9,7 @@ from tedsl import graph
 from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError
 from tedsl.graph import Graph, Spec, Value, annotate, merge_regions, ops, partition
 from tedsl.graph.byoc import Annotation, Part, Region
+from tedsl.graph.match import a_constant, anything, op, optional
 from tests.graph.random_graphs import graphs
 from tests.refusing import refused
 
@@ -212,3 +213,22 @@ def test_a_long_chain_is_one_region():
         y = y + x
     (function,) = whole(Graph([x], [y]), "mine", "add").functions
     assert len(function.nodes) == 2000
+
+
+def test_a_composite_is_a_pattern():
+    conv = op("nn.conv2d", anything(), a_constant())
+    pattern = op("nn.relu", optional(conv, lambda made: op("nn.bias_add", made, anything())))
+    w = graph.constant(np.ones((2, 2, 3, 3), "float32"), name="w")
+    b = graph.constant(np.ones(2, "float32"), name="b")
+
+    def net(x):
+        y = ops.nn.relu(ops.nn.bias_add(ops.nn.conv2d(x, w, 1, 1, 1), b))
+        return ops.nn.relu(ops.nn.conv2d(y, w, 1, 1, 1)) + ops.nn.relu(y)
+
+    g = graph.trace(net, Spec((1, 2, 4, 4)))
+    annotated = annotate(g, "other", supported=(), composites={"conv_relu": pattern})
+    assert sorted(part.nodes[-1].operator + str(len(part.nodes)) for region in annotated.regions for part in region.parts) == \
+        ["nn.relu2", "nn.relu3"]
+    parted = partition(merge_regions(annotated))
+    x = np.random.default_rng(0).random((1, 2, 4, 4), "float32")
+    np.testing.assert_array_equal(graph.evaluate(parted, x)[0], graph.evaluate(g, x)[0])
