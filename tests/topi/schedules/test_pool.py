@@ -35,6 +35,20 @@ def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     np.testing.assert_allclose(out, wanted[:, :, :out.shape[2], :out.shape[3]], rtol=1e-5, atol=1e-6)
 
 
+def test_a_border_that_the_gradient_reads_too_is_left_to_both():
+    """Computed inside of the pool, it would not be there for the places of the largest elements."""
+    x, w = te.placeholder((2, 3, 6, 6), name="x"), te.placeholder((4, 3, 3, 3), name="w")
+    made = topi.nn.relu(topi.nn.conv2d(x, w, 1, 1, 1))
+    total = topi.sum(topi.nn.pool2d(made, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max"))
+    one = te.compute((), lambda: te.const(1.0), name="one")
+    (gradient,) = te.gradient(total, [w], head=one)
+    s = topi.schedules.schedule([total, gradient])
+    images, kernels = np.random.default_rng(0).random((2, 3, 6, 6), "float32"), np.ones((4, 3, 3, 3), "float32")
+    sums, found = np.empty((), "float32"), np.empty((4, 3, 3, 3), "float32")
+    tedsl.build(s, [x, w, total, gradient])(images, kernels, sums, found)
+    np.testing.assert_allclose((found * kernels).sum(), sums, rtol=1e-5)  # the sum is linear in kernels where all is positive
+
+
 def test_pools_of_any_batch():
     n = te.var("n")
     x, y = pool((n, 4, 12, 12), 3, 2, 1)

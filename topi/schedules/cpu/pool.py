@@ -33,7 +33,7 @@ def border_of(op: Any) -> tuple[Any, ...]:
 def schedule_pool(kernel: Kernel) -> None:
     """Rows of results as vectors, each place of the window after the other; other pools as any reduction."""
     border = border_of(kernel.anchor)
-    if not border or kernel.schedule[border[0]].attach_type != _INLINE:  # others read it too
+    if not border or kernel.schedule[border[0]].attach_type != _INLINE or _others_read(kernel, border[0]):
         schedule_reduce(kernel)
         return
     s, tail, pool = kernel.schedule, kernel.schedule[kernel.tail], kernel.schedule[kernel.anchor]
@@ -50,3 +50,9 @@ def schedule_pool(kernel: Kernel) -> None:
     padded.compute_at(tail, channel)
     _, lane = padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))
     padded.vectorize(lane)
+
+
+def _others_read(kernel: Kernel, border: Any) -> bool:
+    """Whether an operation besides the pool reads its border, as the gradient of a maximum does."""
+    return any(stage.op is not kernel.anchor and any(tensor.op is border for tensor in stage.op.input_tensors)
+               for stage in kernel.schedule.stages)
