@@ -1,8 +1,9 @@
 """`python -m benchmarks.start [--only TEXT] [--rounds N]`: how long a program takes until its kernel can be called.
 
-Each program in processes of its own: one that finds an empty cache, and then others that find its kernel in the cache. For
-each the milliseconds of importing numpy, of importing tedsl (and topi) beyond that, of writing the program, of scheduling it,
-and of `build`; of the best round. Beside it: `lower`, in a process that does no more. Times are those of the thread that works.
+Each program in processes of its own: one that finds an empty cache, then others that find its kernel in the cache, the last of
+them with the modules loaded that such a build loads. For each the milliseconds of importing numpy, of importing tedsl (and
+topi) beyond that, of writing the program, of scheduling it, and of `build`; of the best round, the last row of the median
+round. Beside it: `lower`, in a process that does no more. Times are those of the thread that works.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -52,9 +53,9 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Callable[[], Any]]]] = {
     "ResNet-50": lambda: network("ResNet-50")}
 
 
-def measure(name: str, what: str, cache: str) -> dict[str, float]:
+def measure(name: str, what: str, cache: str, modules: Sequence[str] = ()) -> tuple[dict[str, float], list[str]]:
     """The seconds of each part of a start in this process, which has imported nothing yet, with the cache in the folder
-    `cache`. what: "build" or "lower".
+    `cache`, and the modules that the last part loaded. what: "build" or "lower". modules: what is loaded before it.
     """
     os.environ["TEDSL_CACHE_DIR"] = cache
     clock = time.thread_time
@@ -76,18 +77,22 @@ def measure(name: str, what: str, cache: str) -> dict[str, float]:
     arguments, scheduled = PROGRAMS[name]()
     done("write")
     schedule = scheduled()
-    done("schedule")
+    for module in modules:
+        import_module(module)
+    before = set(sys.modules)
+    times.append(clock())
+    seconds["schedule"] = times[-1] - times[-2] if not modules else 0.0
     getattr(tedsl, what)(schedule, arguments)
     done(what)
-    return seconds
+    return seconds, [module for module in sys.modules if module not in before and module.partition(".")[0] != "__main__"]
 
 
-def in_a_process(name: str, what: str, cache: str) -> dict[str, float]:
+def in_a_process(name: str, what: str, cache: str, modules: Sequence[str] = ()) -> tuple[dict[str, float], list[str]]:
     """What `measure` returns in a fresh process with the cache in the folder `cache`."""
-    run = subprocess.run([sys.executable, "-m", "benchmarks.start", "--child", name, what, cache], check=True,
-                         capture_output=True, text=True)
-    seconds: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return seconds
+    command = [sys.executable, "-m", "benchmarks.start", "--child", name, what, cache, json.dumps(modules)]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, loaded = json.loads(run.stdout.splitlines()[-1])
+    return seconds, loaded
 
 
 def least(samples: list[dict[str, float]]) -> dict[str, float]:
@@ -99,12 +104,18 @@ def rows_of(name: str, rounds: int) -> list[tuple[str, dict[str, float]]]:
     """The rows of the table for one program: with an empty cache, and with its kernel there."""
     cold: list[dict[str, float]] = []
     warm: list[dict[str, float]] = []
+    loaded: list[dict[str, float]] = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
-            cold.append(in_a_process(name, "build", cache))
-            warm += [in_a_process(name, "build", cache) for _ in range(2)]
-    lowered = least([in_a_process(name, "lower", "off") for _ in range(rounds)])["lower"]
-    return [(f"{name}, nothing kept", {**least(cold), "lower": lowered}), (f"{name}, kept", least(warm))]
+            cold.append(in_a_process(name, "build", cache)[0])
+            for _ in range(2):
+                seconds, modules = in_a_process(name, "build", cache)
+                warm.append(seconds)
+                loaded.append(in_a_process(name, "build", cache, modules)[0])
+    lowered = least([in_a_process(name, "lower", "off")[0] for _ in range(rounds)])["lower"]
+    median = sorted(loaded, key=lambda sample: sample["build"])[len(loaded) // 2]
+    return [(f"{name}, nothing kept", {**least(cold), "lower": lowered}), (f"{name}, kept", least(warm)),
+            (f"{name}, modules loaded (median)", median)]
 
 
 def main() -> None:
@@ -112,18 +123,19 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose name contains this: " + ", ".join(PROGRAMS))
     parser.add_argument("--rounds", type=int, default=3, help="cold starts of each program, and twice as many warm ones")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(measure(*options.child)))
+        *which, modules = options.child
+        print(json.dumps(measure(*which, json.loads(modules))))
         return
-    print(f"{'ms':30s}" + "".join(f"{part:>10s}" for part in (*PARTS, "sum")) + f"{'(lower)':>10s}")
+    print(f"{'ms':36s}" + "".join(f"{part:>10s}" for part in (*PARTS, "sum")) + f"{'(lower)':>10s}")
     for name in PROGRAMS:
         if options.only in name:
             for title, seconds in rows_of(name, options.rounds):
                 values = [*[seconds[part] for part in PARTS], sum(seconds[part] for part in PARTS)]
-                beside = f"{1e3 * seconds['lower']:10.1f}" if "lower" in seconds else ""
-                print(f"{title:30s}" + "".join(f"{1e3 * value:10.1f}" for value in values) + beside, flush=True)
+                beside = f"{1e3 * seconds['lower']:10.2f}" if "lower" in seconds else ""
+                print(f"{title:36s}" + "".join(f"{1e3 * value:10.2f}" for value in values) + beside, flush=True)
 
 
 if __name__ == "__main__":

@@ -102,10 +102,14 @@ def _of_topi(name: str) -> Operator | None:
     package, _, last = name.rpartition(".")
     home = topi if not package else getattr(topi, package) if package in _PACKAGES else None
     function = vars(home).get(last) if home is not None else None
-    plain = inspect.unwrap(function) if callable(function) else None
-    if not inspect.isfunction(plain) or not plain.__module__.startswith("topi.") or last.startswith(("_", "get_pad_tuple")):
+    if function is None or last.startswith(("_", "get_pad_tuple")) or not _is_of_topi(function):
         return None
     return Operator(name, function, inspect.signature(function))
+
+
+def _is_of_topi(value: Any) -> bool:
+    plain = inspect.unwrap(value) if callable(value) else value
+    return inspect.isfunction(plain) and plain.__module__.startswith("topi.")
 
 
 def register_operator(name: str, function: Callable[..., Any] | None = None) -> Any:
