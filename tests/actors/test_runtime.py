@@ -1,5 +1,6 @@
 """Runs on threads: values, order, memory, failures, what is reported."""
 
+import signal
 import threading
 import time
 
@@ -149,17 +150,19 @@ def test_a_failure_names_actor_and_act_and_ends_all_threads(where):
 
 
 def test_an_interrupt_leaves_no_thread():
-    import signal
-
     p = Pipeline()
     p.sink("end", lambda value: time.sleep(0.01), [p.source("a", lambda out: None, Spec((2,)))])
     runtime = Runtime(p.plan())
     before = threading.active_count()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore the signal
     timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        runtime.run(100_000)
-    timer.join()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            runtime.run(2000)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, handler)
     assert threading.active_count() == before
 
 
