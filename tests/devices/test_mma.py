@@ -32,8 +32,8 @@ def test_forms(dtype, out, k, a_order, b_order, padding):
     given, c, expected = inputs(size, **options)
     np.testing.assert_array_equal(simulated(s, args, [*given, c]), expected)
     text = device_code(s, args, "sm_80").text
-    assert text.count("mma.sync.aligned.m16n8k") == 2 and ("ldmatrix" in text) == (
-        padding != 3 and (k == 16 or a_order == "row_major" or b_order == "col_major"))
+    assert text.count("mma.sync.aligned.m16n8k") in (1, 2)  # of two steps, in a loop or one after the other
+    assert ("ldmatrix" in text) == (padding != 3 and (k == 16 or a_order == "row_major" or b_order == "col_major"))
 
 
 @pytest.mark.parametrize("dtype, out, k", FORMS)

@@ -109,7 +109,7 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
     Negative indices count from the end.
     """
     where = opening("scatter_nd", data)
-    if mode not in _JOINED:
+    if not isinstance(mode, str) or mode not in _JOINED:
         raise ArgumentError(f"{where}: there is no mode {mode!r}", hint=f"choose one of {', '.join(_JOINED)}")
     join = _JOINED[mode]
     require_integers(indices, where)

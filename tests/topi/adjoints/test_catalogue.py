@@ -21,7 +21,8 @@ examples = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(examples)
 
 SHAPES = ((2, 3), (5, 7), (1, 9))
-RANGES = {"acosh": (1.2, 2.0), "round": (0.51, 0.85)}  # of the operands; the others have them between 0.15 and 0.85
+# Of the operands; the others have them between 0.15 and 0.85.
+RANGES = {"acosh": (1.2, 2.0), "round": (0.51, 0.85), "nearbyint": (0.51, 0.85)}
 OF_PLACES = "its result is places or sizes"
 OF_TRUTH = "its result is truth values"
 OF_WHOLE = "it takes whole numbers or truth values alone"
