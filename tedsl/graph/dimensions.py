@@ -79,3 +79,16 @@ def with_extents(extent: Dimension, extents: Mapping[Var, Dimension]) -> Dimensi
         return extent
     new = {var: IntImm(var.dtype, extent) if isinstance(extent, int) else extent for var, extent in extents.items()}
     return as_dimension(substitute(extent, new))
+
+
+def variables_in(extent: Dimension) -> list[Var]:
+    """The variables of an extent, each once, in order."""
+    found: dict[Var, None] = {}
+    stack: list[Any] = [extent]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Var):
+            found[part] = None
+        elif isinstance(part, Expr) and not isinstance(part, IntImm):
+            stack += [part.b, part.a]  # type: ignore[attr-defined]
+    return list(found)

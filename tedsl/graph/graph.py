@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError, type_in_words
+from tedsl.graph.dimensions import variables_in
 from tedsl.graph.value import Node, Value
+from tedsl.ir.expr import Var
 
 
 class Graph:
@@ -31,6 +33,7 @@ class Graph:
         if strangers or len(set(self.inputs)) < len(self.inputs):
             problem = f"{strangers[0]!r} is no input" if strangers else "an input is listed twice"
             raise GraphError(f"Graph {name}: {problem}")
+        _check_variables(name, self.inputs)
         missing = [value for value in self._read() if value.is_input and value not in set(self.inputs)]
         if missing:
             names = ", ".join(value.name for value in self.inputs) or "none"
@@ -99,7 +102,21 @@ class Graph:
         """
         from tedsl.graph.text.parser import parse
 
+        if not isinstance(source, str):
+            raise ArgumentTypeError(f"Graph.parse: the text is {type_in_words(source)}",
+                                    hint="Graph.parse(str(graph), constants)")
         return parse(source, constants)
+
+
+def _check_variables(name: str, inputs: Sequence[Value]) -> None:
+    """Raises GraphError if two variables in the shapes have one name: what compares by text would take them for one."""
+    known: dict[str, Var] = {}
+    for value in inputs:
+        for extent in value.shape:
+            for var in variables_in(extent):
+                if known.setdefault(var.name, var) is not var:
+                    raise GraphError(f"Graph {name}: two variables in the shapes of its inputs are called {var.name}",
+                                     hint=f"give them names of their own, or use one variable {var.name}")
 
 
 def _values(what: str, given: Any) -> tuple[Value, ...]:

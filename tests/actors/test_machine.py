@@ -68,7 +68,7 @@ def test_registers_alone_hold_a_fast_source_back():
 def test_random_plans_end_in_order_and_do_not_run_ahead(seed):
     rng = np.random.default_rng(seed)
     ended = 0
-    for _ in range(25):
+    for _ in range(12):
         plan, _ = random_plan(rng)
         if plan is None:
             continue
@@ -82,7 +82,7 @@ def test_random_plans_end_in_order_and_do_not_run_ahead(seed):
             assert all(before.end <= after.begin for before, after in pairwise(spans))
             assert task.inputs or len(spans) == batches
         ended += 1
-    assert ended > 5
+    assert ended > 2
 
 
 def diamond(short=1):

@@ -294,3 +294,31 @@ def test_long_runs_take_no_more_memory():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_a_second_run_in_the_same_registers_is_refused():
+    p = Pipeline("p")
+    p.sink("end", lambda value: runtime.run(1, feed=counting), [p.source("a", None, Spec((2,)))])
+    runtime = Runtime(p.plan())
+    with pytest.raises(ActorError, match="a run of this Runtime is under way"):
+        runtime.run(1, feed=counting)
+    assert runtime.run(0, feed=counting).shares["end"].acts == 0
+
+
+def test_inputs_are_read_only_and_returned_arrays_are_refused():
+    def spoils(x, out):
+        x.fill(99)
+
+    for function, words in [(spoils, "read-only"), (lambda x, out: x * 2, "the function of b returned an array of its own")]:
+        p = Pipeline()
+        a = p.source("a", None, Spec((2,)))
+        p.sink("end", None, [p.task("b", function, a, Spec((2,)))])
+        with pytest.raises(ActorError, match=words):
+            Runtime(p.plan()).run(2, feed=counting)
+
+
+def test_feeds_are_functions():
+    p = Pipeline()
+    p.sink("end", None, [p.source("a", None, Spec((2,)))])
+    with pytest.raises(ArgumentTypeError, match="feed of a is an int"):
+        Runtime(p.plan()).run(1, feed={"a": 3})

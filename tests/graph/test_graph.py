@@ -166,3 +166,13 @@ def test_two_extents_for_one_variable_are_refused():
     g = graph.trace(lambda a, b: a + b, Spec((n,)), Spec((n,)))
     with pytest.raises(GraphError, match="n is 2 and 3"):
         graph.evaluate(g, np.ones(2, "float32"), np.ones(3, "float32"))
+
+
+def test_two_variables_of_one_name_are_refused():
+    with pytest.raises(GraphError, match=r"two variables in the shapes of its inputs are called n(.|\n)*use one variable n"):
+        graph.trace(lambda x, y: x, Spec((te.var("n"), 2)), Spec((te.var("n"), 2)))
+
+
+def test_texts_are_strings():
+    with pytest.raises(ArgumentTypeError, match="the text is an int"):
+        Graph.parse(3)

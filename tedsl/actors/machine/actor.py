@@ -21,18 +21,27 @@ from tedsl.errors import InternalError
 class Register:
     """One of the registers of a description. readers: how many consumers have not given it back.
 
-    lender: the register whose arrays these are, if they are those of an input of the producer.
+    lender: the register whose arrays these are, if they are those of an input of the producer. views: of the arrays, for
+    those who only read.
     """
 
-    __slots__ = ("arrays", "description", "lender", "number", "readers")
+    __slots__ = ("arrays", "description", "lender", "number", "readers", "views")
 
     def __init__(self, description: RegisterDescription, number: int, arrays: list[Any]) -> None:
         self.description, self.number, self.arrays = description, number, arrays
+        self.views = [read_only(array) for array in arrays]
         self.readers = 1 if description.primed else 0
         self.lender: Register | None = None
 
     def __repr__(self) -> str:
         return f"<Register {self.description.name}[{self.number}]>"
+
+
+def read_only(array: Any) -> Any:
+    """The array, as those get it who must not change it."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class Message:
@@ -55,7 +64,8 @@ class Act:
 
     def run(self, function: Any) -> Any:
         """Does the work of the act on the arrays of its registers; outputs that are inputs, changed, are not given twice."""
-        given = [array for register in self.inputs for array in register.arrays]
+        changed = {register.lender for register in self.outputs} if self.actor.in_place else ()
+        given = [array for register in self.inputs for array in (register.arrays if register in changed else register.views)]
         filled = [array for register in self.outputs if register.lender is None for array in register.arrays]
         return self.actor.kind.run(function, self.step, self.actor.task.steps, given, filled)
 
@@ -198,6 +208,7 @@ class Actor:
                 self.uses[lender] += 1
                 register.lender = lender
                 register.arrays = self._view(lender)
+                register.views = [read_only(array) for array in register.arrays]
         return Act(self, self.acts, self.step, inputs, outputs)
 
     def _take_inputs(self) -> list[Register]:

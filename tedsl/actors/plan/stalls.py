@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from tedsl.actors.machine.clock import simulate
-from tedsl.actors.plan.check import check_parts
+from tedsl.actors.plan.check import check_parts, rates
 from tedsl.actors.plan.description import Plan
 from tedsl.errors import PlanError
 
@@ -34,9 +35,7 @@ def check_runs(plan: Plan) -> None:
 
 def _batches(plan: Plan) -> int:
     """Batches after which every register was used, and every group of steps was whole, at least twice."""
-    groups = 1
-    for task in plan.tasks.values():
-        groups *= task.steps
+    groups = math.lcm(*[rate.denominator for rate in rates(plan).values()])
     most = max((register.count for register in plan.registers.values()), default=1)
     return 2 * groups * (1 + most + len(plan.tasks))
 

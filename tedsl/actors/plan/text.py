@@ -129,7 +129,7 @@ def _made(kind: str, args: Any, kwargs: dict[str, Any], where: str) -> Any:
 def _fits(value: Any, kind: str) -> bool:
     """Whether a value is of the type that a field declares."""
     if "tuple" in kind:
-        return isinstance(value, tuple)
+        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
     if kind == "bool":
         return isinstance(value, bool)
     if kind == "int":

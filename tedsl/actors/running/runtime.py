@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from time import monotonic, perf_counter_ns
 from typing import Any
 
@@ -26,6 +27,7 @@ class Runtime:
 
     def __init__(self, plan: Plan, *, chunks: Mapping[str, Any] | None = None) -> None:
         self.plan = check_plan(plan)
+        self._running = Lock()
         self.memory: MemoryPlan = memory_of(plan)
         given = chunks or {}
         self.chunks = {device: given[device] if device in given else new_chunk(size) for device,
@@ -44,6 +46,15 @@ class Runtime:
         or dicts of them by task. Raises ActorError, with the actor, the batch and the cause, if a function raises.
         """
         self._check(batches)
+        if not self._running.acquire(blocking=False):
+            raise ActorError(f"plan {self.plan.name}: a run of this Runtime is under way, in the same registers",
+                             hint="make a Runtime for each run that goes on beside another")
+        try:
+            return self._run(batches, feed, fetch)
+        finally:
+            self._running.release()
+
+    def _run(self, batches: int | None, feed: Any, fetch: Any) -> Report:
         functions: dict[str, Any] = {name: self.plan.functions.get(task.function or "")
                                      for name, task in self.plan.tasks.items()}
         registers = {name: [Register(one, number, self._arrays[name][number] if name in self._arrays else [])
@@ -93,6 +104,10 @@ class Runtime:
         if strangers:
             raise ArgumentError(f"run: {what} names {strangers[0]!r}, which is no {kind}; there are: "
                                 f"{', '.join(names) or 'none'}")
+        wrong = [name for name, function in given.items() if not callable(function)]
+        if wrong:
+            raise ArgumentTypeError(f"run: {what} of {wrong[0]} is {type_in_words(given[wrong[0]])}",
+                                    hint="it is called with arrays")
         return {name: _with_number(function, actors[name]) for name, function in given.items()}
 
     def _check_functions(self, functions: Mapping[str, Any]) -> None:

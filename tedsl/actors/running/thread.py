@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl.actors.machine.actor import Act, Actor, Message
 from tedsl.actors.running.report import Record
+from tedsl.errors import ActorError
 from tedsl.record import record
 
 
@@ -118,6 +119,10 @@ class ActorThread(threading.Thread):
             if actor.task.inputs:
                 raise
             more = False
+        own = hasattr(more, "shape") and not any(more is one for register in act.outputs for one in register.arrays)
+        if own and act.outputs:
+            raise ActorError(f"the function of {actor.name} returned an array of its own",
+                             hint="it fills the arrays of its outputs: out[...] = x")
         if more is False and not actor.task.inputs:
             self._post(actor.cancel(act))
         else:

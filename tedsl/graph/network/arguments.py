@@ -100,11 +100,10 @@ def check_outputs(name: str, values: Sequence[Value], results: Sequence[tuple[tu
     if len(given) != len(values):
         raise ArgumentError(f"{name} has {len(values)} outputs, and out= has {len(given)} arrays")
     for at, (array, value, (shape, dtype)) in enumerate(zip(given, values, results)):
-        if isinstance(array, NDArray):
-            array = given[at] = array.numpy()
         where = f"{name}: the array for its output {value.name}"
         if not isinstance(array, numpy.ndarray):
-            raise ArgumentTypeError(f"{where} is {type_in_words(array)}", hint="out= takes arrays of numpy")
+            raise ArgumentTypeError(f"{where} is {type_in_words(array)}",
+                                    hint="out= takes arrays of numpy; numpy.from_dlpack(a) of an array of tedsl is one")
         if array.shape != shape or array.dtype != dtype:
             raise ArgumentError(f"{where} is {array.dtype}{list(array.shape)}, not {value.dtype}{list(shape)}")
         if not array.flags.c_contiguous or not array.flags.writeable:

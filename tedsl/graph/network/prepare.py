@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from tedsl.graph.apply import with_arguments
+from tedsl.graph.evaluate import evaluate
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.arrays import dtype_of, shape_of
 from tedsl.graph.rewrite import with_outputs
@@ -44,9 +45,11 @@ def split_constants(graph: Graph) -> Split:
     needed |= dict.fromkeys([value for value in graph.outputs if value.node in fixed])
     if not needed:
         return Split(graph, None, ())
-    arrays = {value: numpy.empty(shape_of(value), dtype_of(value)) for value in needed}
-    made = {value: constant(array, name=value.name) for value, array in arrays.items()}
-    before = Graph((), tuple(needed), f"{graph.name}_constants")
+    numbers = [value for value in needed if value.shape == ()]  # parts of kernels, which are made before `before` runs
+    known = dict(zip(numbers, evaluate(Graph((), numbers)))) if numbers else {}
+    arrays = {value: numpy.empty(shape_of(value), dtype_of(value)) for value in needed if value not in known}
+    made = {value: constant(array, name=value.name) for value, array in (known | arrays).items()}
+    before = Graph((), tuple(arrays), f"{graph.name}_constants") if arrays else None
     return Split(_with_constants(graph, fixed, made), before, tuple(arrays.values()))
 
 

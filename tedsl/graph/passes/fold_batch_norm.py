@@ -28,8 +28,8 @@ def fold_batch_norm(graph: Graph) -> Graph:
 def _into_weights(graph: Graph, statistics: list[Pattern]) -> Graph:
     product = op(_CHANNELS_FIRST, anything("x"), a_constant("w"), name="product") | \
         op("nn.dense", anything("x"), a_constant("w"), name="product") | \
-        op("nn.dense", anything("x"), a_constant("w"), a_constant("b"), name="product")
-    data = optional(product, lambda product: op("nn.bias_add", product, a_constant("b"), axis=1))
+        op("nn.dense", anything("x"), a_constant("w"), a_constant("own_bias"), name="product")
+    data = optional(product, lambda product: op("nn.bias_add", product, a_constant("bias"), axis=1))
     norm = op("nn.batch_norm", data, *statistics, axis=lambda axis: axis in (None, 1), training=lambda given: not given)
     return replace(graph, norm, _folded, alone=True)
 
@@ -40,10 +40,12 @@ def _folded(found: Match) -> Any:
     if any(name in product.arguments and product.arguments[name] not in kept for name, kept in _KEPT.items()):
         return None
     factor, shift = _factor_and_shift(found.value.node, found)
-    weights = found["w"]
+    weights, biases = found["w"], [found[name].data for name in ("own_bias", "bias") if name in found]
+    if not weights.dtype.is_float or weights.dtype != found.value.dtype:  # weights of fewer bits cannot hold the product
+        return None
     rows = weights.data.astype("float64").reshape(factor.size, -1) * factor[:, None]
     new = constant(rows.reshape(weights.data.shape).astype(weights.data.dtype), name=weights.name)
-    bias = constant(shift + (factor * found["b"].data if "b" in found else 0), str(weights.dtype), name=f"{weights.name}_bias")
+    bias = constant(shift + factor * sum(biases), str(weights.dtype), name=f"{weights.name}_bias")
     if product.operator == "nn.dense":
         made = apply("nn.dense", found["x"], new, bias, **product.attributes)
     else:

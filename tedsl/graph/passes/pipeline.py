@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tedsl.errors import ArgumentError
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.drop_dead import drop_dead
 from tedsl.graph.passes.fold_batch_norm import fold_batch_norm
@@ -33,4 +34,7 @@ def pipeline(opt_level: int = 2) -> tuple[Pass, ...]:
     0: none. 1: those after which the same sums are made of the same terms. 2 and above: also those that save work by other
     formulas, whose results differ in the last digits.
     """
+    if isinstance(opt_level, bool) or not isinstance(opt_level, int) or opt_level < 0:
+        raise ArgumentError(f"opt_level is {opt_level!r}; it is an int of at least 0",
+                            hint=f"levels above {len(LEVELS) - 1} are the last")
     return LEVELS[max(0, min(opt_level, len(LEVELS) - 1))]

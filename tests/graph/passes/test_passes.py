@@ -199,3 +199,37 @@ def _named(g):
     from tedsl.graph.text.printer import names_of_constants
 
     return names_of_constants(g)
+
+
+STATISTICS = [graph.constant(np.linspace(0.5, 1.5, 4, dtype="float32") + at, name=name)
+              for at, name in enumerate(("gamma", "beta", "mean", "var"))]
+
+
+def test_a_batch_norm_is_not_folded_into_weights_that_cannot_hold_the_product():
+    weights = graph.constant(np.random.default_rng(0).integers(-100, 100, (4, 3, 3, 3)).astype("int8"), name="w")
+    g = graph.trace(lambda x: ops.nn.batch_norm(ops.nn.conv2d(x, weights, 1, 1, 1, out_dtype="float32"), *STATISTICS)[0],
+                    Spec((1, 3, 5, 5), "int8"))
+    x = np.random.default_rng(1).integers(-100, 100, (1, 3, 5, 5)).astype("int8")
+    np.testing.assert_allclose(graph.compile(g)(x), graph.evaluate(g, x)[0], rtol=1e-5)
+
+
+def test_a_bias_that_is_added_twice_is_folded_twice():
+    w, b = [graph.constant(np.random.default_rng(at).random(shape, "float32"), name=name)
+            for at, (name, shape) in enumerate((("w", (4, 3)), ("b", (4,))))]
+    g = graph.trace(lambda x: ops.nn.batch_norm(ops.nn.bias_add(ops.nn.dense(x, w, b), b), *STATISTICS)[0], Spec((5, 3)))
+    x = np.random.default_rng(2).random((5, 3), "float32")
+    np.testing.assert_allclose(graph.compile(g)(x), graph.evaluate(g, x)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_numbers_that_are_computed_of_constants_are_parts_of_kernels(level):
+    z = graph.constant(np.int8(3), name="z")
+    g = graph.trace(lambda x: x + ops.cast(z, "float32"), Spec((9,)))
+    x = np.arange(9, dtype="float32")
+    np.testing.assert_array_equal(graph.compile(g, opt_level=level)(x), x + 3)
+
+
+@pytest.mark.parametrize("level", [-1, "2", 1.5, True])
+def test_levels_are_numbers(level):
+    with pytest.raises(ArgumentError, match="opt_level is"):
+        graph.compile(graph.trace(lambda x: x + 1, Spec((2,))), opt_level=level)
