@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -44,6 +45,8 @@ def test_amdgpu(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(programs()))
 def test_spirv(name, tmp_path):
+    if name == "cast" and llvm.llvm_version_info[0] < 22:
+        pytest.skip("older LLVM has no SPIR-V for conversions that saturate")
     module = built(name, "spirv").imported_modules[0]
     assert "OpEntryPoint Kernel" in module.get_source()
     module.save(tmp_path / "kernels.spv")

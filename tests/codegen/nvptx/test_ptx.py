@@ -2,6 +2,7 @@
 
 import re
 
+import llvmlite.binding as llvm
 import pytest
 
 import tedsl
@@ -173,6 +174,8 @@ def test_bfloat16_is_rounded_by_one_instruction(arch, native, tmp_path):
     text = device_code(*elementwise(lambda a, b: a * b, "bfloat16"), arch).text
     assert text.count("cvt.rn.bf16") == int(native) and ("setp.nan.f32" in text) == (not native)
     wide = device_code(*four_wide(dtype="bfloat16"), arch).text
-    assert ("cvt.rn.bf16x2.f32" in wide) == native
+    assert ("cvt.rn.bf16" in wide) == native
+    if llvm.llvm_version_info[0] >= 22:  # older ones round one number at a time
+        assert ("cvt.rn.bf16x2.f32" in wide) == native
     if arch != "sm_70":
         assemble(wide, arch, tmp_path)
