@@ -78,6 +78,22 @@ class Operators:
     """The operators of Python on values; comparisons are functions: ops.less(a, b)."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # numpy leaves `array + value` to the value, which makes a constant of the array
+
+    def __pow__(self, other: Any) -> Any:
+        return _apply("power", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _apply("power", other, self)
+
+    def __getitem__(self, places: Any) -> Any:
+        raise ArgumentTypeError("a value of a graph has no elements yet",
+                                hint="ops.strided_slice(x, begin, end) takes a part of it, "
+                                "ops.take(x, indices, axis) elements")
+
+    def __iter__(self) -> Any:
+        raise ArgumentTypeError("a value of a graph has no elements yet to go through",
+                                hint="ops.split(x, parts, axis) gives parts")
 
     def __add__(self, other: Any) -> Any:
         return _apply("add", self, other)

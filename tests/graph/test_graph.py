@@ -59,6 +59,15 @@ def test_operators_are_functions_of_topi_that_compute():
     assert not [name for name in names if name.rpartition(".")[2] in ("entries", "get_pad_tuple", "schedule", "nn")]
 
 
+def test_arrays_beside_values_are_constants():
+    one = np.arange(3, dtype="float32")
+    g = graph.trace(lambda x: [one + x, x**2.0, 2.0**x, one * x - one], Spec((3,)))
+    assert len(g.constants) == 3 and all(value.spec == Spec((3,)) for value in g.outputs)
+    x = np.array([1, 2, 3], "float32")
+    for ours, theirs in zip(graph.evaluate(g, x), [one + x, x**2, 2**x, one * x - one]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_several_results_are_values_of_one_node():
     g = graph.trace(lambda x: ops.split(x, [1, 3], axis=1)[::-1], Spec((2, 4)))
     assert len(g.nodes) == 1 and [value.index for value in g.outputs] == [2, 1, 0]
@@ -136,6 +145,9 @@ MISTAKES = {
     "attribute": (lambda: ops.sum(X, axis={1}), ArgumentTypeError, "sum: axis is a set"),
     "mixed": (lambda: ops.concatenate([X, 1]), ArgumentTypeError, "holds values of the graph and an int"),
     "truth": (lambda: bool(X), ArgumentTypeError, "neither true nor false"),
+    "element": (lambda: X[0], ArgumentTypeError, "no elements yet(.|\n)*strided_slice"),
+    "loop": (lambda: list(X), ArgumentTypeError, "no elements yet|its elements are not known"),
+    "sum of Python": (lambda: sum(X), ArgumentTypeError, "no elements yet to go through"),
     "change": (lambda: setattr(X, "name", "y"), ArgumentTypeError, "cannot be changed"),
     "unlisted input": (lambda: Graph([], [X + 1]), GraphError, r"its outputs need x: float32\[2, 3\]"),
     "twice": (lambda: Graph([X, X], [X]), GraphError, "listed twice"),
