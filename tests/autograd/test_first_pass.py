@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 PROGRAM = """
 import os, sys
 from unittest import mock
@@ -28,7 +26,6 @@ print(forks, *x.grad.numpy().ravel())
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_the_derivatives_of_a_first_pass_are_compiled_in_several_processes(tmp_path):
     printed = {}
     for folder in ("off", str(tmp_path)):

@@ -31,14 +31,19 @@ def known_to(assembler):
     return set(re.findall(r"'(sm_\d+)'", text))
 
 
+def assembler_for(arch):
+    """The path of the assembler; the test is skipped where there is none that knows the device."""
+    assembler = tool("ptxas", "cuda_nvcc")
+    if arch not in known_to(assembler):
+        pytest.skip(f"{assembler} does not know {arch}: pip install 'tedsl[cuda-test]'")
+    return assembler
+
+
 def assemble(ptx, arch, folder):
     """The machine code of `ptx`, which the assembler must accept without spilling a register; and the most registers used."""
     source, image = folder / "kernels.ptx", folder / f"{arch}.cubin"
     source.write_text(ptx)
-    assembler = tool("ptxas", "cuda_nvcc")
-    if arch not in known_to(assembler):
-        pytest.skip(f"{assembler} does not know {arch}: pip install 'tedsl[cuda-test]'")
-    command = [assembler, "-v", f"-arch={arch}", str(source), "-o", str(image)]
+    command = [assembler_for(arch), "-v", f"-arch={arch}", str(source), "-o", str(image)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{arch}: {done.stderr}\n{ptx}"
     spilled = [int(count) for count in re.findall(r"(\d+) bytes spill", done.stderr)]

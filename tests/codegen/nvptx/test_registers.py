@@ -7,15 +7,14 @@ from tedsl import te
 from tedsl.codegen.nvptx import registers
 from tedsl.errors import LoweringError
 from tedsl.target import Target
-from tests.codegen.nvptx.assembler import known_to, tool
+from tests.codegen.nvptx.assembler import assembler_for
 from tests.devices.matrices import product
 
 ASKED = {"tedsl.check_registers": True}
 
 
 def built(program, arch="sm_80", config=ASKED):
-    if arch not in known_to(tool("ptxas", "cuda_nvcc")):
-        pytest.skip(f"the assembler does not know {arch}")
+    assembler_for(arch)
     with tedsl.transform.PassContext(config=config):
         return tedsl.build(*program, target=f"cuda -arch={arch}")
 
@@ -34,8 +33,7 @@ def test_too_many_accumulators_are_refused():
 
 
 def test_what_the_assembler_refuses():
-    if "sm_80" not in known_to(tool("ptxas", "cuda_nvcc")):
-        pytest.skip("the assembler does not know sm_80")
+    assembler_for("sm_80")
     with pytest.raises(LoweringError, match="NVIDIA's assembler refuses these kernels"):
         registers.check_registers(".version 7.0\n.target sm_80\nnonsense", Target("cuda -arch=sm_80"))
 
