@@ -11,7 +11,7 @@ import numpy
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.dtype import INT32
-from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
+from tedsl.ir.expr import Add, BinaryOp, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
 from tedsl.ir.walk.substitute import substitute
 
 Dimension: TypeAlias = "int | Expr"
@@ -89,6 +89,6 @@ def variables_in(extent: Dimension) -> list[Var]:
         part = stack.pop()
         if isinstance(part, Var):
             found[part] = None
-        elif isinstance(part, Expr) and not isinstance(part, IntImm):
-            stack += [part.b, part.a]  # type: ignore[attr-defined]
+        elif isinstance(part, BinaryOp):
+            stack += [part.b, part.a]
     return list(found)

@@ -75,9 +75,9 @@ def _as_spec(given: Any) -> Spec:
 def _labels(fn: Callable[..., Any], count: int) -> list[str]:
     """The names of the parameters; x0, x1, ... of those that have none."""
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        parameters = inspect.signature(fn).parameters
     except (TypeError, ValueError):
-        parameters = ()  # type: ignore[assignment]
-    named = [parameter.name for parameter in parameters
+        return [f"x{at}" for at in range(count)]
+    named = [parameter.name for parameter in parameters.values()
              if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
     return [named[at] if at < len(named) else f"x{at}" for at in range(count)]

@@ -247,7 +247,7 @@ def values_of(argument: Argument) -> tuple[Value, ...]:
     """The values that an argument holds."""
     if isinstance(argument, Value):
         return (argument,)
-    return argument if holds_values(argument) else ()  # type: ignore[return-value]
+    return tuple([part for part in argument if isinstance(part, Value)]) if isinstance(argument, tuple) else ()
 
 
 def with_values(argument: Argument, replaced: Mapping[Value, Value]) -> Argument:
@@ -264,7 +264,8 @@ def as_attribute(operator: str, name: str, given: Any) -> Attribute:
     if given is None or isinstance(given, (bool, int, float, str, Expr)):
         return given
     if isinstance(given, numpy.generic):
-        return given.item()  # type: ignore[no-any-return]
+        number: bool | int | float | str = given.item()
+        return number
     if isinstance(given, (numpy.dtype, type)):
         return str(dtype(given))
     if isinstance(given, (list, tuple)):

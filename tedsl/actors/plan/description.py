@@ -16,6 +16,7 @@ from tedsl.display.graph import Node as Box
 from tedsl.display.graph import svg_of
 from tedsl.display.page import fragment
 from tedsl.errors import ArgumentError
+from tedsl.graph.plan.offsets import aligned
 from tedsl.graph.value import Spec
 from tedsl.record import record
 
@@ -49,7 +50,7 @@ class RegisterDescription:
     @property
     def bytes(self) -> int:
         """Size of one of the registers, each array at a multiple of 64 bytes."""
-        return sum(-(-spec.bytes // 64) * 64 for spec in self.specs)
+        return sum(aligned(spec.bytes) for spec in self.specs)
 
 
 @record(eq=False)

@@ -16,10 +16,9 @@ from tedsl.actors.machine.kinds import kind_named
 from tedsl.actors.plan.check import path_of
 from tedsl.actors.plan.description import Plan, RegisterDescription
 from tedsl.graph.plan.offsets import Range, place
+from tedsl.graph.plan.offsets import aligned as aligned_size
 from tedsl.record import record
 from tedsl.runtime.array import aligned, numpy_dtype
-
-ALIGNMENT = 64
 
 
 @record(eq=False)
@@ -99,5 +98,5 @@ def arrays_at(chunk: Any, register: RegisterDescription, block: Block, number: i
     offset, arrays = block.offset + number * block.stride, []
     for spec in register.specs:
         arrays.append(chunk[offset:offset + spec.bytes].view(numpy_dtype(spec.dtype)).reshape(spec.shape))
-        offset += -(-spec.bytes // ALIGNMENT) * ALIGNMENT
+        offset += aligned_size(spec.bytes)
     return arrays

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy
 
-from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.graph.value import Value
 from tedsl.ir.expr import Var
-from tedsl.runtime.array import NDArray
+from tedsl.runtime.array import NDArray, numpy_dtype
 
 
 class Inputs:

@@ -1,29 +1,11 @@
-"""Arrays of networks: their memory begins at a line of the cache."""
+"""Arrays for values of networks."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy
-
-from tedsl.autograd.formula import numpy_dtype
-from tedsl.graph.plan.offsets import ALIGNMENT
 from tedsl.graph.value import Value
-from tedsl.ir.dtype import DType
-
-
-def aligned_bytes(size: int) -> Any:
-    """A new array of bytes that begins at a multiple of the alignment."""
-    whole = numpy.empty(size + ALIGNMENT, numpy.uint8)
-    start = -whole.ctypes.data % ALIGNMENT
-    return whole[start:start + size]
-
-
-def aligned_array(shape: tuple[int, ...], dtype: DType) -> Any:
-    """A new array that begins at a multiple of the alignment."""
-    of = numpy_dtype(dtype)
-    return aligned_bytes(math.prod(shape) * of.itemsize).view(of).reshape(shape)
+from tedsl.runtime.array import numpy_dtype
 
 
 def shape_of(value: Value) -> tuple[int, ...]:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
-from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import GraphError, ModuleError, TedslError
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.kernels import ExternalSource, KernelSource
 from tedsl.graph.plan.plan import Overwrites
 from tedsl.graph.text.printer import names_of_constants, text
 from tedsl.ir.dtype import dtype
+from tedsl.runtime.array import numpy_dtype
 from tedsl.runtime.modules.container import pack, unpack
 from tedsl.runtime.modules.files import file_path, from_bytes, module_of_kind, read_file, replace_file
 from tedsl.runtime.modules.protocol import RuntimeModule

@@ -13,12 +13,13 @@ from typing import Any
 import numpy
 
 from tedsl.graph.graph import Graph
-from tedsl.graph.network.arrays import aligned_bytes, dtype_of, shape_of
+from tedsl.graph.network.arrays import dtype_of, shape_of
 from tedsl.graph.network.kernels import KernelUse
 from tedsl.graph.network.steps import Step
 from tedsl.graph.plan.plan import MemoryPlan
 from tedsl.graph.plan.ranges import Memory
 from tedsl.graph.value import Value
+from tedsl.runtime.array import aligned
 
 Array = Any
 Function = Callable[..., Any]
@@ -37,7 +38,7 @@ class Instance:
 
     def _bound(self) -> tuple[dict[Value, Array], dict[Value, Memory]]:
         """The arrays of values in the arenas and of constants; and the memory of the values that the caller gives."""
-        arenas = {device: aligned_bytes(size) for device, size in self.plan.sizes.items()}
+        arenas = {device: aligned((size,), numpy.dtype("uint8")) for device, size in self.plan.sizes.items()}
         blocks = {block.values[0]: block for block in self.plan.blocks}
         fixed: dict[Value, Array] = {}
         outside: dict[Value, Memory] = {}

@@ -6,7 +6,6 @@ The arrays of constants are an object of their own beside the code. Its function
 from __future__ import annotations
 
 import hashlib
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,6 +25,7 @@ from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import ExternalSource, KernelSource, KernelUse, kernel_of
 from tedsl.graph.plan.offsets import aligned
+from tedsl.graph.text.names import unique_name
 from tedsl.graph.value import Value
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.files import file_path, write_module
@@ -200,12 +200,5 @@ def _data_source(name: str, path: Path, functions: Mapping[str, int]) -> str:
 
 def _names(graph: Graph) -> list[str]:
     """Names for the inputs and the outputs, as C has them, each once."""
-    names: list[str] = []
-    for value in (*graph.inputs, *graph.outputs):
-        base = re.sub(r"\W", "_", value.name, flags=re.ASCII) or "array"
-        name, number = base, 0
-        while name in names:
-            number += 1
-            name = f"{base}_{number}"
-        names.append(name)
-    return names
+    taken: set[str] = set()
+    return [unique_name(value.name, taken) for value in (*graph.inputs, *graph.outputs)]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tedsl.graph.network.arrays import aligned_array
 from tedsl.graph.network.kernels import ExternalSource, KernelSource, KernelUse
 from tedsl.graph.value import Value
 from tedsl.record import record
+from tedsl.runtime.array import aligned, numpy_dtype
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.protocol import RuntimeModule
+from tedsl.runtime.signature import TensorParam
 
 Prepared = dict[tuple[KernelSource, int, tuple[Value, ...]], Any]  # arrays by kernel, number and constants
 
@@ -48,11 +49,11 @@ def step_of(use: KernelUse, source: KernelSource, module: RuntimeModule, prepare
 def _prepared(use: KernelUse, source: KernelSource, module: Module, number: int, prepared: Prepared) -> Any:
     function = module.function_names[1 + number]
     *reads, target = module.signature(function).params
+    assert isinstance(target, TensorParam)
     constants = _operands(use, reads)
     key = source, number, constants
     if key not in prepared:
-        shape = tuple([int(extent.value) for extent in target.shape])  # type: ignore[union-attr]
-        prepared[key] = aligned_array(shape, target.dtype)
+        prepared[key] = aligned(tuple(map(int, target.shape)), numpy_dtype(target.dtype))
         module[function](*[value.data for value in constants], prepared[key])
     return prepared[key]
 

@@ -12,12 +12,12 @@ family. functions.py: operators with bodies. fold.py: constants. extents.py: sym
 from tedsl.errors import GraphError, entries
 
 try:
-    import onnx  # noqa: F401
-except ImportError as missing:
+    from tedsl.graph.onnx.model import from_onnx
+    from tedsl.graph.onnx.refusal import ModelRefused
+except ModuleNotFoundError as missing:
+    if missing.name != "onnx":
+        raise
     raise GraphError("models of ONNX need the package onnx", hint="pip install 'tedsl[onnx]'") from missing
-
-from tedsl.graph.onnx.model import from_onnx
-from tedsl.graph.onnx.refusal import ModelRefused
 
 __all__ = ["ModelRefused", "from_onnx"]
 

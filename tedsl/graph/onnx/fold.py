@@ -25,7 +25,7 @@ def folded(node: NodeProto, opsets: Mapping[str, int], arrays: Sequence[Any]) ->
     try:
         with numpy.errstate(all="ignore"):
             results = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(zip(names, arrays)))
-    except Exception:
+    except Exception:  # whatever the package, or numpy in it, raises for what it does not compute: the node stays one
         return None
     found = [numpy.asarray(result) for result in results]
     return found if all(array.dtype != object and array.dtype.kind not in "US" for array in found) else None

@@ -8,7 +8,6 @@ from typing import Any
 import numpy
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper
 
-from tedsl.autograd.formula import numpy_dtype
 from tedsl.errors import TedslError
 from tedsl.graph.onnx.call import Call
 from tedsl.graph.onnx.control import CONTROL, controlled
@@ -20,6 +19,7 @@ from tedsl.graph.onnx.refusal import Problem, Unsupported
 from tedsl.graph.onnx.tensors import TensorReader
 from tedsl.graph.value import Value, constant
 from tedsl.record import record
+from tedsl.runtime.array import numpy_dtype
 
 Named = dict[str, Value | None]  # None: a value that could not be made
 

@@ -14,6 +14,7 @@ from tedsl import te, tir
 from tedsl.graph.formula import alone, formula_of
 from tedsl.graph.text.printer import text
 from tedsl.graph.value import Node, Value
+from tedsl.lang.graph import producers_first
 
 
 def may_overwrite(node: Node, operand: Value) -> bool:
@@ -69,18 +70,9 @@ def _is_elementwise(out: te.Tensor, operand: te.Tensor) -> bool:
 
 def _reaching(out: te.Tensor, operands: Sequence[te.Tensor]) -> set[Any]:
     """The operations on the way to `out` that depend on one of the operands."""
-    order: list[Any] = []
-    stack, seen = [(out.op, False)], set()
-    while stack:
-        op, done = stack.pop()
-        if done:
-            order.append(op)
-        elif op not in seen:
-            seen.add(op)
-            stack += [(op, True), *[(tensor.op, False) for tensor in op.input_tensors]]
     sources = {operand.op for operand in operands}
     found: set[Any] = set()
-    for op in order:
+    for op in producers_first([out.op]):
         if any(tensor.op in sources or tensor.op in found for tensor in op.input_tensors):
             found.add(op)
     return found

@@ -164,7 +164,7 @@ class _Reader:
         except (ValueError, TypeError, OverflowError) as error:
             _refuse(value, f"{ast.unparse(given)} are no elements of {spec}: {error}")
         if array.size == 0 and spec.size == 0:
-            array = array.reshape(tuple(spec.shape))  # type: ignore[arg-type]
+            array = numpy.empty([extent for extent in spec.shape if isinstance(extent, int)], array.dtype)
         if array.shape != spec.shape:
             _refuse(value, f"{name} is {spec}, and its elements have the shape {array.shape}")
         known = self.constants.get(name)  # names of constants are those of the whole text: graphs may share one

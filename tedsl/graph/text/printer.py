@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tedsl.graph.dimensions import dimension_text
 from tedsl.graph.graph import Graph
 from tedsl.graph.operators import operator_named
+from tedsl.graph.text.names import unique_name
 from tedsl.graph.value import CALL, Node, Value, holds_values, values_of
 from tedsl.ir.expr import Expr
 
@@ -31,34 +31,23 @@ class _Printer:
     def __init__(self, graph: Graph) -> None:
         self.graphs = _callees_first(graph)
         self.taken: set[str] = {"inf", "nan", "constant", CALL}
-        self.functions = {one: self._unique(one.name, self.taken) for one in self.graphs}
-        self.constants = {value: self._unique(value.name, self.taken)
+        self.functions = {one: unique_name(one.name, self.taken) for one in self.graphs}
+        self.constants = {value: unique_name(value.name, self.taken)
                           for value in dict.fromkeys([value for one in self.graphs for value in one.constants])}
 
     def text(self) -> str:
         return "\n\n".join(["\n".join(self._lines(one)) for one in self.graphs])
 
-    @staticmethod
-    def _unique(hint: str, taken: set[str]) -> str:
-        base = "".join(letter if letter.isascii() and (letter.isalnum() or letter == "_") else "_" for letter in hint) or "t"
-        base = f"_{base}" if base[0].isdigit() or keyword.iskeyword(base) else base
-        name, number = base, 0
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        taken.add(name)
-        return name
-
     def _lines(self, graph: Graph) -> list[str]:
         taken = self.taken | _variables(graph)
-        names = {value: self._unique(value.name, taken) for value in graph.inputs}
+        names = {value: unique_name(value.name, taken) for value in graph.inputs}
         names |= {value: self.constants[value] for value in graph.constants}
         head = ", ".join([f"{names[value]}: {value.spec}" for value in graph.inputs])
         lines = [f'@compiler("{graph.compiler}")'] if graph.compiler else []
         lines.append(f"def {self.functions[graph]}({head}):")
         lines += [f"    {names[value]}: {value.spec} = constant({_data(value, names[value])})" for value in graph.constants]
         for node in graph.nodes:
-            names |= {out: self._unique(out.name, taken) for out in node.outputs}
+            names |= {out: unique_name(out.name, taken) for out in node.outputs}
             results = ", ".join([names[out] for out in node.outputs])
             typed = f"{results}: {node.outputs[0].spec}" if len(node.outputs) == 1 else results
             lines.append(f"    {typed} = {self._call(node, names)}")

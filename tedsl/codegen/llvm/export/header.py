@@ -35,7 +35,7 @@ def header(library: Library) -> str:
     names = ", ".join(function.signature.name for function in library.functions)
     about = [f"/* {_comment(names)}: compiled by tedsl {VERSION} for {_comment(str(library.target))}.", *_about(library), " */"]
     lines = [*about, f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", "",
-             *_TENSOR.splitlines(), "", *_statuses(prefix.upper()), "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+             *DLPACK.splitlines(), "", *_statuses(prefix.upper()), "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for function in library.functions:
         lines += [*_declarations(function), ""]
     lines += [_named(line, prefix) for line in _POOL.splitlines()] if library.pool else []
@@ -47,7 +47,7 @@ def _named(line: str, prefix: str) -> str:
 
 
 # DLPack 1.0, under the guard of its own header, so that either may be included first.
-_TENSOR = """\
+DLPACK = """\
 /* The tensors of DLPack. A dlpack.h that is included before, or that the compiler finds, is taken; else these are what it
  * declares in its version 1.0, and one that is included later adds nothing. */
 #ifndef DLPACK_DLPACK_H_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.codegen.llvm.export.header import DLPACK
 from tedsl.graph.byoc.ccompiler.kernels import c_type
 from tedsl.graph.byoc.ccompiler.visitor import NO_MEMORY, CFunction
 from tedsl.graph.value import Spec
@@ -20,19 +21,7 @@ _PRELUDE = """#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef DLPACK_DLPACK_H_
-typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
-typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
-typedef struct {
-    void *data;
-    DLDevice device;
-    int32_t ndim;
-    DLDataType dtype;
-    int64_t *shape;
-    int64_t *strides;
-    uint64_t byte_offset;
-} DLTensor;
-#endif
+""" + DLPACK + """
 
 static int32_t csource_check(const DLTensor *t, uint8_t code, uint8_t bits, int32_t ndim, const int64_t *shape)
 {
