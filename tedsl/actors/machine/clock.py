@@ -40,7 +40,7 @@ class Schedule:
 
     spans: tuple[Span, ...]
     stalled: tuple[str, ...]
-    run_ahead: int  # the most that a source was before the slowest sink, in batches
+    run_ahead: int  # the most acts that a source was before the slowest of the ends that it leads to
 
     @property
     def end(self) -> float:
@@ -73,8 +73,8 @@ class Clock:
         self.thread_of = {name: task.thread or name for name, task in plan.tasks.items()}
         self.free = set(self.threads)
         self.ahead = 0
-        self.ends = [actor for actor in self.actors.values() if not actor.consumers or not any(actor.consumers.values())]
-        self.sources = [actor for actor in self.actors.values() if not actor.task.inputs]
+        self.leads_to = {self.actors[name]: [self.actors[end] for end in _ends(plan, name)]
+                         for name, task in plan.tasks.items() if not task.inputs}
 
     def run(self) -> Schedule:
         for actor in self.actors.values():
@@ -118,9 +118,8 @@ class Clock:
                 if actor.ready:
                     self.free.discard(thread)
                     self._begin(actor)
-        if self.sources and self.ends:
-            first = max(one.acts + one.busy for one in self.sources)
-            self.ahead = max(self.ahead, first - min(one.acts for one in self.ends))
+        for source, ends in self.leads_to.items():
+            self.ahead = max(self.ahead, source.acts + source.busy - min(end.acts for end in ends))
 
     def _begin(self, actor: Actor) -> None:
         act = actor.begin()
@@ -130,6 +129,18 @@ class Clock:
             raise ArgumentError(f"the duration of act {act.number} of {actor.name} is {takes}: it is at least 0")
         self.spans.append(Span(actor.name, act.number, self.now, self.now + takes))
         heapq.heappush(self.running, (self.now + takes, len(self.spans), act))
+
+
+def _ends(plan: Plan, source: str) -> list[str]:
+    """The tasks that a task leads to, itself included, whose results nobody reads."""
+    found, stack = {source}, [source]
+    while stack:
+        for register in plan.outputs(plan.tasks[stack.pop()]):
+            new = [] if register.primed else [name for name in register.consumers if name not in found]
+            found.update(new)
+            stack += new
+    return [name for name in plan.tasks if name in found
+            and not any(register.consumers for register in plan.outputs(plan.tasks[name]) if not register.primed)]
 
 
 def simulate(plan: Plan, durations: Mapping[str, Duration], batches: int) -> Schedule:
