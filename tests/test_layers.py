@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "record", "digest", "errors", "absent", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
-          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune", "actors", "contrib",
-          "simulate",
+          "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune",
+          "autotvm", "auto_scheduler", "actors", "graph.placement", "contrib", "simulate",
           "fuzz", "shell", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
@@ -24,8 +24,14 @@ LATE = {("lang/tensor.py", "lang"), ("schedule/explain.py", "driver"), ("ir/scri
         ("ir/__init__.py", "transform")}
 
 
+def room_of(names):
+    """The layer of what stands at a path inside tedsl: its first name, or a room inside a room that stands on another floor."""
+    inside = ".".join(names[:2])
+    return inside if inside in LAYERS else names[0]
+
+
 def layer_of(path):
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return room_of(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
 def imports_of(path):
@@ -34,10 +40,10 @@ def imports_of(path):
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module] if node.module != "tedsl" else [f"tedsl.{a.name}" for a in node.names]
+            names = [f"{node.module}.{a.name}" for a in node.names]
         elif isinstance(node, ast.Import):
             names = [a.name for a in node.names]
-        found |= {(name.split(".") + ["__init__"])[1] for name in names if name.split(".")[0] == "tedsl"}
+        found |= {room_of((name.split(".") + ["__init__"])[1:]) for name in names if name.split(".")[0] == "tedsl"}
     return found
 
 
