@@ -2,7 +2,7 @@
 
 from tedsl.errors import entries
 from tedsl.runtime.array import NDArray, array, empty
-from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, sim, vulkan
+from tedsl.runtime.devices.device import Device, cpu, cuda, device, metal, opencl, rocm, sim, vulkan
 from tedsl.runtime.foreign import from_dlpack
 
 context = device

@@ -28,7 +28,7 @@ from tedsl.errors import (
 )
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as dtype_of
-from tedsl.runtime.device import Device, cpu
+from tedsl.runtime.devices.device import Device, cpu
 
 _NUMBERS: dict[Any, Tensor] = {}  # operands that programs write again and again
 _INSTEAD = {"view": "reshape(...)", "unsqueeze": "expand_dims(axis)", "permute": "transpose(...)", "cpu": "detach()",

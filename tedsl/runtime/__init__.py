@@ -1,8 +1,8 @@
 """The runtime: arrays, the check of a call's arguments, compiled modules, threads, workspaces, timing, devices.
 
     symbols (what machine code may call) <- parallel, workspace, timing (LLVM IR texts that the JIT links once per process)
-    device, array -> arguments/ (what a call accepts) -> module; modules/: files of modules
-    devices/: those beside the processor: drivers, arrays there, calls that launch kernels
+    array -> arguments/ (what a call accepts) -> module; modules/: files of modules
+    devices/: `device`, where arrays are; those beside the processor: drivers, arrays there, calls that launch kernels
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
 The names that programs use are imported on first use.
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tedsl.ir.build import const as const
     from tedsl.ir.dtype import DType
     from tedsl.runtime.array import NDArray as NDArray
-    from tedsl.runtime.device import Device as Device
+    from tedsl.runtime.devices.device import Device as Device
+    from tedsl.runtime.devices.device import cpu as cpu
+    from tedsl.runtime.devices.device import device as device
     from tedsl.runtime.functions import PackedFunc as PackedFunc
     from tedsl.runtime.functions import get_global_func as get_global_func
     from tedsl.runtime.functions import list_global_func_names as list_global_func_names
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     DataType = DType
 
 _NAMES = {
-    "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
+    "Device": "devices.device", "device": "devices.device", "cpu": "devices.device",
+    "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
     "load_module": "modules.files", "system_lib": "modules.files", "RuntimeModule": "modules.protocol",
     "register_func": "functions", "remove_global_func": "functions",

@@ -19,7 +19,7 @@ from tedsl.errors import (
     type_in_words,
 )
 from tedsl.ir.dtype import KNOWN, DType, dtype
-from tedsl.runtime.device import CPU, Device, cpu
+from tedsl.runtime.devices.device import CPU, Device, cpu
 from tedsl.runtime.devices.dlpack import capsule_of
 from tedsl.runtime.devices.memory import DeviceArray, new_array
 

@@ -15,7 +15,7 @@ from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import words
 from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
-from tedsl.runtime.device import Device, cpu
+from tedsl.runtime.devices.device import Device, cpu
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 

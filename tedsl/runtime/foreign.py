@@ -15,7 +15,7 @@ import numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, round_float
 from tedsl.runtime.array import NDArray, numpy_dtype
-from tedsl.runtime.device import CPU, Device, device
+from tedsl.runtime.devices.device import CPU, Device, device
 from tedsl.runtime.devices.dlpack import array_of
 
 Array = numpy.ndarray[Any, Any]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError, with_entries
 from tedsl.runtime.call import CheckedCall, unpicklable
-from tedsl.runtime.device import Device
 from tedsl.runtime.devices.call import DeviceCall
+from tedsl.runtime.devices.device import Device
 from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule

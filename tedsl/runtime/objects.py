@@ -8,7 +8,7 @@ from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
-from tedsl.runtime.device import device
+from tedsl.runtime.devices.device import device
 from tedsl.runtime.functions import PackedFunc
 from tedsl.target.current import as_target
 

@@ -11,7 +11,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from tedsl.runtime.device import device
+from tedsl.runtime.devices.device import device
 from tedsl.target.current import as_target
 
 _GPUS = ("gpu", "multi_gpu", "cuda", "cudnn", "cublas", "cudagraph", "nccl", "tensorcore", "nvcc_version", "nvptx", "rocm",

@@ -9,7 +9,7 @@ import inspect
 import sys
 from typing import Any, NoReturn
 
-from tedsl.runtime.device import Device, device
+from tedsl.runtime.devices.device import Device, device
 from tedsl.runtime.objects import enabled
 
 

@@ -5,7 +5,7 @@ import pytest
 import tedsl
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.ir.dtype import dtype
-from tedsl.runtime.device import device
+from tedsl.runtime.devices.device import device
 from tedsl.target import Target, as_target, create, cuda, host_target, rocm
 from tedsl.target.features import X86_CPUS, apply_changes
 from tests.one_stage import added, doubled, runs

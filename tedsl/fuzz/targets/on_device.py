@@ -42,7 +42,7 @@ from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.runtime.array import array as device_array
-from tedsl.runtime.device import device
+from tedsl.runtime.devices.device import device
 from tedsl.target.current import host_target
 from tedsl.target.target import Target
 

@@ -14,7 +14,7 @@ from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.call import CheckedCall, number_in
 from tedsl.runtime.callbacks import own_functions
-from tedsl.runtime.device import Device, device
+from tedsl.runtime.devices.device import Device, device
 from tedsl.runtime.devices.dlpack import array_of
 from tedsl.runtime.devices.launch import Launches
 from tedsl.runtime.devices.memory import DeviceArray, driver_for

@@ -11,7 +11,7 @@ import numpy
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.runtime.device import CUDA, Device
+from tedsl.runtime.devices.device import CUDA, Device
 from tedsl.runtime.devices.memory import DeviceArray, driver_for
 from tedsl.runtime.devices.streams import current_stream
 from tedsl.runtime.devices.table import stand_in_of

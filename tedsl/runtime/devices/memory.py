@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 
 from tedsl.errors import ArgumentError, DeviceError
-from tedsl.runtime.device import Device
 from tedsl.runtime.devices.api import DeviceAPI
+from tedsl.runtime.devices.device import Device
 from tedsl.runtime.devices.streams import current_stream
 
 Array = numpy.ndarray[Any, Any]

@@ -13,9 +13,9 @@ from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
 from tedsl.ir.dtype import dtype
 from tedsl.runtime.array import NDArray, numpy_dtype
-from tedsl.runtime.device import Device, device
 from tedsl.runtime.devices.api import LoadedCode
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction, DeviceParameter, LoopLine
+from tedsl.runtime.devices.device import Device, device
 from tedsl.runtime.devices.launch import launch_kernel
 from tedsl.runtime.devices.memory import driver_for
 from tedsl.runtime.devices.streams import current_stream

@@ -16,7 +16,7 @@ from tedsl.graph.byoc.arrays import as_numpy
 from tedsl.graph.byoc.ccompiler.visitor import CFunction
 from tedsl.graph.byoc.ccompiler.wrapper import REASONS, module_text
 from tedsl.graph.value import Spec
-from tedsl.runtime.device import cpu
+from tedsl.runtime.devices.device import cpu
 from tedsl.runtime.devices.dlpack import Tensor, tensor_of
 from tedsl.runtime.modules.files import file_path, replace_file
 
