@@ -31,10 +31,15 @@ if TYPE_CHECKING:
     from tedsl import optim as optim
     from tedsl import runtime as runtime
     from tedsl import target as target
+    from tedsl import tir as expr
+    from tedsl import tir as stmt
     from tedsl.driver import build, lower
     from tedsl.ir import container as container
     from tedsl.ir import instrument as instrument
+    from tedsl.ir.dtype import DataTypeCode
+    from tedsl.ir.dtype import DType as DataType
     from tedsl.ir.func import IRModule
+    from tedsl.lang.arithmetic import const
     from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, sim, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
@@ -56,15 +61,18 @@ _NAMES = {
     "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "sim": "tedsl.nd", "vulkan": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
-    "trace": "tedsl.tracing",
+    "trace": "tedsl.tracing", "const": "tedsl.te", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
-__all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "autograd",
-           "build", "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
-           "get_num_threads", "gpu", "lower", "metal", "nd", "nn", "opencl", "optim",
-           "register_func", "rocm", "set_num_threads", "sim", "te", "testing", "tir", "topi", "trace", "transform", "vulkan"]
+_ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrument", "expr": "tedsl.tir", "stmt": "tedsl.tir"}
+
+__all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target",
+           "TVMError", "TedslError", "autograd", "build", "build_config", "const", "context", "contrib", "cpu", "cuda",
+           "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower", "metal", "nd", "nn",
+           "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te", "testing", "tir", "topi",
+           "trace", "transform", "vulkan"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
@@ -73,8 +81,8 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             value = getattr(import_module(_NAMES[name]), name)
         elif name in _MODULES:
             return import_module(f"tedsl.{name}")
-        elif name in ("container", "instrument"):
-            return import_module(f"tedsl.ir.{name}")
+        elif name in _ELSEWHERE:
+            return import_module(_ELSEWHERE[name])
         elif name == "topi":
             return import_module("topi")  # a package of its own, also found here as programs expect
         else:
@@ -88,7 +96,7 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES, "container", "instrument", "topi"})
+    return sorted({*globals(), *_MODULES, *_NAMES, *_ELSEWHERE, "topi"})
 
 
 class _Package(ModuleType):

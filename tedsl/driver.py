@@ -113,6 +113,12 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
         return IRModule(functions_of(sch, args, name, binds, FunctionOptions(False)))
 
 
+def form_irmodule(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
+                  binds: Mapping[Any, Any] | None = None) -> IRModule:
+    """`schedule_to_module` by the name of TVM 0.7."""
+    return schedule_to_module(sch, args, name, binds)
+
+
 def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
     """How accesses are kept inside their memory; `checked`, unless None, takes precedence over the option."""
     if checked is not None:

@@ -69,6 +69,17 @@ class Buffer(Node):
         marker = Call(of, TYPE_ANNOTATION, ())
         return Call(HANDLE, ACCESS_PTR, (marker, self.data, at, size, build.const(mask, "int32")))
 
+    def offset_of(self, indices: Any) -> tuple[Expr, ...]:
+        """Where the element at `indices` is in the memory of `data`, in elements, as a tuple of one expression.
+
+        Raises ShapeError unless there is an index for each dimension.
+        """
+        given = tuple(build.as_expr(i) for i in (indices if isinstance(indices, (tuple, list)) else (indices,)))
+        if len(given) != len(self.shape):
+            raise ShapeError(f"offset_of: buffer {self.name} has {len(self.shape)} dimensions, {len(given)} indices are given",
+                             hint="give one index for each dimension")
+        return (build.add(flat_index(given, self.shape, self.strides), self.elem_offset),)
+
     def vload(self, begin: Any, dtype: object = None) -> Expr:
         """The element at `begin`, or the vector `dtype` of consecutive elements from there."""
         of = self.dtype if dtype is None else as_dtype(dtype)
@@ -141,3 +152,34 @@ def array_of(buffer: Buffer) -> Expr:
     strides = build.call("tir.tvm_stack_make_shape", *buffer.strides, dtype_="handle") if buffer.strides else build.const(0)
     return build.call("tir.tvm_stack_make_array", buffer.data, shape, strides, len(buffer.shape), build.const(0, buffer.dtype),
                       buffer.elem_offset, dtype_="handle")
+
+
+# --- positions in memory: a ramp of indices stays a ramp ------------------------------------------------------------
+
+def flat_index(indices: tuple[Expr, ...], shape: tuple[Expr, ...], strides: tuple[Expr, ...]) -> Expr:
+    """Returns the position, in elements, of the element at `indices`; without `strides` the array is compact and row-major."""
+    if not indices:
+        return build.const(0, "int32")
+    if strides:
+        flat = _scaled(indices[0], strides[0])
+        for index, stride in zip(indices[1:], strides[1:]):
+            flat = shifted(_scaled(index, stride), flat, left=True)
+        return flat
+    flat = indices[0]
+    for index, extent in zip(indices[1:], shape[1:]):
+        flat = shifted(index, build.mul(flat, extent), left=True)
+    return flat
+
+
+def _scaled(index: Expr, stride: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return Ramp(*build.match_operands(build.mul(index.base, stride), build.mul(index.stride, stride)), index.lanes)
+    return build.mul(index, stride)
+
+
+def shifted(index: Expr, offset: Expr, *, left: bool = False) -> Expr:
+    """Returns index + offset (offset first if `left`: the order that users read); a ramp stays a ramp."""
+    if isinstance(index, Ramp) and offset.dtype.lanes == 1:
+        base = shifted(index.base, offset, left=left)
+        return Ramp(base, build.cast(base.dtype, index.stride), index.lanes)
+    return build.add(offset, index) if left else build.add(index, offset)

@@ -18,6 +18,15 @@ KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
          "float16", "bfloat16", "float32", "float64")
 
 
+_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}  # DLPack's
+
+
+class DataTypeCode:
+    """DLPack's numbers of kinds of dtypes, as `DType.type_code` gives them."""
+
+    INT, UINT, FLOAT, HANDLE, BFLOAT = _CODES.values()
+
+
 class DType(str):
     """The dtype of an expression, tensor or buffer. Equal dtypes are one object; `dtype()` and DType(name) give it.
 
@@ -46,6 +55,11 @@ class DType(str):
     def with_lanes(self, lanes: int) -> DType:
         """The vector dtype of `lanes` such elements; the element itself for 1."""
         return self.element if lanes == 1 else dtype(f"{str.__str__(self.element)}x{lanes}")
+
+    @property
+    def type_code(self) -> int:
+        """DLPack's number of `code`, as in TVM; see `DataTypeCode`."""
+        return _CODES["uint" if self.is_bool else self.code]
 
     @property
     def bytes(self) -> int:

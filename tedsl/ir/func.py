@@ -92,6 +92,10 @@ class PrimFunc(Node):
 
         return script(self)
 
+    def astext(self, show_meta_data: bool = True) -> str:
+        """TVM's text, as `str()`. show_meta_data: accepted; there is none."""
+        return str(self)
+
     def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
         """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
         _show(self, file, colour)
@@ -180,6 +184,10 @@ class IRModule:
         from tedsl.ir.script import script
 
         return script(self)
+
+    def astext(self, show_meta_data: bool = True) -> str:
+        """TVM's text, as `str()`. show_meta_data: accepted; there is none."""
+        return str(self)
 
     def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
         """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""

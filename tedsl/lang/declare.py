@@ -206,6 +206,7 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
     if shape is None:
         raise ShapeError(f"{where}: the shape is None", hint="a scalar has the shape ()")
     dims = (shape,) if isinstance(shape, Expr) else build.as_dims(shape)
+    dims = tuple(int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in dims)  # n / 8, where it divides
     for position, dim in enumerate(dims):
         if isinstance(dim, (float, str)) or dim is None or isinstance(dim, (Tensor, list, tuple)):
             raise ShapeError(f"{where}: dimension {position} of the shape is {shown(dim)} ({type(dim).__name__}), not "

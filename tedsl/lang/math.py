@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import builtins
 import math as python_math
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tedsl.errors import DTypeError
 from tedsl.ir import build
-from tedsl.ir.dtype import BOOL
+from tedsl.ir.dtype import BOOL, FLOAT32, FLOAT64
 from tedsl.ir.expr import Expr, FloatImm
 from tedsl.ir.script import shown
+from tedsl.ir.source_line import user_level
 from tedsl.lang.value import as_value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,10 +26,17 @@ Binary = Callable[[Any, Any], Expr]
 
 
 def _float(name: str, x: Any) -> Expr:
-    """`x` as a float expression; a Python int counts as a float."""
+    """`x` as a float expression; a Python int counts as a float. An expression of integers is cast, with a warning: to float64
+    where it has 64 bits, else to float32.
+    """
     if type(x) is int:
         x = float(x)
     value = as_value(x, name)
+    if value.dtype.is_integer:
+        of = FLOAT64 if value.dtype.bits == 64 else FLOAT32
+        warnings.warn(f"{name} takes floats: {shown(value)} of dtype {value.dtype} is cast to {of}", UserWarning,
+                      stacklevel=user_level())
+        return build.cast(of.with_lanes(value.dtype.lanes), value)
     if not value.dtype.is_float:
         raise DTypeError(f"{name} takes floats, and {shown(value)} is of dtype {value.dtype}",
                          hint=f"cast it: te.{name}(x.astype('float32'))")

@@ -17,6 +17,7 @@ from tedsl.errors import missing_name, public
 
 if TYPE_CHECKING:
     from tedsl.ir.build import const as const
+    from tedsl.ir.dtype import DataTypeCode as DataTypeCode
     from tedsl.ir.dtype import DType
     from tedsl.runtime.array import NDArray as NDArray
     from tedsl.runtime.devices.device import Device as Device
@@ -45,7 +46,7 @@ _NAMES = {
 }
 
 
-_BELOW = {"DataType": ("dtype", "DType"), "const": ("build", "const")}
+_BELOW = {"DataType": ("dtype", "DType"), "DataTypeCode": ("dtype", "DataTypeCode"), "const": ("build", "const")}
 String = str  # texts of programs are Python's
 
 

@@ -17,7 +17,7 @@ from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.devices.device import Device, cpu
 from tedsl.runtime.signature import Signature
-from tedsl.runtime.timing import TimingResult, check_counts, measure
+from tedsl.runtime.timing import NO_PAUSES, Pauses, TimingResult, check_counts, measure
 
 # What a kernel returns; codegen/kernels/abi.py says the same.
 NO_MEMORY, CALLBACK_RAISED, FIRST_ASSERTION = 1, 3, 16
@@ -131,7 +131,8 @@ class CheckedCall:
             raise ArgumentError(f"{self.signature.name}: {self._messages[status - FIRST_ASSERTION]}")
         raise InternalError(f"{self.signature.name} returned the unknown status {status}")
 
-    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float,
+             pauses: Pauses = NO_PAUSES) -> TimingResult:
         """Measures the machine code in seconds per call, without the checks of arguments."""
         check_counts(number, repeat, min_repeat_ms)
         prepared = self.prepare(args)
@@ -143,7 +144,7 @@ class CheckedCall:
                 self.fail(status.value)
             return elapsed
 
-        return measure(run, number, repeat, min_repeat_ms)
+        return measure(run, number, repeat, min_repeat_ms, pauses)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable(f"the function {self.signature.name}")

@@ -15,6 +15,7 @@ from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.signature import Signature
+from tedsl.runtime.timing import Pauses
 from tedsl.target.target import Target
 
 if TYPE_CHECKING:
@@ -107,16 +108,26 @@ class Module:
         return Text(self._sources[form](), TITLES[form])
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
-                       min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
+                       min_repeat_ms: float = 0, f_preproc: str = "", *, ctx: Device | None = None,
+                       limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
+                       cache_flush_bytes: int = 0) -> Callable[..., TimingResult]:
         """Returns a function of the kernel's arguments that calls it number x repeat times and returns a TimingResult, in
         seconds per call.
 
         Arguments are checked once; the loop is machine code. One untimed call goes first. min_repeat_ms: the least
-        milliseconds of a repetition, for which `number` grows. Raises OptionError if there is no such function, ArgumentError
-        for a device that is not here; the returned function raises it for counts below 1.
+        milliseconds of a repetition, for which `number` grows. Before a repetition cache_flush_bytes are written elsewhere, or
+        with f_preproc "cache_flush_cpu_non_first_arg" twice the largest cache; after every repeats_to_cooldown repetitions the
+        program rests for cooldown_interval_ms. ctx: the old name of `dev`. limit_zero_time_iterations: accepted and not needed,
+        as no repetition takes no time. Raises OptionError if there is no such function, ArgumentError for a device that is not
+        here; the returned function raises it for counts below 1.
         """
-        if f_preproc:
-            raise ArgumentError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")
+        flush_all = "cache_flush_cpu_non_first_arg"
+        if f_preproc not in ("", flush_all):
+            raise ArgumentError(f"time_evaluator: there is no f_preproc={f_preproc!r}", hint=f'the only one is "{flush_all}"')
+        flushed = 2 * self._largest_cache() if f_preproc else cache_flush_bytes
+        pauses = Pauses(cooldown_interval_ms, repeats_to_cooldown, flushed)
+        pauses.check()
+        dev = ctx if dev is None else dev
         if dev is not None and not isinstance(dev, Device):
             raise ArgumentTypeError(f"time_evaluator: dev is a Device, not {dev!r}", hint="use cpu()")
         if dev is not None and not dev.exist:
@@ -127,12 +138,18 @@ class Module:
         call = self._calls[func_name]
 
         def evaluate(*args: Any) -> TimingResult:
-            if dev is not None and call.place_of(args) != dev:
+            if dev is not None and not call.place_of(args).same_place(dev):
                 raise ArgumentError(f"time_evaluator: {func_name} runs on {call.place_of(args)}, not on {dev}",
                                     hint="give the device of the arrays")
-            return call.time(args, number, repeat, min_repeat_ms)
+            return call.time(args, number, repeat, min_repeat_ms, pauses)
 
         return evaluate
+
+    @staticmethod
+    def _largest_cache() -> int:
+        """Returns the bytes of the largest cache of the machine that the program runs on."""
+        machine = Target("llvm").machine
+        return max(machine.l1.size, machine.l2.size, machine.l3.size)
 
     # --- leaving the process -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from tedsl.display.facts import facts_page
@@ -57,6 +58,35 @@ class TimingResult:
         return {name: f"{getattr(self, name) * scale:.4g} {unit}" for name in ("mean", "median", "min", "max", "std")}
 
 
+@record
+class Pauses:
+    """What happens between repetitions: after every `repeats` of them the program rests for `milliseconds`, and before each one
+    `flushed` bytes are written, which drives the arrays out of caches that are smaller.
+    """
+
+    milliseconds: float = 0
+    repeats: int = 1
+    flushed: int = 0
+
+    def check(self) -> None:
+        """Raises ArgumentError unless times and counts are numbers in their range."""
+        if not isinstance(self.milliseconds, (int, float)) or not 0 <= self.milliseconds < float("inf"):
+            raise ArgumentError(f"time_evaluator: cooldown_interval_ms is a number of at least 0, not {self.milliseconds!r}")
+        for name, value, least in (("repeats_to_cooldown", self.repeats, 1), ("cache_flush_bytes", self.flushed, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ArgumentError(f"time_evaluator: {name} is an int of at least {least}, not {value!r}")
+
+    def before(self, repetition: int) -> None:
+        """Rests and flushes, as asked, before repetition number `repetition`, counted from 0."""
+        if self.milliseconds and repetition and repetition % self.repeats == 0:
+            time.sleep(self.milliseconds / 1e3)
+        if self.flushed:
+            bytearray(self.flushed)[::64] = b"\1" * -(-self.flushed // 64)
+
+
+NO_PAUSES = Pauses()
+
+
 def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
     """Raises ArgumentError unless `number` and `repeat` are ints of at least 1 and `min_repeat_ms` is at least 0 and finite."""
     for name, value in (("number", number), ("repeat", repeat)):
@@ -66,7 +96,8 @@ def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
         raise ArgumentError(f"time_evaluator: min_repeat_ms is a number of at least 0, not {min_repeat_ms!r}")
 
 
-def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float,
+            pauses: Pauses = NO_PAUSES) -> TimingResult:
     """Returns, `repeat` times, the mean seconds per call of `number` calls.
     `run(n)` makes n calls and returns their seconds.
 
@@ -75,6 +106,7 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
     run(1)
     results: list[float] = []
     while len(results) < repeat:
+        pauses.before(len(results))
         seconds = run(number)
         if seconds * 1e3 < min_repeat_ms:
             wanted = min_repeat_ms / 1e3 / max(seconds / number, 1e-10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
@@ -32,6 +32,8 @@ class Target:
     def __init__(self, target: Any = "llvm", host: Any = None) -> None:
         kind, options, inner = _parse(target)
         self.kind = kind
+        if options.get("mcpu") == "native" and "mtriple" not in options:
+            del options["mcpu"]  # this machine, which is what no processor means
         self.attrs: dict[str, Any] = options
         self.mcpu: str = str(options.get("mcpu", options.get("march", "")))
         self.mattr: tuple[str, ...] = tuple(options.get("mattr", ()))
@@ -305,7 +307,7 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         except ValueError:
             raise ArgumentError(f"the target {target!r} has a quote that is not closed, or ends with a backslash",
                                 hint='for example "llvm -mcpu=haswell"') from None
-        options: dict[str, Any] = dict(_split_option(word, target) for word in words[1:])
+        options: dict[str, Any] = dict(_split_option(word, target) for word in _with_values(words[1:]))
         name = words[0] if words else ""
     elif isinstance(target, Mapping):
         options = {str(k): v for k, v in target.items() if k != "kind"}
@@ -320,6 +322,17 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         raise ArgumentError(f"there is no target kind {name!r}",
                             hint=f"code is made for {', '.join(build)}; schedules are also lowered for {', '.join(rest)}")
     return kind, {key: _option_value(key, value) for key, value in options.items() if _known(kind, key)}, None
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """Returns the options of a notation, each with its value: `-num-cores 4` of older programs is `-num-cores=4`."""
+    options: list[str] = []
+    for word in words:
+        if options and not word.startswith("-") and options[-1].startswith("-") and "=" not in options[-1]:
+            options[-1] += f"={word}"
+        else:
+            options.append(word)
+    return options
 
 
 def _split_option(word: str, whole: str) -> tuple[str, str]:

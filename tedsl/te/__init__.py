@@ -117,6 +117,7 @@ __all__ = [
 ]
 
 entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func",
+                          "expr_equal": "tedsl.ir.walk.equal:structural_equal",
                           "gradient": "tedsl.autodiff.gradient:gradient",
                           "jvp": "tedsl.autodiff.jvp:jvp",
                           "register_gradient": "tedsl.autodiff.registry:register_gradient"})

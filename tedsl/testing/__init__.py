@@ -1,5 +1,7 @@
 """Names for tests of programs: comparisons of results, and targets and parameters of tests for pytest."""
 
+import sys
+
 from tedsl.testing.comparing import (
     assert_allclose,
     assert_prim_expr_equal,
@@ -52,6 +54,8 @@ from tedsl.testing.requires import (
 )
 from tedsl.testing.targets import device_enabled, enabled_targets, main, parametrize_targets, uses_gpu
 
+utils = sys.modules[__name__]  # the module in which later versions of TVM have these names
+
 __all__ = [
     "assert_allclose", "assert_prim_expr_equal", "check_bool_expr_is_true", "check_numerical_grads", "device_enabled",
     "enabled_targets", "fixture", "main", "parameter", "parameters", "parametrize_targets", "requires_aarch64",
@@ -62,5 +66,5 @@ __all__ = [
     "requires_multi_gpu", "requires_nccl", "requires_nvcc_version", "requires_nvptx", "requires_opencl",
     "requires_openclml", "requires_package", "requires_rocm", "requires_rpc", "requires_skylake_avx512",
     "requires_tensorcore", "requires_vitis_ai", "requires_vulkan", "requires_wasm", "requires_x86", "requires_x86_amx",
-    "requires_x86_avx512", "requires_x86_vnni", "uses_gpu",
+    "requires_x86_avx512", "requires_x86_vnni", "uses_gpu", "utils",
 ]

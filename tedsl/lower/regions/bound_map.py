@@ -52,8 +52,7 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
     known = _ranges(program)
     for axis, known_range in known.items():
         given = bounds.get(axis) if isinstance(bounds, Mapping) else None
-        if given is None or not structural_equal(given.min, known_range.min) \
-                or not structural_equal(given.extent, known_range.extent):
+        if given is None or not _agree(given, known_range):
             raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {shown(known_range)}, and bounds say {shown(given)}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
     check_tails(program.plans, NOTHING)
@@ -62,6 +61,14 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
     for key, buffer in memory.buffers.items():
         _STANDS_FOR[buffer] = sch.state, key
     return body
+
+
+def _agree(given: Range, known: Range) -> bool:
+    """Tells whether a range is the one that is known; variables of loops are new ones each time that ranges are inferred."""
+    if structural_equal(given, known, map_free_vars=True):
+        return True
+    parts = ((given.min, known.min), (given.extent, known.extent))
+    return all(a is not None and b is not None and Analyzer().can_prove(build.equal(a, b)) for a, b in parts)
 
 
 def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
+from tedsl.ir.buffer import Buffer, flat_index, shifted
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
@@ -105,9 +105,9 @@ class _Flattener(Rewriter):
         layout = self.layouts.get(buffer)
         if layout is not None:
             indices = tuple(_from(i, low) for i, low in zip(indices, layout.mins))
-            return _flat(indices, layout.extents, layout.strides)
-        flat = _flat(indices, buffer.shape, buffer.strides)
-        return flat if _is_zero(buffer.elem_offset) else _shift(flat, buffer.elem_offset)
+            return flat_index(indices, layout.extents, layout.strides)
+        flat = flat_index(indices, buffer.shape, buffer.strides)
+        return flat if _is_zero(buffer.elem_offset) else shifted(flat, buffer.elem_offset)
 
     def window(self, attr: AttrStmt) -> Stmt:
         """Returns the body of `attr` with the intrinsic's buffer placed in the memory of the region that it stands for."""
@@ -154,34 +154,6 @@ class _Flattener(Rewriter):
         for var, count in reversed(loops):
             stmt = For(var, build.const(0, var.dtype), count, ForKind.SERIAL, stmt)
         return stmt
-
-
-def _flat(indices: tuple[Expr, ...], shape: tuple[Expr, ...], strides: tuple[Expr, ...]) -> Expr:
-    if not indices:
-        return build.const(0, "int32")
-    if strides:
-        flat = _scale(indices[0], strides[0])
-        for index, stride in zip(indices[1:], strides[1:]):
-            flat = _shift(_scale(index, stride), flat, left=True)
-        return flat
-    flat = indices[0]
-    for index, extent in zip(indices[1:], shape[1:]):
-        flat = _shift(index, build.mul(flat, extent), left=True)
-    return flat
-
-
-def _scale(index: Expr, stride: Expr) -> Expr:
-    if isinstance(index, Ramp):
-        return Ramp(*build.match_operands(build.mul(index.base, stride), build.mul(index.stride, stride)), index.lanes)
-    return build.mul(index, stride)
-
-
-def _shift(index: Expr, offset: Expr, *, left: bool = False) -> Expr:
-    """Returns index + offset (offset first if `left`: the order that users read); a ramp stays a ramp."""
-    if isinstance(index, Ramp) and offset.dtype.lanes == 1:
-        base = _shift(index.base, offset, left=left)
-        return Ramp(base, build.cast(base.dtype, index.stride), index.lanes)
-    return build.add(offset, index) if left else build.add(index, offset)
 
 
 def _from(index: Expr, low: Expr) -> Expr:

@@ -22,7 +22,7 @@ from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.devices.streams import current_stream
 from tedsl.runtime.devices.table import kinds_for_code_of, runs_code_of
 from tedsl.runtime.foreign import device_of_dlpack
-from tedsl.runtime.timing import TimingResult, check_counts, measure
+from tedsl.runtime.timing import NO_PAUSES, Pauses, TimingResult, check_counts, measure
 
 ALIGNMENT = 16  # of the first element of an array, in bytes
 
@@ -121,7 +121,8 @@ class DeviceCall(CheckedCall):
         finally:
             launches.close()
 
-    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float,
+             pauses: Pauses = NO_PAUSES) -> TimingResult:
         """Measures, by events of the device, seconds per call without the checks of arguments."""
         check_counts(number, repeat, min_repeat_ms)
         prepared, place = self.prepare_on_device(args)
@@ -138,7 +139,7 @@ class DeviceCall(CheckedCall):
             return seconds
 
         with self.running_on(place):
-            result = measure(run, number, repeat, min_repeat_ms)
+            result = measure(run, number, repeat, min_repeat_ms, pauses)
             driver.synchronise(place.device_id, stream)
         return result
 

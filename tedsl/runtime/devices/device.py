@@ -40,7 +40,7 @@ class Device:
     def missing(self) -> str:
         """The reason why there is no such device here; "" if there is one."""
         if self.device_type == CPU:
-            return "" if self.device_id == 0 else "the only one of its kind is cpu(0)"
+            return ""  # any number: all are the processor that this program runs on
         driver = self.driver
         if driver is None:
             return f"there is no driver for devices of the kind {self.kind}"
@@ -50,6 +50,10 @@ class Device:
     def exist(self) -> bool:
         """Tells whether arrays can be placed on it here."""
         return not self.missing
+
+    def same_place(self, other: Device) -> bool:
+        """Tells whether arrays on both lie in one memory: on one device, or both on the CPU."""
+        return self == other or self.device_type == other.device_type == CPU
 
     def sync(self, stream: int | None = None) -> None:
         """Waits until all work of a stream has ended, by default of that of this thread. The CPU has none: its kernels are done
@@ -155,7 +159,7 @@ class Device:
 
 
 def cpu(dev_id: int = 0) -> Device:
-    """Returns the CPU as a device.
+    """Returns the CPU as a device; cpu(1) and others are the same processor and memory, by the numbers of older programs.
 
     Raises ArgumentError for a number below 0.
     """

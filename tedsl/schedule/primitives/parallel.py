@@ -16,7 +16,7 @@ from tedsl.schedule.vector_guests import must_not_share_lanes
 def parallel(stage: StageState, loop: Any) -> None:
     """Mark `loop` to be run by several threads."""
     directive = f"parallel({show(loop)})"
-    check_annotation(stage, loop, directive, again=IterType.PARALLELIZED)
+    check_annotation(stage, loop, directive, (IterType.PARALLELIZED,))
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",

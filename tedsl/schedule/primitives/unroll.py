@@ -14,17 +14,20 @@ def unroll(stage: StageState, loop: Any) -> None:
         for i in 0..2: body(i)   →   body(0); body(1)
     """
     directive = f"unroll({show(loop)})"
-    check_annotation(stage, loop, directive, again=IterType.UNROLLED)
+    check_annotation(stage, loop, directive, INSTEAD_OF_EACH_OTHER)
     stage.set_attr(loop, iter_type=IterType.UNROLLED)
 
 
-def check_annotation(stage: StageState, loop: Any, directive: str, again: IterType | None = None) -> int:
-    """The position of `loop`. Refuses a variable that is not a loop now, and a loop that is bound or annotated as other than
-    `again`.
+INSTEAD_OF_EACH_OTHER = (IterType.UNROLLED, IterType.VECTORIZED)  # the last one of these directives holds, as in TVM
+
+
+def check_annotation(stage: StageState, loop: Any, directive: str, replaced: tuple[IterType, ...] = ()) -> int:
+    """The position of `loop`. Refuses a variable that is not a loop now, and a loop that is bound or whose annotation
+    is not one of `replaced`.
     """
     at = stage.position_of(loop, directive)
     said, attr = stage.annotation_of(loop), stage.attr_of(loop)
-    if said is not None and (attr.bind_thread is not None or attr.iter_type != again):
+    if said is not None and (attr.bind_thread is not None or attr.iter_type not in replaced):
         raise stage.refuse(directive, f"{loop.name} is already {said}: a loop has one annotation",
                            hint=f"split {loop.name} before annotating, and annotate the two loops differently")
     return at

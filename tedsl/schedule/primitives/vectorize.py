@@ -8,7 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.ir.script import shown
 from tedsl.schedule.domains import extent_of
-from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.primitives.unroll import INSTEAD_OF_EACH_OTHER, check_annotation
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
 from tedsl.schedule.vector_guests import must_not_share_lanes, why_not_in_lanes
@@ -20,7 +20,7 @@ def vectorize(stage: StageState, loop: Any) -> None:
         for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
     """
     directive = f"vectorize({show(loop)})"
-    at = check_annotation(stage, loop, directive, again=IterType.VECTORIZED)
+    at = check_annotation(stage, loop, directive, INSTEAD_OF_EACH_OTHER)
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",

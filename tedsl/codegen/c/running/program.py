@@ -19,7 +19,7 @@ from tedsl.ir.expr import Var
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.raw_form import RESULT
 from tedsl.runtime.signature import Signature
-from tedsl.runtime.timing import TimingResult
+from tedsl.runtime.timing import NO_PAUSES, Pauses, TimingResult
 from tedsl.target.target import Target
 
 # Behind the text of the module: each kernel with its arguments as 64-bit slots, and the launcher, which the loader sets.
@@ -156,6 +156,7 @@ class SourceCall(CheckedCall):
         self.link()
         return super().__call__(*args, **named)
 
-    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float,
+             pauses: Pauses = NO_PAUSES) -> TimingResult:
         self.link()
-        return super().time(args, number, repeat, min_repeat_ms)
+        return super().time(args, number, repeat, min_repeat_ms, pauses)

@@ -41,11 +41,12 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
         largest = "" if every is None or every < 1 else " and below 2**31"
         raise stage.refuse(directive, f"the factor is an integer of at least 1{largest}, got {describe(factor)}",
                            hint="for example 16: rows start at multiples of 16 elements")
-    if rest is None or not 0 <= rest < every:
-        raise stage.refuse(directive, f"the offset is an integer from 0 to {every - 1}, got {describe(offset)}",
+    if rest is None or not 0 <= rest < 2**31:
+        largest = "" if rest is None or rest < 0 else " and below 2**31"
+        raise stage.refuse(directive, f"the offset is an integer of at least 0{largest}, got {describe(offset)}",
                            hint="strides are `offset` more than a multiple of `factor`; 0 is the usual one")
     others = tuple([one for one in stage.storage.alignments if one.dim != dim])
-    alignments = sorted((*others, Alignment(dim, every, rest)), key=lambda one: one.dim)
+    alignments = sorted((*others, Alignment(dim, every, rest % every)), key=lambda one: one.dim)
     stage.storage = replace(stage.storage, alignments=tuple(alignments))
 
 

@@ -1,0 +1,6 @@
+"""Names of older versions of TVM over what tedsl has, for programs that are not to be rewritten.
+
+    import tedsl.compat.v06 as tvm          # programs of TVM 0.6: tvm.placeholder, tvm.expr, tvm.ir_pass, ...
+
+`python -m tedsl migrate` rewrites such programs instead.
+"""

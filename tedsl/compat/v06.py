@@ -1,0 +1,56 @@
+"""The names of TVM 0.6: `import tedsl.compat.v06 as tvm` in place of `import tvm`.
+
+In TVM 0.6 the language stood at the root (`tvm.placeholder`, `tvm.compute`, `tvm.create_schedule`), expressions in `tvm.expr`,
+statements in `tvm.stmt`, passes over statements in `tvm.ir_pass`. Each name is that of today's tedsl.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from tedsl.errors import missing_name
+
+# A module of TVM 0.6, and the module that has its names here.
+MODULES = {
+    "api": "tedsl.compat.v06", "arith": "tedsl.arith", "build_module": "tedsl.driver", "container": "tedsl.ir.container",
+    "contrib": "tedsl.contrib", "error": "tedsl.error", "expr": "tedsl.tir", "hybrid": "tedsl.te.hybrid",
+    "intrin": "tedsl.compat.v06", "ir_builder": "tedsl.tir.ir_builder", "ir_pass": "tedsl.compat.ir_pass", "make": "tedsl.tir",
+    "module": "tedsl.runtime", "nd": "tedsl.nd", "ndarray": "tedsl.nd", "node": "tedsl.ir", "runtime": "tedsl.runtime",
+    "schedule": "tedsl.te.schedule", "stmt": "tedsl.tir", "target": "tedsl.target", "te": "tedsl.te",
+    "tensor": "tedsl.te.tensor",
+    "testing": "tedsl.testing", "tir": "tedsl.tir", "topi": "topi", "transform": "tedsl.transform",
+}
+# A function or class of the root, and the module that has it here; under another name after the colon.
+NAMES = {
+    **dict.fromkeys(("IRModule",), "tedsl.ir.func"),
+    **dict.fromkeys(("build", "lower"), "tedsl.driver"),
+    **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context"), "tedsl.nd"),
+    **dict.fromkeys(("register_func", "get_global_func"), "tedsl.runtime.functions"),
+    "build_config": "tedsl.transform", "BuildConfig": "tedsl.transform:build_config", "PassContext": "tedsl.transform",
+    "convert": "tedsl.runtime", "Target": "tedsl.target", "TVMError": "tedsl.errors:TedslError",
+    "Tensor": "tedsl.te", "Schedule": "tedsl.te", "Range": "tedsl.te",
+    **dict.fromkeys(("decl_buffer", "layout", "bijective_layout", "call_packed", "call_extern", "call_pure_extern",
+                     "call_llvm_intrin"), "tedsl.tir"),
+    "call_pure_intrin": "tedsl.tir:call_intrin", "select": "tedsl.tir:Select", "pow": "tedsl.te:power",
+    **dict.fromkeys(("var", "size_var", "const", "min_value", "max_value", "placeholder", "compute", "scan", "extern",
+                     "thread_axis", "reduce_axis", "create_schedule", "tag_scope", "decl_tensor_intrin", "comm_reducer",
+                     "sum", "min", "max", "any", "all", "exp", "erf", "tanh", "sigmoid", "log", "cos", "sin", "atan", "sqrt",
+                     "rsqrt", "floor", "ceil", "trunc", "abs", "round", "nearbyint", "isnan", "power", "popcount", "fmod",
+                     "if_then_else", "div", "indexdiv", "indexmod", "truncdiv", "truncmod", "floordiv", "floormod"),
+                    "tedsl.te"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(MODULES[name])
+    if name not in NAMES:
+        raise missing_name(__name__, name, [*NAMES, *MODULES])
+    module, _, own = NAMES[name].partition(":")
+    globals()[name] = getattr(import_module(module), own or name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*NAMES, *MODULES})

@@ -1,0 +1,125 @@
+"""Spellings that programs of several versions of TVM use."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import ArgumentError, ShapeError
+
+
+def ones(n=16):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    return te.create_schedule(B.op), A, B
+
+
+def test_names_at_the_root():
+    assert tedsl.const(1, dtype="int8").dtype == "int8"
+    assert tedsl.expr.Select is tir.Select and tedsl.stmt.For is tir.For
+    assert te.expr_equal(te.var("x", "int32") * 0 + 1, tir.const(1))
+    assert tedsl.runtime.device("cpu", 0) == tedsl.cpu()
+    assert tedsl.testing.utils.requires_llvm is tedsl.testing.requires_llvm
+
+
+def test_the_testing_module_by_its_later_name():
+    from tedsl.testing.utils import requires_tensorcore
+
+    assert requires_tensorcore is tedsl.testing.requires_tensorcore
+
+
+def test_codes_of_dtypes():
+    codes = tedsl.DataTypeCode
+    assert [tedsl.DataType(name).type_code for name in ("int8", "bool", "float64x2", "handle", "bfloat16")] \
+        == [codes.INT, codes.UINT, codes.FLOAT, codes.HANDLE, codes.BFLOAT] == [0, 1, 2, 3, 4]
+
+
+def test_any_number_of_the_cpu_is_the_processor():
+    s, A, B = ones()
+    f, a, b = tedsl.build(s, [A, B]), tedsl.nd.array(np.ones(16, "float32"), tedsl.cpu(3)), np.zeros(16, "float32")
+    f(a, b)
+    assert (b == 2).all() and f.time_evaluator(f.entry_name, tedsl.cpu(1), number=1)(a, b).mean > 0
+
+
+def test_targets():
+    assert tedsl.target.Target("llvm -num-cores 4").attrs["num-cores"] == 4
+    assert tedsl.target.Target({"kind": "llvm", "mcpu": "native"}).is_host
+    with pytest.raises(ArgumentError, match="'x' in target"):
+        tedsl.target.Target("llvm -num-cores=4 x")
+
+
+def test_the_place_of_an_element():
+    buffer = tir.decl_buffer((4, 6), elem_offset=te.var("at"))
+    assert repr(buffer.offset_of([2, 3])[0]) == "(15 + at)"
+    with pytest.raises(ShapeError, match="has 2 dimensions, 1 indices are given"):
+        buffer.offset_of([1])
+
+
+def test_offsets_of_alignments_count_modulo_the_factor():
+    A = te.placeholder((4, 30), name="A")
+    B = te.compute((4, 30), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((4, 30), lambda i, j: B[i, j] + 1.0, name="C")
+    texts = []
+    for offset in (1, 33):
+        s = te.create_schedule(C.op)
+        s[B].storage_align(B.op.axis[0], 32, offset)
+        texts.append(str(tedsl.lower(s, [A, C])))
+    assert texts[0] == texts[1] and "33" in texts[0]
+
+
+def test_the_last_of_unroll_and_vectorize_holds():
+    for directives, vectors in ((("vectorize", "unroll"), False), (("unroll", "vectorize"), True)):
+        s, A, B = ones(4)
+        for directive in directives:
+            getattr(s[B], directive)(B.op.axis[0])
+        assert ("ramp" in str(tedsl.lower(s, [A, B]))) == vectors
+
+
+def test_dimensions_that_true_division_gives():
+    assert tuple(te.placeholder((16 / 8, 3)).shape) == (2, 3)
+    with pytest.raises(ShapeError, match=r"2\.5"):
+        te.placeholder((20 / 8,))
+
+
+def test_functions_of_integers_are_cast():
+    A = te.placeholder((3,), "int32", name="A")
+    with pytest.warns(UserWarning, match=r"exp takes floats: A\[i\] of dtype int32 is cast to float32"):
+        B = te.compute((3,), lambda i: te.exp(A[i]), name="B")
+    b = np.zeros(3, "float32")
+    tedsl.build(te.create_schedule(B.op), [A, B])(np.arange(3, dtype="int32"), b)
+    np.testing.assert_allclose(b, np.exp(np.arange(3)), rtol=1e-6)
+
+
+def test_modules_as_text():
+    s, A, B = ones()
+    mod = tedsl.lower(s, [A, B])
+    assert mod.astext() == str(mod) and mod["main"].astext(show_meta_data=False) == str(mod["main"])
+    assert tedsl.driver.build_module.form_irmodule(s, [A, B], "main", None)["main"].name == "main"
+
+
+def test_pauses_between_repetitions():
+    s, A, B = ones()
+    f, a, b = tedsl.build(s, [A, B]), np.ones(16, "float32"), np.zeros(16, "float32")
+    time = f.time_evaluator(f.entry_name, tedsl.cpu(), 2, 4, cooldown_interval_ms=1, repeats_to_cooldown=2,
+                            cache_flush_bytes=4096)
+    assert len(time(a, b).results) == 4
+    f.time_evaluator(f.entry_name, tedsl.cpu(), 1, 1, f_preproc="cache_flush_cpu_non_first_arg")(a, b)
+    for wrong in ({"cooldown_interval_ms": -1}, {"repeats_to_cooldown": 0}, {"cache_flush_bytes": 1.5}, {"f_preproc": "x"}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            f.time_evaluator(f.entry_name, tedsl.cpu(), **wrong)
+
+
+def test_loops_of_a_stage_that_is_computed_at_another_from_their_bounds():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    C = s.cache_write(B, "local")
+    _, inner = s[B].split(B.op.axis[0], factor=8)
+    s[C].compute_at(s[B], inner)
+    s = s.normalize()
+    bounds = te.schedule.InferBound(s)
+    assert "B.local" in str(te.schedule.ScheduleOps(s, bounds))
+    axis = s[C].op.axis[0]
+    with pytest.raises(ArgumentError, match=r"i\.c ranges over .*, and bounds say range"):
+        te.schedule.ScheduleOps(s, {**bounds, axis: tedsl.ir.Range(1, 4)})

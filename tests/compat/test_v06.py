@@ -1,0 +1,56 @@
+"""Programs of TVM 0.6 with one import line changed."""
+
+import numpy as np
+import pytest
+
+import tedsl.compat.v06 as tvm
+from tedsl.compat import v06
+from tedsl.errors import ArgumentTypeError, OptionError
+
+
+@pytest.mark.parametrize("name", sorted({*v06.NAMES, *v06.MODULES}))
+def test_each_name_is_there(name):
+    assert getattr(tvm, name) is not None
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(OptionError, match="did you mean placeholder"):
+        tvm.placeholders
+
+
+def test_a_program():
+    n = tvm.var("n")
+    A = tvm.placeholder((n,), dtype="int32", name="A")
+    B = tvm.compute(A.shape, lambda i: tvm.select(A[i] > tvm.const(3, dtype="int32"), A[i], tvm.const(0)), name="B")
+    s = tvm.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], factor=8)
+    s[B].unroll(inner)
+    f = tvm.build(s, [A, B], "llvm")
+    a, b = tvm.nd.array(np.arange(10, dtype="int32"), tvm.context("cpu", 0)), tvm.nd.empty((10,), "int32", ctx=tvm.cpu(0))
+    f(a, b)
+    np.testing.assert_array_equal(b.asnumpy(), [0, 0, 0, 0, 4, 5, 6, 7, 8, 9])
+    assert f.time_evaluator(f.entry_name, ctx=tvm.cpu(0), number=1)(a, b).mean > 0
+
+
+def test_passes_over_statements():
+    A = tvm.placeholder((8, 4), name="A")
+    B = tvm.compute((8, 4), lambda i, j: A[i, j] + 1, name="B")
+    s = tvm.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[1])
+    s[B].unroll(B.op.axis[0])
+    s = s.normalize()
+    stmt = tvm.schedule.ScheduleOps(s, tvm.schedule.InferBound(s))
+    flat = tvm.ir_pass.StorageFlatten(stmt, {}, 64)
+    unrolled = tvm.ir_pass.Simplify(tvm.ir_pass.UnrollLoop(tvm.ir_pass.VectorizeLoop(flat), 0, 8, 0, True))
+    stores = []
+    tvm.ir_pass.PostOrderVisit(unrolled, lambda node: stores.append(node) if isinstance(node, tvm.stmt.Store) else None)
+    assert [store.value.dtype for store in stores] == ["float32x4"] * 8
+
+
+def test_passes_over_expressions():
+    x = tvm.var("x")
+    assert tvm.ir_pass.Equal(tvm.ir_pass.Simplify((x * 4 + 3) // 4), x)
+    assert tvm.ir_pass.ExprUseVar(x + 1, x) and not tvm.ir_pass.ExprUseVar(tvm.var("y") + 1, x)
+    assert tvm.ir_pass.Simplify(tvm.ir_pass.Substitute(x + 1, {x: tvm.const(2)})).value == 3
+    with pytest.raises(ArgumentTypeError, match="takes a statement"):
+        tvm.ir_pass.UnrollLoop(x)
