@@ -6,6 +6,8 @@ folder. `threads/` holds statements of operators for kernels. Schedules are in `
 derivatives in `adjoints/`; `testing/` holds numpy references.
 """
 
+import sys
+
 from tedsl.errors import entries
 from topi import cuda, generic, image, nn, tag, testing, utils, x86
 from topi.broadcast import (
@@ -154,5 +156,8 @@ __all__ += [
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
+
+util = utils  # its name before TVM 0.8
+cpp = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
 
 entries(globals())

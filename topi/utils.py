@@ -117,6 +117,80 @@ def const_matrix(matrix: Any, name: str = "const_matrix") -> te.Tensor:
     return output
 
 
+def const_vector(vector: Any, name: str = "const_vector") -> te.Tensor:
+    """A tensor with the elements of a one-dimensional numpy array, which become constants where loops are unrolled."""
+    if getattr(vector, "ndim", 0) != 1:
+        raise ArgumentError("const_vector: the array has one dimension", hint="const_matrix takes two")
+    dtype = str(vector.dtype)
+
+    def element(i: Any) -> Any:
+        chosen: Any = tir.const(0, dtype)
+        for position, value in enumerate(vector):
+            chosen = tir.Select(i.equal(position), tir.const(value.item(), dtype), chosen)
+        return chosen
+
+    output: te.Tensor = te.compute(vector.shape, element, name=name)
+    return output
+
+
+def get_shape(src_shape: Sequence[Any], src_layout: Any, dst_layout: Any) -> tuple[Any, ...]:
+    """The shape in `dst_layout` of what has `src_shape` in `src_layout`; layouts are str or of tir.layout."""
+    source, target = (tir.layout(one) if isinstance(one, str) else one for one in (src_layout, dst_layout))
+    if source.name == target.name:
+        return get_const_tuple(src_shape)
+    return get_const_tuple(tir.bijective_layout(source, target).forward_shape(list(src_shape)))
+
+
+def nchw_pack_layout(layout_info: str) -> bool:
+    """Whether a layout is NCHW with blocks of the batch and of the channels, such as NCHW1n16c."""
+    return layout_info[:4] == "NCHW" and "n" in layout_info and "c" in layout_info and layout_info.isalnum()
+
+
+def nchw_xc_layout(layout_info: str) -> bool:
+    """Whether a layout is NCHW with blocks of the channels alone, such as NCHW16c."""
+    return layout_info[:4] == "NCHW" and layout_info[-1] == "c" and layout_info[4:-1].isdigit()
+
+
+def within_index(b: Any, e: Any, s: Any, i: Any) -> Any:
+    """The condition that position `i` is one of the slice b:e:s; a step below 0 goes down."""
+    down = tir.const(0, "bool") if isinstance(s, int) and s >= 0 else s < 0
+    outside = tir.Or(tir.Select(down, i <= e, i < b), tir.Select(down, i > b, i >= e))
+    step = tir.abs(s) if isinstance(s, tir.PrimExpr) else abs(s)
+    rest = te.if_then_else(down, tir.indexmod(b - i, step), tir.indexmod(i - b, step))
+    return tir.Select(outside, tir.const(False), rest.equal(0))
+
+
+def make_idx(b: Any, e: Any, s: Any, z: Any, i: Any) -> Any:
+    """The position in the slice b:e:s of an array of extent `z` of its element `i`; where `within_index` is false, 88."""
+    down = tir.const(0, "bool") if isinstance(s, int) and s >= 0 else s < 0
+    outside = tir.Or(tir.Select(down, i <= e, i < b), tir.Select(down, i > b, i >= e))
+    step = tir.abs(s) if isinstance(s, tir.PrimExpr) else abs(s)
+    first = tir.Select(b >= z, z - 1, b) if isinstance(b, tir.PrimExpr) or isinstance(z, tir.PrimExpr) else min(b, z - 1)
+    return te.if_then_else(outside, 88, te.if_then_else(down, tir.indexdiv(first - i, step), tir.indexdiv(i - first, step)))
+
+
+def is_empty_shape(shape: Sequence[Any]) -> bool:
+    """Whether a dimension is known to be 0."""
+    return any(equal_const_int(extent, 0) for extent in shape)
+
+
+def is_dynamic_shape(shape: Sequence[Any]) -> bool:
+    """Whether a dimension is known only at the call."""
+    return not all(isinstance(extent, (int, tir.IntImm)) for extent in shape)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """a / b, rounded up."""
+    return tir.indexdiv(a + b - 1, b)
+
+
+def swap(arr: Sequence[Any], axis: int) -> list[Any]:
+    """The items of `arr` with those at `axis` and at the end exchanged."""
+    items = list(arr)
+    items[axis], items[-1] = items[-1], items[axis]
+    return items
+
+
 def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
     """The greatest power of two that divides `n`, an int above 0. max_value: TVM stops at the first power above it."""
     if n < 1:

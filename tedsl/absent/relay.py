@@ -1,5 +1,24 @@
-"""Not part of tedsl: see `tedsl/absent/__init__.py`."""
+"""Of TVM's relay, what kernels need of it: `with relay.build_config(opt_level=3): tedsl.build(...)`. The rest is not part of
+tedsl: see `tedsl/absent/__init__.py`.
+"""
 
-from tedsl.absent import refuse
+from __future__ import annotations
 
-refuse(__name__)
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.absent import INSTEAD, explain
+from tedsl.errors import AbsentModuleError
+from tedsl.transform import PassContext
+
+
+def build_config(opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
+                 trace: Callable[..., Any] | None = None) -> PassContext:
+    """A PassContext by the name that it had in relay. trace: accepted; tedsl.tracing shows what passes do."""
+    return PassContext(opt_level, list(required_pass or ()), list(disabled_pass or ()))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AbsentModuleError(f"{explain('relay')}; relay.{name} is asked for", hint=INSTEAD["relay"])

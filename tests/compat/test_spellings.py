@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
 
@@ -123,3 +124,41 @@ def test_loops_of_a_stage_that_is_computed_at_another_from_their_bounds():
     axis = s[C].op.axis[0]
     with pytest.raises(ArgumentError, match=r"i\.c ranges over .*, and bounds say range"):
         te.schedule.ScheduleOps(s, {**bounds, axis: tedsl.ir.Range(1, 4)})
+
+
+def test_convolutions_of_versions_without_dilation():
+    A, W = te.placeholder((1, 3, 8, 8), name="A"), te.placeholder((4, 3, 3, 3), name="W")
+    assert topi.nn.conv2d(A, W, 1, 1).shape == topi.nn.conv2d(A, W, 1, 1, "NCHW").shape == topi.nn.conv2d(A, W, 1, 1, 1).shape
+    with pytest.raises(ArgumentError, match='"XYZ"'):
+        topi.nn.conv2d(A, W, 1, 1, "XYZ")
+
+
+def test_modules_of_topi_by_older_names():
+    assert topi.util is topi.utils and topi.nn.util.get_pad_tuple(1, (3, 3)) == (1, 1, 1, 1)
+    assert topi.cpp.nn.relu is topi.nn.relu and topi.cpp.generic.schedule_injective is topi.generic.schedule_injective
+
+
+def test_layouts_and_shapes():
+    assert topi.utils.get_shape((1, 32, 7, 5), "NCHW", "NCHW8c") == (1, 4, 7, 5, 8)
+    assert topi.utils.nchw_pack_layout("NCHW1n16c") and not topi.utils.nchw_pack_layout("NCHW16c")
+    assert topi.utils.nchw_xc_layout("NCHW16c") and not topi.utils.nchw_xc_layout("NCHW1n16c")
+    assert topi.utils.is_empty_shape((2, 0)) and topi.utils.is_dynamic_shape((te.var("n"), 2))
+    assert topi.utils.swap([1, 2, 3], 0) == [3, 2, 1] and topi.utils.ceil_div(7, 2) == 4
+
+
+@pytest.mark.parametrize("begin, end, step", [(1, 9, 3), (0, 10, 1), (8, 1, -2), (9, 2, -1), (3, 3, 1)])
+def test_positions_in_slices(begin, end, step):
+    extent, chosen = 10, list(range(10))[begin:end:step]
+    B = te.compute((extent,), lambda i: te.if_then_else(topi.utils.within_index(begin, end, step, i),
+                                                        topi.utils.make_idx(begin, end, step, extent, i), -1), name="B")
+    found = np.zeros(extent, "int32")
+    tedsl.build(te.create_schedule(B.op), [B])(found)
+    assert list(found) == [chosen.index(i) if i in chosen else -1 for i in range(extent)]
+
+
+def test_a_constant_vector():
+    values = np.array([3, 1, 2], "int16")
+    V = topi.utils.const_vector(values)
+    found = np.zeros(3, "int16")
+    tedsl.build(te.create_schedule(V.op), [V])(found)
+    np.testing.assert_array_equal(found, values)

@@ -70,5 +70,6 @@ __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", 
             "deformable_conv2d_nchw",
             "deformable_conv2d_nhwc"]
 
+util = utils  # its name before TVM 0.8
 
 entries(globals())

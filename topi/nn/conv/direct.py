@@ -17,17 +17,20 @@ from topi.nn.conv.packed import conv2d_NCHWc
 
 
 @checked
-def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any,
+def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any = 1,
            layout: str | None = None, out_dtype: Any = None, *, data_layout: str | None = None,
            kernel_layout: str = "") -> te.Tensor:
     """The convolution for `layout` "NCHW" (if none is given), "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc", which has
     blocked tensors.
 
-    data_layout: the name of `layout` in later versions of TVM. kernel_layout: the layout of `filter`, which must be the one for
+    dilation: versions of TVM before 0.5 have none, and take the layout in its place. data_layout: the name of `layout` in later
+    versions. kernel_layout: the layout of `filter`, which must be the one for
     the layout of the data ("" stands for it): "OIHW" for "NCHW", "HWIO" for "NHWC" and "HWCN".
 
     Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
     """
+    if isinstance(dilation, str):
+        dilation, layout = 1, _one_layout(f"conv2d of {input.name}", layout, dilation, "NCHW")
     layout = _one_layout(f"conv2d of {input.name}", layout, data_layout, "NCHW")
     _check_kernel(f"conv2d of {input.name}", layout, kernel_layout, {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"})
     if layout == "NCHWc" and input.ndim == 5:
