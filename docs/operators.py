@@ -14,6 +14,7 @@ import inspect
 import pathlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -26,6 +27,8 @@ from tedsl.errors import TedslError
 from tedsl.target import Target
 from topi.schedules.schedule import schedule_with
 from topi.schedules.table import CPU, GPU, Rule
+
+warnings.filterwarnings("ignore", message=".* takes floats")  # what is cast is supported
 
 PAGE = pathlib.Path(__file__).with_suffix(".md")
 FLOATS, INTEGERS = ("float16", "bfloat16", "float32", "float64"), ("int8", "int32", "int64", "uint8")
