@@ -20,8 +20,8 @@ S = te.create_schedule(B.op)
 CALLS = {
     "missing": (lambda: te.create_schedule(), "te.create_schedule: the argument 'ops' is missing",
                 "it is called as te.create_schedule(ops)"),
-    "several": (lambda: topi.nn.conv2d(A, B), "topi.nn.conv2d: the arguments 'strides', 'padding' and 'dilation' are missing",
-                "topi.nn.conv2d(input, filter, strides, padding, dilation, layout=None"),
+    "several": (lambda: topi.nn.conv2d(A, B), "topi.nn.conv2d: the arguments 'strides' and 'padding' are missing",
+                "topi.nn.conv2d(input, filter, strides, padding, dilation=1, layout=None"),
     "too many": (lambda: te.exp(A[0], 3), "te.exp takes at most 1 argument by position, and got 2"),
     "none": (lambda: tir.transform.Simplify(3), "tir.transform.Simplify takes no arguments, and got 1"),
     "unknown": (lambda: te.placeholder((4,), dtyp="int8"), "te.placeholder: there is no argument named 'dtyp'",

@@ -435,8 +435,8 @@ def test_lower_passes_of_the_user_run():
 
 
 def test_unknown_names_of_tedsl():
-    with pytest.raises(AttributeError, match="no attribute 'relay'"):
-        tedsl.relay
+    with pytest.raises(AttributeError, match="no attribute 'relax'"):
+        tedsl.relax
     assert {"te", "build", "nd", "TedslError"} <= set(dir(tedsl))
     assert issubclass(ArgumentTypeError, TypeError) and tedsl.TVMError is tedsl.TedslError
 

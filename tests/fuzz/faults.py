@@ -176,7 +176,7 @@ def _padded_with_the_value(right, op, whole, plan, place):
 
 # --- passes: loops to loops -------------------------------------------------------------------------------------------
 
-@_fault("wrong stride of a dimension", "passes.storage.flatten_storage:_flat")
+@_fault("wrong stride of a dimension", "passes.storage.flatten_storage:flat_index")
 def _extents_one_too_early(right, indices, shape, strides):
     return right(indices, (*shape[:1], *shape), strides)
 

@@ -30,7 +30,7 @@ def test_the_text_of_a_graph():
         def main(x: float32[n, 3, 8, 8]):
             w: float32[4, 3, 3, 3] = constant("w")
             shift: float32[4] = constant([0.5, -1.0, inf, nan])
-            conv2d: float32[n, 4, 4, 4] = nn.conv2d(x, w, strides=2, padding=1, dilation=1)
+            conv2d: float32[n, 4, 4, 4] = nn.conv2d(x, w, strides=2, padding=1)
             bias_add: float32[n, 4, 4, 4] = nn.bias_add(conv2d, shift)
             relu: float32[n, 4, 4, 4] = nn.relu(bias_add)
             split, split_1 = split(relu, indices_or_sections=2, axis=1)

@@ -42,8 +42,8 @@ def test_winograd(shape, o, r, m, padding, schedule):
           [expected, np.moveaxis(expected, 1, -1)], 1e-9, 1e-9, SCHEDULES[schedule])
 
 
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-@pytest.mark.parametrize("channels, o, size, m", [(1, 1, 1, 2), (3, 40, 9, 4), (17, 16, 4, 9)])
+@pytest.mark.parametrize("channels, o, size, m, layout", [(1, 1, 1, 2, "NHWC"), (3, 40, 9, 4, "NHWC"), (5, 16, 9, 4, "NCHW"),
+                                                          (17, 16, 4, 9, "NCHW")])
 def test_winograd_in_vectors(channels, o, size, m, layout):
     """Channels that fill vectors and that do not, tiles that reach beyond the image, code too long to be unrolled; fused."""
     (a, x), (w, k) = feed((2, channels, size, size), "float32"), feed((o, channels, 3, 3), "float32", "w")
