@@ -6,7 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
-from topi.schedules.cpu.pool import border_of
+from topi.schedules.cpu.windows import border_of
 
 
 def pool(shape, kernel, stride, pad, kind="max", layout="NCHW"):
@@ -23,6 +23,7 @@ def test_the_border_is_computed_for_one_channel():
 @pytest.mark.parametrize("shape, kernel, stride, pad, kind", [
     ((1, 8, 24, 24), 3, 2, 1, "max"), ((2, 3, 13, 17), 3, 2, 1, "max"), ((2, 5, 9, 9), 3, 1, 1, "max"),
     ((1, 4, 14, 14), 2, 2, 1, "max"), ((1, 6, 300, 8), 3, 1, 1, "max"), ((1, 6, 8, 300), 3, 1, 1, "max"),
+    ((1, 2, 37, 2050), 3, 2, 1, "max"), ((1, 3, 55, 55), 3, 2, 0, "max"), ((1, 3, 7, 7), 3, 1, 1, "max"),
     ((1, 4, 12, 12), 3, 2, 1, "avg"), ((1, 2, 5, 5), 5, 1, 2, "max")])
 def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     x, y = pool(shape, kernel, stride, pad, kind)
@@ -72,7 +73,23 @@ def test_a_border_that_two_pools_read_is_stored():
 
 
 @pytest.mark.parametrize("shape, layout", [
-    ((1, 12, 12, 8), "NHWC"), ((1, 2, 12, 12, 8), "NCHW8c"), ((1, 8, 2000, 2000), "NCHW")])
+    ((1, 12, 12, 8), "NHWC"), ((1, 2, 12, 12, 8), "NCHW8c")])
 def test_other_pools_are_reductions(shape, layout):
     _, y = pool(shape, 3, 2, 1, layout=layout)
     assert border_of(y.op) == ()
+
+
+@pytest.mark.parametrize("shape, kernel, stride, pad", [
+    ((1, 5, 14, 14), 3, 1, 1), ((2, 3, 7, 7), 3, 1, 1), ((1, 3, 57, 59), 3, 2, 1), ((1, 2, 33, 130), 5, 2, 2),
+    ((1, 2, 10, 9), 4, 3, 0), ((1, 2, 6, 1030), 3, 1, 1)])
+def test_depthwise_convolutions_compute_what_numpy_does(shape, kernel, stride, pad):
+    x, w = te.placeholder(shape, name="x"), te.placeholder((shape[1], 1, kernel, kernel), name="w")
+    y = topi.nn.relu(topi.nn.depthwise_conv2d_nchw(x, w, stride, pad, 1))
+    random = np.random.default_rng(0)
+    data, weights = random.standard_normal(shape, "float32"), random.standard_normal((shape[1], 1, kernel, kernel), "float32")
+    out = np.empty([int(extent) for extent in y.shape], "float32")
+    tedsl.build(topi.schedules.schedule(y), [x, w, y])(data, weights, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+    wanted = np.maximum(np.einsum("nchwij,cij->nchw", windows, weights[:, 0], dtype="float64"), 0)
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)

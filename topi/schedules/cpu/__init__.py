@@ -3,6 +3,6 @@
 conv/ holds those of convolutions.
 """
 
-from topi.schedules.cpu import conv, injective, matmul, pool, reduce, rows, transforms
+from topi.schedules.cpu import conv, injective, matmul, pool, reduce, rows, transforms, windows
 
-__all__ = ["conv", "injective", "matmul", "pool", "reduce", "rows", "transforms"]
+__all__ = ["conv", "injective", "matmul", "pool", "reduce", "rows", "transforms", "windows"]

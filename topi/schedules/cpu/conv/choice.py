@@ -13,6 +13,7 @@ from topi.schedules.cpu.conv.channels import (
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
 from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
+from topi.schedules.cpu.windows import reads_alone, schedule_windows
 from topi.schedules.kernel import Kernel
 
 
@@ -25,6 +26,8 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_channels_last(kernel)
     elif not layout.endswith("W"):
         schedule_reduce(kernel)
+    elif reads_alone(kernel):
+        schedule_windows(kernel)
     elif is_product(kernel):
         schedule_product(kernel)
     elif fills_vectors(kernel):

@@ -1,0 +1,120 @@
+"""Windows over images whose rows are contiguous, channel by channel: pools and depthwise convolutions.
+
+    for each channel, each block of its rows, in parallel:
+        these rows with their border, which stay in the nearest cache
+        for some rows, a piece of them:      all places of the window, with the results in registers
+
+Vectors of results are whole: the last one of a row goes beyond it, and is stored with a mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from topi.kinds import DepthwiseConvOp, PoolOp
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.tiles import registers
+from topi.schedules.formulas import constant, extent_of, product
+from topi.schedules.kernel import Kernel
+
+_INLINE = 2  # what a stage says that is computed where it is read
+_UNROLLED = 128  # products of a piece without a loop: in more than that, rows that are read twice would take registers
+_NARROWEST = 4  # lanes of a vector
+_MOST_VECTORS = 4  # of a row in a piece
+_SPARE = 4  # registers beside those of results
+
+
+def border_of(op: Any) -> tuple[Any, ...]:
+    """The operation that makes the border of the image, if it is computed for blocks of rows; () for other operations."""
+    info: Any = getattr(op, "info", None)
+    if not is_over_rows(op) or type(info.padded.op) is not te.ComputeOp or info.padded is info.data:
+        return ()
+    return (info.padded.op,)
+
+
+def is_over_rows(op: Any) -> bool:
+    """Whether `op` is a window over an image with known extents whose rows are contiguous."""
+    info = getattr(op, "info", None)
+    if not isinstance(info, (PoolOp, DepthwiseConvOp)) or info.layout not in ("NCHW", "NCW", "NCDHW"):
+        return False
+    return product([extent_of(axis) for axis in (*op.axis[1:], *op.reduce_axis)]) is not None
+
+
+def reads_alone(kernel: Kernel) -> bool:
+    """Whether what the window reads is stored, or is a border that nothing else reads."""
+    border = border_of(kernel.anchor)
+    if not border:
+        return is_over_rows(kernel.anchor)
+    others = [stage for stage in kernel.schedule.stages if stage.op is not kernel.anchor]
+    is_read = any(tensor.op is border[0] for stage in others for tensor in stage.op.input_tensors)
+    return kernel.schedule[border[0]].attach_type == _INLINE and not is_read
+
+
+def schedule_windows(kernel: Kernel) -> None:
+    """Schedule a window over rows."""
+    s, border = kernel.schedule, border_of(kernel.anchor)
+    points = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
+    down, vectors, lanes = _piece(kernel)
+    sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
+    tail = s[kernel.tail]
+    n, c, *image, x = tail.op.axis
+    xo, xi = tail.split(x, factor=vectors * lanes)
+    rows, inside = [], []
+    if image:
+        block, y = tail.split(image[-1], factor=_rows_of_block(kernel, down))
+        yo, yi = tail.split(y, factor=down)
+        rows, inside = [yo], [yi]
+        image[-1] = block
+    tail.reorder(n, c, *image, *rows, xo, *inside, xi)
+    for loop in inside:
+        tail.unroll(loop)
+    tail.vectorize(xi)
+    place = share_out(tail, [n, c, *image], points)
+    s[sums].compute_at(tail, xo)
+    _sum_up(s[sums], down * vectors)
+    if border and any((*kernel.record.before, *kernel.record.after)):
+        padded = s[border[0]]
+        padded.compute_at(tail, place)
+        padded.vectorize(padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))[1])
+
+
+def _sum_up(stage: Any, vectors: int) -> None:
+    """The places of the window one after the other, each for all results of a piece."""
+    *axes, x = stage.op.axis
+    window = list(stage.op.reduce_axis)
+    down = axes[2:]
+    stage.reorder(*axes[:2], *window, *down, x)
+    count = vectors
+    for loop in reversed(window):
+        count *= extent_of(loop) or 1
+        if count <= _UNROLLED:
+            stage.unroll(loop)
+    for loop in down:
+        stage.unroll(loop)
+    stage.vectorize(x)
+
+
+def _piece(kernel: Kernel) -> tuple[int, int, int]:
+    """The rows of a piece, its vectors in a row, and their lanes: as wide as fill the row, and as many rows in each.
+    """
+    lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
+    while lanes // 2 >= max(width, _NARROWEST):
+        lanes //= 2
+    vectors = min(range(_MOST_VECTORS, 0, -1), key=lambda count: -(-width // (count * lanes)) * count)
+    if len(kernel.tail.axis) == 3:
+        return 1, vectors, lanes
+    height = extent_of(kernel.tail.axis[-2]) or 1
+    pieces = -(-height // max(1, (registers(kernel.target) - _SPARE) * 3 // 4 // vectors))
+    return -(-height // pieces), vectors, lanes
+
+
+def _rows_of_block(kernel: Kernel, down: int) -> int:
+    """Some pieces, which read as many rows as take half of the nearest cache."""
+    record = kernel.record
+    row = (constant(record.padded.shape[-1]) or 1) * record.padded.dtype.bytes
+    most: int = kernel.target.machine.l1.size // 2 // row // record.strides[-2]
+    height = extent_of(kernel.tail.axis[-2]) or 1
+    pieces: int = max(1, most // down)
+    blocks = -(-height // (pieces * down))
+    return -(-height // (blocks * down)) * down
