@@ -14,8 +14,13 @@ _FREE = frozenset(("tir.if_then_else", "tir.likely", "tir.reinterpret"))
 
 def operations(source: KernelSource) -> int:
     """The operations on elements of all formulas of a kernel; a multiply-add counts two, a function such as exp one."""
+    return sum(map(operations_of, computed_by(source)))
+
+
+def computed_by(source: KernelSource) -> list[Any]:
+    """The formulas of a kernel."""
     _, outputs = source.tensors
-    return sum(_of_operation(op) for op in _computed([tensor.op for tensor in outputs]))
+    return _computed([tensor.op for tensor in outputs])
 
 
 def moved(use: KernelUse) -> int:
@@ -34,7 +39,8 @@ def _computed(ops: list[Any]) -> list[Any]:
     return [op for op in seen if isinstance(op, te.ComputeOp)]
 
 
-def _of_operation(op: Any) -> int:
+def operations_of(op: Any) -> int:
+    """The operations of one formula."""
     points = math.prod(_extent(axis) for axis in op.axis)
     body = op.body[0]
     if isinstance(body, tir.Reduce):

@@ -12,9 +12,12 @@ from tedsl.errors import ArgumentError
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.arrays import dtype_of, shape_of
 from tedsl.graph.network.costs import moved, operations
-from tedsl.graph.network.limits import current_limits
+from tedsl.graph.network.kernels import KernelUse
+from tedsl.graph.network.limits import Limits, current_limits
+from tedsl.graph.network.reasons import LOW, reason
 from tedsl.record import record
 from tedsl.runtime.timing import TimingResult
+from tedsl.target.target import Target
 
 if TYPE_CHECKING:
     from tedsl.graph.network.network import Network
@@ -26,7 +29,7 @@ LONGEST = 34  # characters of the name of a kernel in a table
 @record
 class StepProfile:
     """A step: what it computes, its time in seconds, its operations, the bytes that it moves at least, and the time that no
-    kernel of so much work falls below here.
+    kernel of so much work falls below here. reason: why it reaches less than half of that limit; "" if it reaches more.
     """
 
     kernel: str
@@ -35,6 +38,7 @@ class StepProfile:
     operations: int
     moved: int
     least: float
+    reason: str = ""
 
     @property
     def share(self) -> float:
@@ -68,6 +72,7 @@ class Profile:
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = ["  ".join([cell.ljust(width) if 1 <= at <= 2 else cell.rjust(width)
                             for at, (cell, width) in enumerate(zip(row, widths))]).rstrip() for row in rows]
+        lines += [f"step {at}: {100 * step.share:.0f} %: {step.reason}" for at, step in enumerate(self.steps) if step.reason]
         total = sum(step.operations for step in self.steps)
         least = sum(step.least for step in self.steps)
         return "\n".join([*lines, f"{self.name}: {self.whole * 1e3:.3f} ms a call, {self.seconds * 1e3:.3f} in its steps; "
@@ -102,10 +107,17 @@ def profile(network: Network, arrays: Sequence[Any], repeat: int) -> Profile:
                 best[at] = min(best[at], now - before)
             whole = min(whole, now - begin)
     known = {source: operations(source) for source in dict.fromkeys(use.source for use in instance.uses)}
-    steps = [StepProfile(use.source.name, ", ".join(str(value.spec) for value in use.writes), seconds, known[use.source],
-                         moved(use), limits.seconds(known[use.source], moved(use)))
+    between = sum({id(value): value.spec.bytes for use in instance.uses for value in (*use.reads, *use.writes)}.values())
+    steps = [_step(use, seconds, known[use.source], between, limits, network.target)
              for use, seconds in zip(instance.uses, best)]
     return Profile(network.name, tuple(steps), whole if steps else 0.0)
+
+
+def _step(use: KernelUse, seconds: float, count: int, between: int, limits: Limits, target: Target) -> StepProfile:
+    size = moved(use)
+    least = limits.seconds(count, size)
+    why = reason(use, seconds, between, limits, target) if least < LOW * seconds else ""
+    return StepProfile(use.source.name, ", ".join(str(value.spec) for value in use.writes), seconds, count, size, least, why)
 
 
 def benchmark(network: Network, arrays: Sequence[Any], repeat: int) -> TimingResult:
