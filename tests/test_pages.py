@@ -11,7 +11,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md", "autodiff.md", "runtime.md", "networks.md", "byoc.md"])
+@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md", "autodiff.md", "runtime.md", "placement.md",
+                                  "networks.md", "byoc.md"])
 def test_the_programs_of_a_page_print_what_stands_below_them(page):
     """One after the other, as a reader would type them; a program without a text below it prints nothing."""
     names, expected = {}, None

@@ -13,7 +13,7 @@ value.py: what a graph is made of. graph.py, apply.py, rewrite.py: graphs, calls
 operators.py, formula.py: functions of topi and what they compute. evaluate.py: the reference. text/: graphs as text.
 match.py: patterns over nodes. picture.py: graphs as pictures.
 passes/: graphs improved. byoc/: parts that other compilers make. plan/: memory.
-network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX.
+network/: graphs compiled. onnx/, onnx_backend.py: models of ONNX. placement/: parts of graphs on unequal devices.
 """
 
 from typing import TYPE_CHECKING

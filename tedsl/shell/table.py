@@ -29,6 +29,7 @@ COMMANDS = {
     "trace": Command("show what each directive and each pass changed", "tedsl.shell.trace"),
     "wheel": Command("make a wheel of kernels that needs no tedsl", "tedsl.shell.wheel"),
     "cache": Command("show or clear the compiled kernels that are kept on disk", "tedsl.shell.cache"),
+    "flops": Command("what a network in a file of ONNX has to do: operations, parameters, bytes", "tedsl.shell.flops"),
     "fuzz": Command("run random programs under random schedules", "tedsl.fuzz.command"),
 }
 

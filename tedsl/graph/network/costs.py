@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
@@ -20,7 +21,28 @@ def operations(source: KernelSource) -> int:
 def computed_by(source: KernelSource) -> list[Any]:
     """The formulas of a kernel."""
     _, outputs = source.tensors
+    return formulas_of(outputs)
+
+
+def formulas_of(outputs: Sequence[te.Tensor]) -> list[Any]:
+    """The formulas that tensors are computed by."""
     return _computed([tensor.op for tensor in outputs])
+
+
+def multiply_adds_of(op: Any) -> int:
+    """The multiply-adds of a formula, 0 unless it sums products: of a convolution with weights (out, in/groups, kh, kw) and
+    results of (height, width), out * height * width * in/groups * kh * kw for each image; of a dense layer in * out.
+    """
+    return _points(op) if _sums_products(op.body[0]) else 0
+
+
+def _sums_products(body: Any) -> bool:
+    if not isinstance(body, tir.Reduce) or len(body.source) != 1:
+        return False
+    term = body.source[0]
+    while isinstance(term, (tir.Cast, tir.Select)) or (isinstance(term, tir.Call) and term.op.name == "tir.if_then_else"):
+        term = term.value if isinstance(term, tir.Cast) else term.true_value if isinstance(term, tir.Select) else term.args[1]
+    return isinstance(term, tir.Mul)
 
 
 def moved(use: KernelUse) -> int:
@@ -41,12 +63,17 @@ def _computed(ops: list[Any]) -> list[Any]:
 
 def operations_of(op: Any) -> int:
     """The operations of one formula."""
-    points = math.prod(_extent(axis) for axis in op.axis)
     body = op.body[0]
     if isinstance(body, tir.Reduce):
-        points *= math.prod(_extent(axis) for axis in body.axis)
-        return points * (len(op.body) + sum(map(_of_element, body.source)))
-    return points * sum(map(_of_element, op.body))
+        return _points(op) * (len(op.body) + sum(map(_of_element, body.source)))
+    return _points(op) * sum(map(_of_element, op.body))
+
+
+def _points(op: Any) -> int:
+    """The elements that a formula is computed for, times the terms of each."""
+    body = op.body[0]
+    axes = [*op.axis, *(body.axis if isinstance(body, tir.Reduce) else ())]
+    return math.prod(_extent(axis) for axis in axes)
 
 
 def _extent(axis: Any) -> int:

@@ -1,0 +1,120 @@
+"""Devices that parts are placed on: this processor, and simulated ones with a stated model of their speed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any, Protocol
+
+import numpy
+
+from tedsl.errors import ArgumentError, DeviceError
+from tedsl.graph.network import compile
+from tedsl.graph.placement.costs import costs_of
+from tedsl.graph.placement.split import Part
+from tedsl.record import record
+from tedsl.target.current import host_target
+
+
+@record
+class Measured:
+    """Seconds of repetitions; mean, median, and spread, the standard deviation."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.seconds)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        return statistics.pstdev(self.seconds)
+
+
+class Device(Protocol):
+    """Something that computes parts. name: unique among the devices of a placement. text: what its times depend on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def link(self) -> tuple[float, float]:
+        """What sending to or from the memory of the processor takes: seconds, and seconds for each byte."""
+
+    def measure(self, part: Part, repeat: int) -> Measured:
+        """The times of a part, with nothing else running."""
+
+
+def _positive(what: str, **numbers: float) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+            raise ArgumentError(f"{what}: {name} is a number above 0, not {value!r}")
+
+
+class Processor:
+    """The processor of this machine."""
+
+    def __init__(self, name: str = "cpu") -> None:
+        self.name = name
+        self.link = (0.0, 0.0)
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}: {host_target()}"
+
+    def measure(self, part: Part, repeat: int) -> Measured:
+        """Compiles the part, and measures it on random numbers."""
+        rng = numpy.random.default_rng(0)
+        arrays = [_numbers(rng, value.spec) for value in part.graph.inputs]
+        network = compile(part.graph)
+        network(*arrays)
+        seconds = []
+        for _ in range(repeat):
+            begin = time.perf_counter()
+            network(*arrays)
+            seconds.append(time.perf_counter() - begin)
+        return Measured(tuple(seconds))
+
+    def __repr__(self) -> str:
+        return f"Processor({self.name!r})"
+
+
+def _numbers(rng: Any, spec: Any) -> Any:
+    if not all(isinstance(extent, int) for extent in spec.shape):
+        raise DeviceError(f"profile: the shape of {spec} is known only at the call", hint="trace the network for one size")
+    if spec.dtype.is_float:
+        return rng.standard_normal(spec.shape).astype(str(spec.dtype))
+    return rng.integers(0, 2, spec.shape).astype(str(spec.dtype))
+
+
+class Simulated:
+    """A device that is not there: a node takes `launch` seconds, and as long as its operations at `flops` per second or its
+    bytes at `bandwidth` per second, whichever is more. Sending takes link_latency, and bytes at link_bandwidth.
+    """
+
+    def __init__(self, name: str, flops: float, bandwidth: float, launch: float = 1e-5, link_latency: float = 2e-5,
+                 link_bandwidth: float = 1e10) -> None:
+        _positive(f"Simulated({name!r})", flops=flops, bandwidth=bandwidth, launch=launch, link_latency=link_latency,
+                  link_bandwidth=link_bandwidth)
+        self.name, self.flops, self.bandwidth, self.launch = name, flops, bandwidth, launch
+        self.link = (link_latency, 1 / link_bandwidth)
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}: {self.flops} flops/s, {self.bandwidth} bytes/s, {self.launch} s per launch, link {self.link}"
+
+    def measure(self, part: Part, repeat: int = 1) -> Measured:
+        """What the model says."""
+        costs = [costs_of(node) for node in part.nodes]
+        total = sum(self.launch + max(one.flops / self.flops, one.bytes / self.bandwidth) for one in costs)
+        return Measured((total,))
+
+    def __repr__(self) -> str:
+        return f"Simulated({self.text!r})"

@@ -1,0 +1,39 @@
+"""`place`: the answer of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.placement.devices import Device
+from tedsl.graph.placement.methods import METHODS
+from tedsl.graph.placement.methods.measuring import Measure
+from tedsl.graph.placement.placed import Placement
+from tedsl.graph.placement.problem import Problem
+from tedsl.graph.placement.profile import Profile, profile
+from tedsl.graph.placement.split import Parts
+
+
+def place(what: Parts | Profile | Problem, devices: Sequence[Device] | None = None, method: str = "critical_path", *,
+          measure: Measure | None = None, rounds: int = 3) -> Placement:
+    """Chooses a device for each part.
+
+    what: parts, which are profiled on `devices`; or their profile; or a problem of one's own. method: "single" (the best one
+    device), "fastest" (of each part), "critical_path" (that, corrected), "moves" (corrected anywhere), "heft", "optimal".
+    measure: the seconds of an assignment, in place of the estimate. rounds: corrections stop after so many without gain.
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"place: there is no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+        raise ArgumentError(f"place: rounds is an int of at least 1, not {rounds!r}")
+    if isinstance(what, Parts):
+        if not devices:
+            raise ArgumentError("place: parts are placed on devices, and none are given",
+                                hint='place(parts, [placement.Processor("cpu"), ...])')
+        what = profile(what, devices)
+    if not isinstance(what, (Profile, Problem)):
+        raise ArgumentTypeError(f"place: it takes parts, a profile or a problem, not {type_in_words(what)}",
+                                hint="placement.split(graph) gives parts")
+    problem = what.problem() if isinstance(what, Profile) else what
+    chosen = problem.check(METHODS[method](problem, measure, rounds))
+    return Placement(problem, chosen, method, what if isinstance(what, Profile) else None)

@@ -1,0 +1,135 @@
+"""Runs the parts of a network over actors: a task for each part, on the thread of its device; registers hold what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from tedsl.actors import Pipeline, Plan, Report, Runtime, Stream
+from tedsl.errors import ArgumentError
+from tedsl.graph.network import Network, compile
+from tedsl.graph.placement.split import Parts
+from tedsl.graph.value import Value
+
+INPUTS = "inputs"  # the task that the inputs of the network come from
+RESULTS = "results"  # the task that takes its results
+
+
+def plan_of(parts: Parts, threads: Sequence[str], networks: Sequence[Network]) -> Plan:
+    """The plan of a network: threads and networks by part. A register has as many places as batches lie between a part and the
+    last one that reads it.
+    """
+    pipeline = Pipeline(parts.graph.name)
+    depth = _depths(parts)
+    reads: dict[int, int] = {}  # by part, -1 the inputs: the deepest part that reads it
+    for source, target, _ in parts.edges:
+        reads[source] = max(reads.get(source, 0), depth[target])
+    end = max(depth) + 1
+    for at, part in enumerate(parts):
+        if set(part.outputs) & set(parts.graph.outputs):
+            reads[at] = end
+        if set(part.inputs) & set(parts.graph.inputs):
+            reads[-1] = max(reads.get(-1, 0), depth[at])
+    given = pipeline.source(INPUTS, None, [value.spec for value in parts.graph.inputs], count=reads.get(-1, 1) + 1)
+    streams: list[Stream] = []
+    makers = {value: at for at, part in enumerate(parts) for value in part.outputs}
+    for at, part in enumerate(parts):
+        sources = sorted({makers.get(value, -1) for value in part.inputs})
+        places = _places(parts, sources)
+        function = _calls(networks[at], [places[value] for value in part.inputs])
+        streams.append(pipeline.task(part.name, function, [given if source < 0 else streams[source] for source in sources],
+                                     [value.spec for value in part.outputs], count=max(2, reads.get(at, 0) - depth[at] + 1),
+                                     thread=threads[at]))
+    pipeline.sink(RESULTS, None, [streams[source] for source in _last(parts)])
+    return pipeline.plan()
+
+
+def _last(parts: Parts) -> list[int]:
+    """The parts that results come from."""
+    return sorted({at for at, part in enumerate(parts) for value in part.outputs if value in parts.graph.outputs})
+
+
+def _depths(parts: Parts) -> list[int]:
+    """How many parts stand before each one on the longest way to it, the inputs included."""
+    depth = [1] * len(parts)
+    for source, target, _ in parts.edges:
+        depth[target] = max(depth[target], depth[source] + 1)
+    return depth
+
+
+def _places(parts: Parts, sources: Sequence[int]) -> dict[Value, int]:
+    """Where values are among the arrays of several registers one after the other."""
+    values = [value for source in sources for value in (parts.graph.inputs if source < 0 else parts[source].outputs)]
+    return {value: at for at, value in enumerate(values)}
+
+
+def _calls(network: Network, places: Sequence[int]) -> Callable[..., None]:
+    def function(*arrays: Any) -> None:
+        results = network(*[arrays[at] for at in places])
+        made = results if isinstance(results, tuple) else (results,)
+        for result, out in zip(made, arrays[len(arrays) - len(made):]):
+            out[...] = result
+
+    return function
+
+
+class Runner:
+    """The compiled parts of a network, and the runtime that runs them."""
+
+    def __init__(self, parts: Parts, threads: Sequence[str]) -> None:
+        others = [value for value in parts.graph.outputs if value.node is None]
+        if others:
+            raise ArgumentError(f"run: the network returns {others[0].name}, which no part computes",
+                                hint="return what operators compute")
+        if not parts.graph.inputs:
+            raise ArgumentError("run: the network has no inputs", hint="call it: graph.compile(g)()")
+        self.parts = parts
+        self.runtime = Runtime(plan_of(parts, threads, [compile(part.graph) for part in parts]))
+        places = _places(parts, _last(parts))
+        self._results = [places[value] for value in parts.graph.outputs]
+
+    def one(self, arrays: Sequence[Any]) -> Any:
+        """The result for one input."""
+        self._check(arrays)
+        found: list[Any] = []
+
+        def fetch(number: int, *results: Any) -> None:
+            found.extend(results[at].copy() for at in self._results)
+
+        self.many(arrays, 1, None, fetch, in_order=False)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def many(self, arrays: Sequence[Any], batches: int | None, feed: Callable[..., Any] | None,
+             fetch: Callable[..., Any] | None, in_order: bool = True) -> Report:
+        """Runs batches, each from `feed` or, without it, `arrays` again and again."""
+        if feed is None:
+            self._check(arrays)
+            if batches is None:
+                raise ArgumentError("run: how many batches? feed is not given, so that they do not end",
+                                    hint="run(x, batches=10, fetch=...)")
+        elif arrays:
+            raise ArgumentError("run: arrays and feed are given", hint="give one of them")
+
+        def given(number: int, *outs: Any) -> Any:
+            if feed is not None:
+                return feed(number, *outs)
+            for out, array in zip(outs, arrays):
+                out[...] = array
+            return True
+
+        def taken(number: int, *results: Any) -> None:
+            if fetch is not None:
+                fetch(number, *([results[at] for at in self._results] if in_order else results))
+
+        return self.runtime.run(batches, given, taken)
+
+    def _check(self, arrays: Sequence[Any]) -> None:
+        inputs = self.parts.graph.inputs
+        if len(arrays) != len(inputs):
+            raise ArgumentError(f"run: the network takes {len(inputs)} arrays ({', '.join(value.name for value in inputs)}), "
+                                f"and {len(arrays)} are given")
+        for value, array in zip(inputs, arrays):
+            if tuple(numpy.shape(array)) != tuple(value.shape):
+                raise ArgumentError(f"run: {value.name} is {value.spec}, and the array has shape {tuple(numpy.shape(array))}")

@@ -1,0 +1,89 @@
+"""Placements of random problems against the best ones."""
+
+import numpy as np
+import pytest
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.graph.placement import METHODS, Edge, Placement, Problem, Transfers, place, schedule_of
+from tedsl.graph.placement.methods.optimal import exhaustive
+from tedsl.graph.placement.problem import makespan
+from tests.graph.placement.random_problems import random_problem, ratios
+
+
+@pytest.mark.parametrize("branches, limits", [
+    (False, {"single": 1.29, "fastest": 1.09, "critical_path": 1.005, "moves": 1.003, "heft": 1.03}),
+    (True, {"fastest": 1.25, "critical_path": 1.03, "moves": 1.006, "heft": 1.06})])
+def test_how_far_methods_are_from_the_best(branches, limits):
+    """A sample; `python -m tests.graph.placement.random_problems 1000` takes a thousand."""
+    found = ratios(60, branches, seed=1)
+    assert {name: found[name][0] <= limit for name, limit in limits.items()} == dict.fromkeys(limits, True), found
+    assert found["moves"][0] <= found["critical_path"][0] <= found["fastest"][0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("branches", [False, True])
+def test_the_integer_program_finds_the_best(seed, branches):
+    problem = random_problem(np.random.default_rng(seed), branches, parts=6)
+    found, best = makespan(problem, METHODS["optimal"](problem, None, 1)), makespan(problem, exhaustive(problem))
+    assert found <= best * 1.05 if branches else found == pytest.approx(best)  # it may order parts as no list schedule does
+
+
+def two(seconds, edges=(), free=True, sent=5.0):
+    count = len(seconds[0])
+    apart = tuple(tuple(0.0 if a == b else sent for b in range(count)) for a in range(count))
+    nothing = Transfers.free(count)
+    return Problem(tuple(f"p{at}" for at in range(len(seconds))), tuple("ab"[:count]), seconds, tuple(edges),
+                   nothing if free else Transfers(apart, nothing.per_byte))
+
+
+def test_times_of_a_diamond():
+    edges = (Edge(0, 1), Edge(0, 2), Edge(1, 3), Edge(2, 3))
+    problem = two(((1, 1), (4, 2), (3, 6), (1, 1)), edges, free=False, sent=0.5)
+    times = schedule_of(problem, (0, 1, 0, 0))
+    assert times.begin == (0, 1.5, 1, 4) and times.end == (1, 3.5, 4, 5) and times.makespan == 5
+    assert times.critical_path == (0, 2, 3)
+
+
+def test_sending_decides():
+    edges = (Edge(0, 1), Edge(1, 2))
+    near, far = two(((1, 3), (3, 1), (1, 3)), edges), two(((1, 3), (3, 1), (1, 3)), edges, free=False)
+    assert place(near, method="critical_path").assignment == (0, 1, 0)
+    assert place(far, method="fastest").assignment == (0, 1, 0)
+    assert place(far, method="critical_path").assignment == place(far, method="optimal").assignment == (0, 0, 0)
+    assert place(far, method="single").makespan == 5
+
+
+def test_measured_times_take_the_place_of_the_estimate():
+    problem = two(((1, 2), (1, 2)), (Edge(0, 1),))
+    asked = []
+
+    def measure(assignment):
+        asked.append(assignment)
+        return 1.0 if assignment == (1, 1) else 2.0
+
+    assert place(problem, method="moves", measure=measure).assignment == (1, 1)
+    assert len(set(asked)) == len(asked)
+
+
+def test_what_a_placement_tells():
+    placed = place(two(((0.001, 0.003), (0.004, 0.001)), (Edge(0, 1),), free=False, sent=0.0005), method="heft")
+    assert placed.devices == {"p0": "a", "p1": "b"} and repr(placed) == "<Placement of 2 parts by heft: 2.5 ms>"
+    assert placed.reasons["p1"] == "critical; 1 here; 4 on a: the whole +2.5"
+    picture = placed._repr_svg_()
+    assert picture.count("<rect") == 2 and "<svg" in placed._repr_html_() and "begin" in str(placed)
+    with pytest.raises(ArgumentError, match="which has no parts to run"):
+        placed.run(1)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: place(two(((1, 1),)), method="best"), "there is no method 'best'(.|\n)*critical_path"),
+    (lambda: place(two(((1, 1),)), rounds=0), "rounds is an int of at least 1"),
+    (lambda: place(3), "parts, a profile or a problem"),
+    (lambda: two(((1, 1), (1, 1)), (Edge(1, 0),)), "does not lead from a part to a later one"),
+    (lambda: two(((1, 1), (1,))), "rows"),
+    (lambda: two(((1, float("nan")),)), "negative or not finite"),
+    (lambda: Problem((), (), (), (), Transfers.free(0)), "no parts or no devices"),
+    (lambda: Placement(two(((1, 1),)), two(((1, 1),)).check((2,)), "x"), "does not name one of 2 devices")])
+def test_misuse(make, words):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
+        make()
