@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
+from tedsl.errors import ArgumentError
 from tedsl.graph import from_onnx
 from tedsl.graph.placement.costs import Costs, costs_of
 from tedsl.graph.placement.split import split
@@ -20,8 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a row for each operator, or each part, and the sum."""
-    import onnx  # from_onnx says what to install
-
+    if not Path(options.model).is_file():
+        raise ArgumentError(f"flops: there is no file {options.model}")
+    try:
+        import onnx
+    except ImportError:
+        raise ArgumentError("flops: reading models needs the package onnx", hint="pip install tedsl[onnx]") from None
     model = onnx.load(options.model)
     shapes = {value.name: [dim.dim_value or options.batch for dim in value.type.tensor_type.shape.dim]
               for value in model.graph.input}

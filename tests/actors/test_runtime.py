@@ -322,3 +322,22 @@ def test_feeds_are_functions():
     p.sink("end", None, [p.source("a", None, Spec((2,)))])
     with pytest.raises(ArgumentTypeError, match="feed of a is an int"):
         Runtime(p.plan()).run(1, feed={"a": 3})
+
+
+def test_a_function_that_is_interrupted_ends_the_run():
+    def interrupted(*arrays):
+        raise KeyboardInterrupt
+
+    p = Pipeline("stopped")
+    p.sink("end", interrupted, [p.source("a", lambda out: None, Spec((4,)))])
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        Runtime(p.plan()).run(batches=3)
+    assert threading.active_count() == before
+
+
+def test_memory_for_devices_that_a_plan_does_not_use_is_refused():
+    p = Pipeline("small")
+    p.sink("end", None, [p.source("a", lambda out: None, Spec((4,)))])
+    with pytest.raises(ArgumentError, match=r"uses no memory on 'gpu', for which a chunk is given(.|\n)*on cpu"):
+        Runtime(p.plan(), chunks={"gpu": np.empty(4096, "uint8")})

@@ -30,6 +30,10 @@ class Runtime:
         self._running = Lock()
         self.memory: MemoryPlan = memory_of(plan)
         given = chunks or {}
+        strangers = [device for device in given if device not in self.memory.chunks]
+        if strangers:
+            raise ArgumentError(f"plan {plan.name} uses no memory on {strangers[0]!r}, for which a chunk is given",
+                                hint=f"it uses memory on {', '.join(self.memory.chunks) or 'no device'}")
         self.chunks = {device: given[device] if device in given else new_chunk(size) for device,
                        size in self.memory.chunks.items()}
         for device, size in self.memory.chunks.items():
@@ -43,7 +47,8 @@ class Runtime:
         """Runs `batches` batches of each source; None: until the sources end.
 
         feed: in place of the function of a source, feed(number, *outputs); fetch: of a sink, fetch(number, *inputs). Functions,
-        or dicts of them by task. Raises ActorError, with the actor, the batch and the cause, if a function raises.
+        or dicts of them by task. Raises ActorError, with the actor, the batch and the cause, if a function raises;
+        KeyboardInterrupt if it raises that.
         """
         self._check(batches)
         if not self._running.acquire(blocking=False):
@@ -72,6 +77,8 @@ class Runtime:
         self._wait(threads, bus)
         if bus.failure is not None:
             failure = bus.failure
+            if isinstance(failure.error, KeyboardInterrupt):
+                raise KeyboardInterrupt from failure.error
             raise ActorError(f"plan {self.plan.name}: {failure.actor} failed in its act {failure.number} (the first is 0): "
                              f"{type(failure.error).__name__}: {failure.error}") from failure.error
         incomplete = [actor for actor in actors.values() if actor.is_incomplete]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy
 
-from tedsl.errors import ArgumentError, DeviceError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DeviceError, type_in_words
 from tedsl.graph.network import compile
 from tedsl.graph.placement.costs import costs_of
 from tedsl.graph.placement.split import Part
@@ -50,6 +50,23 @@ class Device(Protocol):
 
     def measure(self, part: Part, repeat: int) -> Measured:
         """The times of a part, with nothing else running."""
+
+
+def checked_devices(where: str, devices: Any) -> tuple[Device, ...]:
+    """The devices, which have names of their own. Raises ArgumentError or ArgumentTypeError, which begins with `where`."""
+    example = '[placement.Processor("cpu"), placement.Simulated("gpu", flops=1e12, bandwidth=1e11)]'
+    listed = tuple(devices) if isinstance(devices, (list, tuple)) else (devices,)
+    wrong = [one for one in listed if isinstance(one, type) or not all(hasattr(one, name) for name in _OF_A_DEVICE)]
+    if wrong:
+        raise ArgumentTypeError(f"{where}: a device has {', '.join(_OF_A_DEVICE)}, and {type_in_words(wrong[0])} has not",
+                                hint=f"for example {example}")
+    if not listed or len({device.name for device in listed}) < len(listed):
+        raise ArgumentError(f"{where}: devices are one or more, with names of their own; they are called "
+                            f"{', '.join(device.name for device in listed) or 'nothing'}", hint=f"for example {example}")
+    return listed
+
+
+_OF_A_DEVICE = ("name", "text", "link", "measure")
 
 
 def _positive(what: str, **numbers: float) -> None:
@@ -101,6 +118,8 @@ class Simulated:
 
     def __init__(self, name: str, flops: float, bandwidth: float, launch: float = 1e-5, link_latency: float = 2e-5,
                  link_bandwidth: float = 1e10) -> None:
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError(f"Simulated: the name of a device is a str, not {type_in_words(name)}")
         _positive(f"Simulated({name!r})", flops=flops, bandwidth=bandwidth, launch=launch, link_latency=link_latency,
                   link_bandwidth=link_bandwidth)
         self.name, self.flops, self.bandwidth, self.launch = name, flops, bandwidth, launch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
-from tedsl.graph.placement.devices import Device
+from tedsl.graph.placement.devices import Device, checked_devices
 from tedsl.graph.placement.methods import METHODS
 from tedsl.graph.placement.methods.measuring import Measure
 from tedsl.graph.placement.placed import Placement
@@ -26,11 +26,11 @@ def place(what: Parts | Profile | Problem, devices: Sequence[Device] | None = No
         raise ArgumentError(f"place: there is no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise ArgumentError(f"place: rounds is an int of at least 1, not {rounds!r}")
+    if measure is not None and not callable(measure):
+        raise ArgumentTypeError(f"place: measure is a function of an assignment, not {type_in_words(measure)}",
+                                hint="measure((0, 1, 1)): the seconds with part 0 on device 0 and the others on device 1")
     if isinstance(what, Parts):
-        if not devices:
-            raise ArgumentError("place: parts are placed on devices, and none are given",
-                                hint='place(parts, [placement.Processor("cpu"), ...])')
-        what = profile(what, devices)
+        what = profile(what, checked_devices("place", () if devices is None else devices))
     if not isinstance(what, (Profile, Problem)):
         raise ArgumentTypeError(f"place: it takes parts, a profile or a problem, not {type_in_words(what)}",
                                 hint="placement.split(graph) gives parts")

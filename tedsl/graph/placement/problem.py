@@ -60,8 +60,15 @@ class Problem:
         if len(self.seconds) != len(self.parts) or any(len(row) != count for row in self.seconds):
             raise ArgumentError(f"Problem: seconds has {len(self.seconds)} rows; it has one for each of {len(self.parts)} "
                                 f"parts, with a time for each of {count} devices")
-        if not all(0 <= time < float("inf") for row in self.seconds for time in row):
-            raise ArgumentError("Problem: a time of a part is negative or not finite")
+        times = [time for row in (*self.seconds, *self.transfers.seconds, *self.transfers.per_byte) for time in row]
+        if not all(isinstance(time, (int, float)) and 0 <= time < float("inf") for time in times):
+            raise ArgumentError("Problem: a time is negative, not finite, or no number")
+        if any(len(rows) != count or any(len(row) != count for row in rows)
+               for rows in (self.transfers.seconds, self.transfers.per_byte)):
+            raise ArgumentError(f"Problem: transfers are not those of {count} devices", hint=f"Transfers.free({count})")
+        strangers = [edge for edge in self.edges if not isinstance(edge, Edge)]
+        if strangers:
+            raise ArgumentError(f"Problem: {strangers[0]!r} is no Edge", hint="Edge(source, target, bytes)")
         wrong = [edge for edge in self.edges if not 0 <= edge.source < edge.target < len(self.parts) or edge.bytes < 0]
         if wrong:
             raise ArgumentError(f"Problem: {wrong[0]} does not lead from a part to a later one",
@@ -126,7 +133,11 @@ class Times:
 
 
 def schedule_of(problem: Problem, assignment: Sequence[int]) -> Times:
-    """The times of a placement."""
+    """The times of a placement. Raises ArgumentError unless the assignment has a device for each part."""
+    return _times(problem, problem.check(assignment))
+
+
+def _times(problem: Problem, assignment: Sequence[int]) -> Times:
     count = len(problem.parts)
     begin, end = [0.0] * count, [0.0] * count
     waited: list[int | None] = [None] * count
@@ -146,4 +157,4 @@ def schedule_of(problem: Problem, assignment: Sequence[int]) -> Times:
 
 def makespan(problem: Problem, assignment: Sequence[int]) -> float:
     """The seconds from the begin of the first part to the end of the last one."""
-    return schedule_of(problem, assignment).makespan
+    return _times(problem, assignment).makespan

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tedsl.digest import digest
-from tedsl.errors import ArgumentError
-from tedsl.graph.placement.devices import Device, Measured
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.placement.devices import Device, Measured, checked_devices
 from tedsl.graph.placement.problem import Edge, Problem, Transfers
 from tedsl.graph.placement.split import Parts
 from tedsl.record import record
@@ -48,10 +48,10 @@ def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any
     file: where times are kept; those of the same parts and devices are read from there. Raises ArgumentError for a file that
     holds something else.
     """
-    listed = tuple(devices)
-    if not listed or len({device.name for device in listed}) < len(listed):
-        raise ArgumentError("profile: devices are one or more, with names of their own",
-                            hint=f"they are {', '.join(device.name for device in listed) or 'none'}")
+    if not isinstance(parts, Parts):
+        raise ArgumentTypeError(f"profile: it takes parts, not {type_in_words(parts)}",
+                                hint="placement.split(graph) gives parts")
+    listed = checked_devices("profile", devices)
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise ArgumentError(f"profile: repeat is an int of at least 1, not {repeat!r}")
     kept = {} if file is None else _read(Path(file))
@@ -63,8 +63,16 @@ def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any
                 kept[key] = list(device.measure(part, repeat).seconds)
             row.append(Measured(tuple(kept[key])))
     if file is not None:
-        Path(file).write_text(json.dumps({"tedsl placement profile": 1, "seconds": kept}, indent=1))
+        _write(Path(file), json.dumps({"tedsl placement profile": 1, "seconds": kept}, indent=1))
     return Profile(parts, listed, tuple(map(tuple, rows)))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise ArgumentError(f"profile: {file} cannot be written: {error.strerror}",
+                            hint="name a file in a folder that is there") from None
 
 
 def _read(file: Path) -> dict[str, list[float]]:

@@ -85,8 +85,9 @@ def split(graph: Graph, at: Sequence[str] = ("max_pool", "concatenate"), residua
     """
     if not isinstance(graph, Graph):
         raise ArgumentTypeError(f"split: it takes a Graph, not {type_in_words(graph)}")
-    if isinstance(at, str):
-        at = (at,)
+    at = (at,) if isinstance(at, str) else at
+    if not isinstance(at, (list, tuple)) or not all(isinstance(name, str) for name in at):
+        raise ArgumentTypeError(f"split: at names operators, not {type_in_words(at)}", hint='at=("max_pool", "concatenate")')
     unknown = [name for name in at if name not in ("max_pool", "concatenate") and
                name not in {node.operator for node in graph.nodes}]
     if unknown:

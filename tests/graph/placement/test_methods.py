@@ -3,8 +3,22 @@
 import numpy as np
 import pytest
 
+from tedsl import graph
 from tedsl.errors import ArgumentError, ArgumentTypeError
-from tedsl.graph.placement import METHODS, Edge, Placement, Problem, Transfers, place, schedule_of
+from tedsl.graph import Spec, ops
+from tedsl.graph.placement import (
+    METHODS,
+    Edge,
+    Placement,
+    Problem,
+    Processor,
+    Simulated,
+    Transfers,
+    place,
+    profile,
+    schedule_of,
+    split,
+)
 from tedsl.graph.placement.methods.optimal import exhaustive
 from tedsl.graph.placement.problem import makespan
 from tests.graph.placement.random_problems import random_problem, ratios
@@ -81,7 +95,18 @@ def test_what_a_placement_tells():
     (lambda: place(3), "parts, a profile or a problem"),
     (lambda: two(((1, 1), (1, 1)), (Edge(1, 0),)), "does not lead from a part to a later one"),
     (lambda: two(((1, 1), (1,))), "rows"),
-    (lambda: two(((1, float("nan")),)), "negative or not finite"),
+    (lambda: two(((1, float("nan")),)), "negative, not finite"),
+    (lambda: place(two(((1, 1),)), method="moves", measure=3), "measure is a function of an assignment"),
+    (lambda: place(two(((1, 1),)), method="moves", measure=lambda a: None), "measure returned None"),
+    (lambda: Problem(("a",), ("b",), ((1,),), (3,), Transfers.free(1)), "3 is no Edge"),
+    (lambda: Problem(("a",), ("b",), ((1,),), (), Transfers.free(2)), "not those of 1 devices"),
+    (lambda: schedule_of(two(((1, 1),)), (4,)), "does not name one of 2 devices"),
+    (lambda: Simulated(3, 1.0, 1.0), "the name of a device is a str"),
+    (lambda: profile(3, [Processor()]), "it takes parts, not an int"),
+    (lambda: split(graph.trace(ops.nn.relu, Spec((2, 3))), at=3), "at names operators"),
+    (lambda: place(split(graph.trace(ops.nn.relu, Spec((2, 3)))), "cpu"), "a device has name, text, link, measure"),
+    (lambda: profile(split(graph.trace(ops.nn.relu, Spec((2, 3)))), [Simulated("a", 1.0, 1.0)], file="/nowhere/x"),
+     "cannot be written"),
     (lambda: Problem((), (), (), (), Transfers.free(0)), "no parts or no devices"),
     (lambda: Placement(two(((1, 1),)), two(((1, 1),)).check((2,)), "x"), "does not name one of 2 devices")])
 def test_misuse(make, words):

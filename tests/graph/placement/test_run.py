@@ -91,7 +91,7 @@ def test_devices_and_profiles_are_checked():
         placement.profile(parts, [DEVICES[1], DEVICES[1]])
     with pytest.raises(ArgumentError, match="repeat is an int"):
         placement.profile(parts, DEVICES, repeat=0)
-    with pytest.raises(ArgumentError, match="none are given"):
+    with pytest.raises(ArgumentError, match="place: devices are one or more"):
         placement.place(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tedsl.errors import ArgumentError
 from tedsl.graph.placement.problem import Assignment, Problem, makespan
 
 Measure = Callable[[Assignment], float]  # the seconds of a whole run
@@ -15,7 +16,11 @@ def measured_by(problem: Problem, measure: Measure | None) -> Measure:
 
     def time(assignment: Assignment) -> float:
         if assignment not in known:
-            known[assignment] = makespan(problem, assignment) if measure is None else measure(assignment)
+            seconds = makespan(problem, assignment) if measure is None else measure(assignment)
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
+                raise ArgumentError(f"place: measure returned {seconds!r} for {assignment}, no number from 0",
+                                    hint="it returns the seconds of a whole run")
+            known[assignment] = seconds
         return known[assignment]
 
     return time
