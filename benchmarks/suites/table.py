@@ -27,7 +27,7 @@ SUITES: dict[str, Suite] = {
     "products": Suite("matmul, dense, batch_matmul, attention", "products"),
     "convolutions": Suite("of ResNet-18 in any layout and in NCHW, depthwise, pointwise, winograd", "convolutions"),
     "elementwise": Suite("formulas of each element, 16 M and 100 k", "elementwise"),
-    "networks": Suite("ResNet-18, ResNet-50, MobileNet-V2, batch 1 and 8", "whole"),
+    "networks": Suite("ResNet-18, ResNet-50, MobileNet-V2, batch 1 and 8; models of ONNX", "whole"),
     "images": Suite("pools, batch_norm, resizes, transposed and 3-d convolutions", "images"),
     "rows": Suite("softmax, layer_norm, reductions along each axis, transposes", "rows"),
     "gradients": Suite("of ResNet-18's convolutions, products, cross entropy, layer_norm, max_pool", "gradients"),

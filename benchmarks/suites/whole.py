@@ -1,16 +1,17 @@
-"""Whole networks: the program of topi as one kernel, the compiled graph, torch and onnxruntime."""
+"""Whole networks: the program of topi as one kernel, the compiled graph, torch and onnxruntime; models of ONNX."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
 import tedsl
 import topi
 from benchmarks import networks
-from benchmarks.case import Case, Contender, Maker, maker
-from benchmarks.contenders import of_graphs, of_networks, with_onnx, with_torch
+from benchmarks.case import Case, Contender, Goal, Maker, maker
+from benchmarks.contenders import of_graphs, of_networks, of_onnx_files, with_onnx, with_torch
 from benchmarks.limits import vector_lanes
 
 LAYOUTS = ("NCHWc", "NHWC")
@@ -37,6 +38,21 @@ def _ours(name: str, batch: int, layout: str) -> Contender:
     return Contender(lambda: kernel(*program.arrays, result), lambda: result)
 
 
+def model(name: str, threads: int) -> Case:
+    """A model of ONNX on one image, beside onnxruntime, whose result is the reference."""
+    contenders = of_onnx_files.contenders(name, threads)
+    theirs = contenders["onnxruntime"]
+
+    def expected() -> Any:
+        theirs.call()
+        return theirs.result() if theirs.result else None
+
+    return Case("networks", contenders, expected, factor=DEEP, goal=Goal(1.0 if name in of_onnx_files.FIRST else 1 / 1.1))
+
+
 def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
-    return [maker(f"{name}, batch {batch}", network, name, batch, threads) for name in networks.NETWORKS for batch in (1, 8)]
+    made = [maker(f"{name}, batch {batch}", network, name, batch, threads) for name in networks.NETWORKS for batch in (1, 8)]
+    if with_onnx.onnx_or_none():
+        made += [maker(f"ONNX {name}", model, name, threads) for name in of_onnx_files.NAMES]
+    return made
