@@ -57,7 +57,10 @@ def dimension_of(tree: ast.expr, variables: dict[str, Var]) -> Dimension | None:
         case ast.Name(id=name):
             return variables.setdefault(name, SizeVar(name))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _binary(_OPERATORS[type(op)], dimension_of(left, variables), dimension_of(right, variables))
+            divisor = dimension_of(right, variables)
+            if divisor == 0 and isinstance(op, (ast.FloorDiv, ast.Mod)):
+                return None
+            return _binary(_OPERATORS[type(op)], dimension_of(left, variables), divisor)
         case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _FUNCTIONS:
             return _binary(_FUNCTIONS[name], dimension_of(left, variables), dimension_of(right, variables))
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):

@@ -78,7 +78,31 @@ class Operators:
     """The operators of Python on values; comparisons are functions: ops.less(a, b)."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy leaves `array + value` to the value, which makes a constant of the array
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """Functions of numpy on values, np.exp(x) and array + x: the operator of that name. Arrays become constants."""
+        name = {"absolute": "abs", "true_divide": "divide", "fabs": "abs"}.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or options:
+            how = f"by {method}" if method != "__call__" else f"with {', '.join(options)}"
+            raise ArgumentTypeError(f"numpy.{ufunc.__name__} does not take values of a graph {how}",
+                                    hint="the operators are functions of graph.ops: ops.exp(x)")
+        return _apply(name, *operands)
+
+    def _compared(self, name: str, other: Any) -> Any:
+        raise ArgumentTypeError("values of a graph are compared by functions, as they have no elements yet",
+                                hint=f"ops.{name}(a, b) compares element by element")
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared("less", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared("less_equal", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared("greater", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared("greater_equal", other)
 
     def __pow__(self, other: Any) -> Any:
         return _apply("power", self, other)

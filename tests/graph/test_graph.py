@@ -188,3 +188,28 @@ def test_two_variables_of_one_name_are_refused():
 def test_texts_are_strings():
     with pytest.raises(ArgumentTypeError, match="the text is an int"):
         Graph.parse(3)
+
+
+def test_functions_of_numpy_are_operators():
+    ones = np.ones((2, 2), "float32")
+    g = graph.trace(lambda x: np.exp(np.maximum(ones, x)) - np.absolute(x), Spec((2, 2)))
+    assert [node.operator for node in g.nodes] == ["maximum", "exp", "abs", "subtract"]
+    for wrong, words in ((lambda x: np.hypot(x, x), "no operator 'hypot'"), (np.add.reduce, "numpy.add .* by reduce"),
+                         (lambda x: np.exp(x, where=ones), "with where")):
+        with pytest.raises((ArgumentTypeError, GraphError), match=words):
+            graph.trace(wrong, Spec((2, 2)))
+
+
+def test_values_are_compared_by_functions():
+    for compare, name in ((lambda x: x < 1, "less"), (lambda x: x >= 1, "greater_equal"), (lambda x: x > 1, "greater")):
+        with pytest.raises(ArgumentTypeError, match=rf"compared by functions(.|\n)*ops\.{name}\(a, b\)"):
+            graph.trace(compare, Spec((2,)))
+
+
+@pytest.mark.parametrize("inputs, words", [
+    ("x: float32[2], x: float32[2]", "line 1: main has two inputs called x"),
+    ("x: float32[2 // 0]", "line 1: .* are no extents"),
+    ("x: float32[n % 0]", "line 1: .* are no extents")])
+def test_inputs_that_a_text_cannot_have(inputs, words):
+    with pytest.raises(GraphError, match=words):
+        Graph.parse(f"def main({inputs}):\n    y: float32[2] = nn.relu(x)\n    return y")

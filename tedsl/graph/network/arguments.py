@@ -34,6 +34,8 @@ class Inputs:
                 self._check(at, array)
             if not array.flags.c_contiguous:
                 arrays[at] = numpy.ascontiguousarray(array).reshape(array.shape)
+            elif not array.flags.aligned:
+                arrays[at] = array.copy()
         return arrays
 
     def extents(self, arrays: Sequence[Any]) -> tuple[int, ...]:
@@ -70,6 +72,8 @@ class Inputs:
             return given
         if isinstance(given, NDArray):
             return given.numpy()
+        if isinstance(given, numpy.generic) or (type(given) in (bool, int, float) and self._shapes[at] == ()):
+            return numpy.asarray(given, None if isinstance(given, numpy.generic) else self._dtypes[at])
         if hasattr(given, "__dlpack__"):
             try:
                 return numpy.from_dlpack(given)

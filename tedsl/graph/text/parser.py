@@ -71,8 +71,12 @@ class _Reader:
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or given.posonlyargs:
             _refuse(statement, f"{statement.name}: the inputs of a graph are x: float32[1, 3], without defaults or stars")
         self.variables, self.values = {}, {}
+        names = [one.arg for one in given.args]
+        twice = [one for at, one in enumerate(given.args) if one.arg in names[:at]]
+        if twice:
+            _refuse(twice[0], f"{statement.name} has two inputs called {twice[0].arg}", "every value has a name of its own")
         inputs = [Value(one.arg, self._spec(one.annotation, one)) for one in given.args]
-        self.values = dict(zip([one.arg for one in given.args], inputs))
+        self.values = dict(zip(names, inputs))
         *body, last = statement.body
         for line in body:
             self._assign(line)
@@ -133,8 +137,9 @@ class _Reader:
         if operator == CALL:
             return self._call(value)
         args = [self._argument(one) for one in value.args]
+        named = {one.arg: self._argument(one.value) for one in value.keywords if one.arg}
         try:
-            made = apply(operator, *args, **{one.arg: self._argument(one.value) for one in value.keywords if one.arg})
+            made = apply(operator, *args, **named)
         except TedslError as refusal:
             raise GraphError(f"line {value.lineno}: {refusal}") from refusal
         results = made if isinstance(made, list) else [made]

@@ -227,3 +227,13 @@ def test_compile_says_what_it_takes():
         compile(g, batches=(1,))
     with pytest.raises(ArgumentError, match="is a device"):
         compile(g, "cuda")
+
+
+def test_numbers_and_misaligned_arrays():
+    number = graph.compile(graph.trace(ops.nn.relu, Spec(())))
+    assert [float(number(given)) for given in (3.0, np.float32(-1), np.array(2, "float32"))] == [3, 0, 2]
+    with pytest.raises(ArgumentError, match="not of float64"):
+        number(np.float64(1))
+    row = graph.compile(graph.trace(ops.nn.relu, Spec((4,))))
+    askew = np.zeros(17, "uint8")[1:].view("float32")
+    assert not askew.flags.aligned and row(askew).tolist() == [0, 0, 0, 0]

@@ -9,7 +9,7 @@ from tedsl.graph import Graph, Value
 from tedsl.graph.text.printer import names_of_constants
 
 FUNCTIONS = {"add": torch.add, "multiply": torch.mul, "matmul": torch.matmul, "nn.relu": torch.relu, "tanh": torch.tanh,
-             "nn.conv2d": lambda x, w, strides, padding, dilation: torch.conv2d(x, w, None, strides, padding, dilation)}
+             "nn.conv2d": lambda x, w, strides, padding, dilation=1: torch.conv2d(x, w, None, strides, padding, dilation)}
 
 
 class TorchModule:
