@@ -232,3 +232,18 @@ def test_window_loops_stay_loops():
     made = nn.relu(nn.conv2d_nchw(a, b, 1, 1, 1))
     kernel = tedsl.build(topi.x86.schedule_conv2d_nchw([made]), [a, b, made])
     assert "llvm.loop.unroll.disable" in kernel.get_source("ll")
+
+
+@pytest.mark.parametrize("shape, filters, stride, pad", [((1, 3, 9, 131), 16, 2, 0), ((2, 3, 7, 75), 20, 1, 1),
+                                                         ((1, 2, 11, 401), 17, 5, 1)])
+def test_sums_of_few_terms_are_stored_row_by_row(shape, filters, stride, pad):
+    x, w = te.placeholder(shape, name="x"), te.placeholder((filters, shape[1], 3, 3), name="w")
+    y = topi.nn.relu(topi.nn.conv2d(x, w, stride, pad, 1))
+    random = np.random.default_rng(0)
+    data, weights = random.standard_normal(shape, "float32"), random.standard_normal((filters, shape[1], 3, 3), "float32")
+    out = np.empty([int(extent) for extent in y.shape], "float32")
+    tedsl.build(topi.schedules.schedule(y), [x, w, y])(data, weights, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (2, 3))[:, :, ::stride, ::stride]
+    wanted = np.maximum(np.einsum("nchwij,ocij->nohw", windows, weights, dtype="float64"), 0)
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)

@@ -11,7 +11,7 @@ from topi.schedules.cpu.conv.channels import (
     schedule_turned,
 )
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
-from topi.schedules.cpu.conv.rows import schedule_rows
+from topi.schedules.cpu.conv.rows import is_short, schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
 from topi.schedules.cpu.windows import reads_alone, schedule_windows
 from topi.schedules.kernel import Kernel
@@ -30,7 +30,7 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_windows(kernel)
     elif is_product(kernel):
         schedule_product(kernel)
-    elif fills_vectors(kernel):
+    elif fills_vectors(kernel) and not is_short(kernel):
         schedule_turned(kernel)
     else:
         schedule_rows(kernel)
@@ -42,4 +42,4 @@ def panels_of(kernel: Kernel) -> int | None:
     """
     record = kernel.record
     plain = type(record) is ConvOp and (record.layout, record.kernel_layout, record.groups) == ("NCHW", "OIHW", 1)
-    return panel_width(kernel) if plain and not is_product(kernel) and fills_vectors(kernel) else None
+    return panel_width(kernel) if plain and not is_product(kernel) and fills_vectors(kernel) and not is_short(kernel) else None

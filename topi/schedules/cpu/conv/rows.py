@@ -9,11 +9,20 @@ from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
+_FEW_TERMS = 32  # of sums, beside which turning a tile of channels and storing its parts takes longer than the products
+_NEAR = 4  # the largest stride at which a vector is loaded with what lies between its elements
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Whether sums have so few terms that results had better be stored as they are computed, row by row."""
+    terms, width = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), extent_of(kernel.tail.axis[-1])
+    return terms is not None and terms <= _FEW_TERMS and width is not None and width >= 4 * kernel.lanes(kernel.anchor)
+
 
 def schedule_rows(kernel: Kernel) -> None:
     s, record = kernel.schedule, kernel.record
     wide, vectors = _row_tile(extent_of(kernel.tail.axis[-1]), kernel.lanes(kernel.anchor))
-    if not isinstance(record, TransposedConvOp) and record.strides[-1] != 1:
+    if not isinstance(record, TransposedConvOp) and record.strides[-1] > _NEAR:
         _phases(kernel)
     sums = sums_of(kernel)
     tail = s[kernel.tail]
