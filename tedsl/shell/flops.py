@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from tedsl import graph as graphs
 from tedsl.errors import ArgumentError
-from tedsl.graph import from_onnx
 from tedsl.graph.placement.costs import Costs, costs_of
 from tedsl.graph.placement.split import split
 from tedsl.graph.value import Node
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     shapes = {value.name: [dim.dim_value or options.batch for dim in value.type.tensor_type.shape.dim]
               for value in model.graph.input}
     stored = {tensor.name for tensor in model.graph.initializer}
-    graph = from_onnx(model, {name: shape for name, shape in shapes.items() if name not in stored})
+    graph = graphs.from_onnx(model, {name: shape for name, shape in shapes.items() if name not in stored})
     groups: dict[str, Sequence[Node]] = {}
     if options.parts:
         groups = {part.name: part.nodes for part in split(graph)}

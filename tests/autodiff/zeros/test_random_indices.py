@@ -51,7 +51,7 @@ def written(formula, value=None):
     return adjoint(shape, out, reduced, lambda *axes: [index_of(recipe, axes) for recipe in indices], value, where)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(formulas())
 def test_the_values_stay(formula):
     before = written(formula, lambda *axes: W[sum((axis * (k + 1) for k, axis in enumerate(axes)), te.const(0, "int32"))])
@@ -61,7 +61,7 @@ def test_the_values_stay(formula):
     assert iterations(after) <= iterations(before)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(formulas(), st.integers(0, 6), st.integers(0, 5))
 def test_the_values_stay_for_symbolic_extents(formula, n, m):
     shape, out, reduced, indices, bounds = formula
