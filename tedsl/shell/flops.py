@@ -26,9 +26,13 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError(f"flops: there is no file {options.model}")
     try:
         import onnx
+        from google.protobuf.message import DecodeError
     except ImportError:
         raise ArgumentError("flops: reading models needs the package onnx", hint="pip install tedsl[onnx]") from None
-    model = onnx.load(options.model)
+    try:
+        model = onnx.load(options.model)
+    except DecodeError as error:
+        raise ArgumentError(f"flops: {options.model} is no model of ONNX: {error}") from None
     shapes = {value.name: [dim.dim_value or options.batch for dim in value.type.tensor_type.shape.dim]
               for value in model.graph.input}
     stored = {tensor.name for tensor in model.graph.initializer}

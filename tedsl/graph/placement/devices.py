@@ -63,6 +63,9 @@ def checked_devices(where: str, devices: Any) -> tuple[Device, ...]:
     if not listed or len({device.name for device in listed}) < len(listed):
         raise ArgumentError(f"{where}: devices are one or more, with names of their own; they are called "
                             f"{', '.join(device.name for device in listed) or 'nothing'}", hint=f"for example {example}")
+    if sum(isinstance(device, Processor) for device in listed) > 1:
+        raise ArgumentError(f"{where}: two of the devices are the processor of this machine, which has its cores but once",
+                            hint="list one Processor")
     return listed
 
 

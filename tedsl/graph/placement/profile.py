@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ class Profile:
 def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any = None) -> Profile:
     """Measures each part on each device, `repeat` times after a first run.
 
-    file: where times are kept; those of the same parts and devices are read from there. Raises ArgumentError for a file that
-    holds something else.
+    file: where times are kept; those of the same parts, devices and `repeat` are read from there. Raises ArgumentError for a
+    file that holds something else.
     """
     if not isinstance(parts, Parts):
         raise ArgumentTypeError(f"profile: it takes parts, not {type_in_words(parts)}",
@@ -54,11 +55,13 @@ def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any
     listed = checked_devices("profile", devices)
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise ArgumentError(f"profile: repeat is an int of at least 1, not {repeat!r}")
+    if file is not None and not isinstance(file, (str, os.PathLike)):
+        raise ArgumentTypeError(f"profile: file is the path of a file, not {type_in_words(file)}")
     kept = {} if file is None else _read(Path(file))
     rows: list[list[Measured]] = [[] for _ in parts]
     for device in listed:
         for part, row in zip(parts, rows):
-            key = digest(f"{device.text}\n{part.graph}".encode())
+            key = digest(f"{repeat} times on {device.text}\n{part.graph}".encode())
             if key not in kept:
                 kept[key] = list(device.measure(part, repeat).seconds)
             row.append(Measured(tuple(kept[key])))
@@ -80,8 +83,9 @@ def _read(file: Path) -> dict[str, list[float]]:
         return {}
     try:
         kept = json.loads(file.read_text())
-        seconds = kept["seconds"] if kept["tedsl placement profile"] == 1 else None
-    except (ValueError, KeyError, TypeError, OSError):
+        known = kept.keys() == {"tedsl placement profile", "seconds"} and type(kept["tedsl placement profile"]) is int
+        seconds = kept["seconds"] if known and kept["tedsl placement profile"] == 1 else None
+    except (ValueError, AttributeError, OSError):
         seconds = None
     if not isinstance(seconds, dict) or not all(
         isinstance(row, list) and row and all(isinstance(time, float) and 0 <= time < float("inf") for time in row)

@@ -88,6 +88,8 @@ def split(graph: Graph, at: Sequence[str] = ("max_pool", "concatenate"), residua
     at = (at,) if isinstance(at, str) else at
     if not isinstance(at, (list, tuple)) or not all(isinstance(name, str) for name in at):
         raise ArgumentTypeError(f"split: at names operators, not {type_in_words(at)}", hint='at=("max_pool", "concatenate")')
+    if not isinstance(residual, bool):
+        raise ArgumentTypeError(f"split: residual is True or False, not {type_in_words(residual)}")
     unknown = [name for name in at if name not in ("max_pool", "concatenate") and
                name not in {node.operator for node in graph.nodes}]
     if unknown:

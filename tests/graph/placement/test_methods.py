@@ -107,6 +107,9 @@ def test_what_a_placement_tells():
     (lambda: place(split(graph.trace(ops.nn.relu, Spec((2, 3)))), "cpu"), "a device has name, text, link, measure"),
     (lambda: profile(split(graph.trace(ops.nn.relu, Spec((2, 3)))), [Simulated("a", 1.0, 1.0)], file="/nowhere/x"),
      "cannot be written"),
+    (lambda: profile(split(graph.trace(ops.nn.relu, Spec((2, 3)))), [Processor("a"), Processor("b")]), "list one Processor"),
+    (lambda: profile(split(graph.trace(ops.nn.relu, Spec((2, 3)))), [Processor()], file=3), "the path of a file"),
+    (lambda: split(graph.trace(ops.nn.relu, Spec((2, 3))), residual="no"), "residual is True or False"),
     (lambda: Problem((), (), (), (), Transfers.free(0)), "no parts or no devices"),
     (lambda: Placement(two(((1, 1),)), two(((1, 1),)).check((2,)), "x"), "does not name one of 2 devices")])
 def test_misuse(make, words):

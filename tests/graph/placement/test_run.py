@@ -76,7 +76,11 @@ def test_a_profile_is_kept(tmp_path, monkeypatch):
     assert len(first.times[0][0].seconds) == 3 and "±" in str(first)
     monkeypatch.setattr(placement.Processor, "measure", None)
     assert placement.profile(parts, DEVICES, repeat=3, file=file).times == first.times
-    for text in ("{", json.dumps({"tedsl placement profile": 2, "seconds": {}}),
+    with pytest.raises(TypeError):
+        placement.profile(parts, DEVICES, repeat=4, file=file)  # other times: they are measured
+    for text in ("{", "[]", json.dumps({"tedsl placement profile": True, "seconds": {}}),
+                 json.dumps({"tedsl placement profile": 1, "seconds": {}, "more": 1}),
+                 json.dumps({"tedsl placement profile": 2, "seconds": {}}),
                  json.dumps({"tedsl placement profile": 1, "seconds": {"a": [-1.0]}})):
         file.write_text(text)
         with pytest.raises(ArgumentError, match="does not hold a profile"):
