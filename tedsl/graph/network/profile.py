@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -72,7 +73,9 @@ class Profile:
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = ["  ".join([cell.ljust(width) if 1 <= at <= 2 else cell.rjust(width)
                             for at, (cell, width) in enumerate(zip(row, widths))]).rstrip() for row in rows]
-        lines += [f"step {at}: {100 * step.share:.0f} %: {step.reason}" for at, step in enumerate(self.steps) if step.reason]
+        for at, step in enumerate(self.steps):
+            if step.reason:
+                lines += wrap(f"step {at}: {100 * step.share:.0f} %: {step.reason}", 108, subsequent_indent="  ")
         total = sum(step.operations for step in self.steps)
         least = sum(step.least for step in self.steps)
         return "\n".join([*lines, f"{self.name}: {self.whole * 1e3:.3f} ms a call, {self.seconds * 1e3:.3f} in its steps; "
