@@ -26,7 +26,8 @@ def test_importing_it_says_what_to_use(name):
 def test_relay_has_the_options_of_builds_and_refuses_the_rest():
     from tedsl import relay
 
-    with relay.build_config(opt_level=3, disabled_pass=["tir.UnrollLoop"]):
+    assert tedsl.relay is relay
+    with tedsl.relay.build_config(opt_level=3, disabled_pass=["tir.UnrollLoop"]):
         assert tedsl.transform.PassContext.current().opt_level == 3
     for asks in ("relay.nn", "exec('from tedsl.relay import testing')"):
         with pytest.raises(AbsentModuleError, match=r"tedsl\.relay is not part of tedsl(.|\n)*hint: a network is a graph"):

@@ -141,7 +141,10 @@ def random_program(draw, size):
 
 
 def test_the_work_of_a_hundred_random_programs_grows_as_they_do():
-    """The exponent of the power of the size that fits them all best; none makes as many calls as 5 seconds hold."""
+    """The exponent of the power of the size that fits them all best; none makes as many calls as 5 seconds hold.
+
+    A sample; `python -m benchmarks.build_time --drawn N` counts the calls of N programs under random schedules.
+    """
     draw = random.Random(0)
     sizes = [round(2 * 12 ** (at / 99)) for at in range(100)]  # 2 to 24 steps
     calls = [calls_made_by(lambda size=size: write(random_program(draw, size))) for size in sizes]

@@ -1,7 +1,7 @@
 """Modules of TVM that tedsl does not have: importing one raises an error that says what to use instead.
 
 The end of `tedsl/__init__.py` adds this folder to the `__path__` of `tedsl`, so that `from tedsl import relay` and
-`import tedsl.relay` find the file that refuses, while `hasattr(tedsl, "relay")` stays False.
+`import tedsl.relay` find the file that refuses, while `hasattr(tedsl, "relax")` stays False.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.single_assignment import verify_ssa
@@ -21,6 +21,7 @@ from tedsl.ir.walk.transformer import ir_transform
 from tedsl.ir.walk.visitor import post_order_visit
 from tedsl.lang.tensor import Tensor
 from tedsl.passes.context import PassContext
+from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.tir import transform
 
 __all__ = ["CanonicalSimplify", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectDoubleBuffer",
@@ -29,17 +30,27 @@ __all__ = ["CanonicalSimplify", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTra
            "VerifySSA"]
 
 
-def _applied(name: str, step: Any, stmt: Any) -> Stmt:
+def _applied(name: str, step: ModulePass, stmt: Any) -> Stmt:
     """Returns a statement after a pass over modules."""
     if not isinstance(stmt, Stmt):
         raise ArgumentTypeError(f"ir_pass.{name} takes a statement, not {stmt!r}",
                                 hint="the body of a function: tedsl.lower(s, args)['main'].body")
-    func = PrimFunc((), stmt)
-    after = step(IRModule.from_expr(func))
-    return next(iter(after.items()))[1].body  # type: ignore[no-any-return]
+    return on_function(step, PrimFunc((), stmt)).body
 
 
-def _optioned(name: str, step: Any, stmt: Any, **options: Any) -> Stmt:
+def _on_statements(name: str, document: str) -> Callable[[Stmt], Stmt]:
+    """Returns the pass `name` of tir.transform, which has no options, as a function of a statement."""
+    step: Callable[[], ModulePass] = getattr(transform, name)
+
+    def function(stmt: Stmt) -> Stmt:
+        return _applied(name, step(), stmt)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document
+    return function
+
+
+def _optioned(name: str, step: ModulePass, stmt: Any, **options: Any) -> Stmt:
     """Returns a statement after a pass over modules, which reads its options from the current PassContext."""
     with PassContext(config={f"tir.{name}": options}):
         return _applied(name, step, stmt)
@@ -122,44 +133,19 @@ def InjectDoubleBuffer(stmt: Stmt, split_loop: int = 1) -> Stmt:
     return _optioned("InjectDoubleBuffer", transform.InjectDoubleBuffer(), stmt, split_loop=split_loop)
 
 
-def VectorizeLoop(stmt: Stmt) -> Stmt:
-    """A statement whose vectorized loops are vector statements."""
-    return _applied("VectorizeLoop", transform.VectorizeLoop(), stmt)
-
-
 def NarrowDataType(stmt: Stmt, target_bits: int = 32) -> Stmt:
     """A statement with index arithmetic in `target_bits` bits where that is proved to be enough."""
     return _applied("NarrowDataType", transform.NarrowDataType(target_bits), stmt)
 
 
-def InjectVirtualThread(stmt: Stmt) -> Stmt:
-    """A statement whose virtual threads are interleaved copies."""
-    return _applied("InjectVirtualThread", transform.InjectVirtualThread(), stmt)
-
-
-def InjectPrefetch(stmt: Stmt) -> Stmt:
-    """A statement that prefetches the regions marked so."""
-    return _applied("InjectPrefetch", transform.InjectPrefetch(), stmt)
-
-
-def StorageRewrite(stmt: Stmt) -> Stmt:
-    """A statement whose allocations share memory where they live at different times."""
-    return _applied("StorageRewrite", transform.StorageRewrite(), stmt)
-
-
-def RemoveNoOp(stmt: Stmt) -> Stmt:
-    """A statement without the parts that do nothing."""
-    return _applied("RemoveNoOp", transform.RemoveNoOp(), stmt)
-
-
-def RewriteUnsafeSelect(stmt: Stmt) -> Stmt:
-    """A statement in which sides of selects that must not be evaluated are not."""
-    return _applied("RewriteUnsafeSelect", transform.RewriteUnsafeSelect(), stmt)
-
-
-def HoistIfThenElse(stmt: Stmt) -> Stmt:
-    """A statement whose loop-invariant conditions stand outside of their loops."""
-    return _applied("HoistIfThenElse", transform.HoistIfThenElse(), stmt)
-
+VectorizeLoop = _on_statements("VectorizeLoop", "A statement whose vectorized loops are vector statements.")
+InjectVirtualThread = _on_statements("InjectVirtualThread", "A statement whose virtual threads are interleaved copies.")
+InjectPrefetch = _on_statements("InjectPrefetch", "A statement that prefetches the regions marked so.")
+StorageRewrite = _on_statements(
+    "StorageRewrite", "A statement whose allocations share memory where they live at different times.")
+RemoveNoOp = _on_statements("RemoveNoOp", "A statement without the parts that do nothing.")
+RewriteUnsafeSelect = _on_statements(
+    "RewriteUnsafeSelect", "A statement in which sides of selects that must not be evaluated are not.")
+HoistIfThenElse = _on_statements("HoistIfThenElse", "A statement whose loop-invariant conditions stand outside of their loops.")
 
 entries(globals())

@@ -124,6 +124,11 @@ def test_loops_of_a_stage_that_is_computed_at_another_from_their_bounds():
     axis = s[C].op.axis[0]
     with pytest.raises(ArgumentError, match=r"i\.c ranges over .*, and bounds say range"):
         te.schedule.ScheduleOps(s, {**bounds, axis: tedsl.ir.Range(1, 4)})
+    size = B.op.axis[0]
+    with pytest.raises(ArgumentError, match=r"i ranges over .*, and bounds say range\(min=0, ext=m"):
+        te.schedule.ScheduleOps(s, {**bounds, size: tedsl.ir.Range(0, te.var("m"))})
+    with pytest.raises(ArgumentError, match=r"i ranges over .*, and bounds say 3"):
+        te.schedule.ScheduleOps(s, {**bounds, size: 3})
 
 
 def test_convolutions_of_versions_without_dilation():

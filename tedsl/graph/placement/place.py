@@ -8,6 +8,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.graph.placement.devices import Device, checked_devices
 from tedsl.graph.placement.methods import METHODS
 from tedsl.graph.placement.methods.measuring import Measure
+from tedsl.graph.placement.methods.optimal import optimal
 from tedsl.graph.placement.placed import Placement
 from tedsl.graph.placement.problem import Problem
 from tedsl.graph.placement.profile import Profile, profile
@@ -22,8 +23,8 @@ def place(what: Parts | Profile | Problem, devices: Sequence[Device] | None = No
     device), "fastest" (of each part), "critical_path" (that, corrected), "moves" (corrected anywhere), "heft", "optimal".
     measure: the seconds of an assignment, in place of the estimate. rounds: corrections stop after so many without gain.
     """
-    if method not in METHODS:
-        raise ArgumentError(f"place: there is no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    if method not in (*METHODS, "optimal"):
+        raise ArgumentError(f"place: there is no method {method!r}", hint=f"choose one of {', '.join((*METHODS, 'optimal'))}")
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise ArgumentError(f"place: rounds is an int of at least 1, not {rounds!r}")
     if measure is not None and not callable(measure):
@@ -35,5 +36,5 @@ def place(what: Parts | Profile | Problem, devices: Sequence[Device] | None = No
         raise ArgumentTypeError(f"place: it takes parts, a profile or a problem, not {type_in_words(what)}",
                                 hint="placement.split(graph) gives parts")
     problem = what.problem() if isinstance(what, Profile) else what
-    chosen = problem.check(METHODS[method](problem, measure, rounds))
-    return Placement(problem, chosen, method, what if isinstance(what, Profile) else None)
+    chosen, order = optimal(problem) if method == "optimal" else (METHODS[method](problem, measure, rounds), None)
+    return Placement(problem, problem.check(chosen), method, what if isinstance(what, Profile) else None, order)

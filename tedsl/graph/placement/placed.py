@@ -10,20 +10,23 @@ from tedsl.display.markup import Markup
 from tedsl.display.page import fragment
 from tedsl.display.timeline import Bar, timeline_of
 from tedsl.errors import ArgumentError
-from tedsl.graph.placement.problem import Assignment, Problem, Times, makespan, schedule_of
+from tedsl.graph.placement.problem import Assignment, Order, Problem, Times, makespan, schedule_of
 from tedsl.graph.placement.profile import Profile
 from tedsl.graph.placement.run import Runner
 
 
 class Placement:
-    """What `place` returns. makespan: the estimated seconds of one input. devices: of each part, by name."""
+    """What `place` returns. makespan: the estimated seconds of one input. devices: of each part, by name. order: in which parts
+    are begun; None: by their distance to the end of the network.
+    """
 
-    def __init__(self, problem: Problem, assignment: Assignment, method: str, profile: Profile | None = None) -> None:
-        self.problem, self.assignment, self.method, self.profile = problem, assignment, method, profile
+    def __init__(self, problem: Problem, assignment: Assignment, method: str, profile: Profile | None = None,
+                 order: Order | None = None) -> None:
+        self.problem, self.assignment, self.method, self.profile, self.order = problem, assignment, method, profile, order
 
     @cached_property
     def times(self) -> Times:
-        return schedule_of(self.problem, self.assignment)
+        return schedule_of(self.problem, self.assignment, self.order)
 
     @property
     def makespan(self) -> float:
@@ -46,7 +49,7 @@ class Placement:
         for device, name in enumerate(names):
             if device != here:
                 moved = (*self.assignment[:part], device, *self.assignment[part + 1:])
-                more = makespan(self.problem, moved) - self.makespan
+                more = makespan(self.problem, moved, self.order) - self.makespan
                 said.append(f"{own[device] * 1e3:.4g} on {name}: the whole {more * 1e3:+.4g}")
         return "; ".join([*(["critical"] if part in self.times.critical_path else []), *said])
 

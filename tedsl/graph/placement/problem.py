@@ -1,8 +1,9 @@
 """The question of a placement in numbers, what each part takes on each device and what is sent between parts; and the times of
 an answer.
 
-An answer says for each part its device. A device computes one part at a time. Parts are begun in the order of their distance to
-the end of the network (HEFT's upward rank), each as soon as its device is free and its inputs are there.
+An answer says for each part its device. A device computes one part at a time. Parts are begun in a given order, each as soon
+as its device is free and its inputs are there; where no order is given, in that of their distance to the end of the network
+(HEFT's upward rank).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tedsl.errors import ArgumentError
 from tedsl.record import record
 
 Assignment = tuple[int, ...]  # for each part the number of its device
+Order = tuple[int, ...]  # the parts in an order in which sources come before targets
 
 
 @record
@@ -85,7 +87,7 @@ class Problem:
         return tuple([tuple([edge for edge in self.edges if edge.source == part]) for part in range(len(self.parts))])
 
     @cached_property
-    def order(self) -> tuple[int, ...]:
+    def order(self) -> Order:
         """The parts by their mean distance to the end, farthest first: the order in which they are begun."""
         count = len(self.devices)
         pairs = [(a, b) for a in range(count) for b in range(count) if a != b] or [(0, 0)]
@@ -132,17 +134,27 @@ class Times:
         return tuple(reversed(path))
 
 
-def schedule_of(problem: Problem, assignment: Sequence[int]) -> Times:
-    """The times of a placement. Raises ArgumentError unless the assignment has a device for each part."""
-    return _times(problem, problem.check(assignment))
+def schedule_of(problem: Problem, assignment: Sequence[int], order: Sequence[int] | None = None) -> Times:
+    """The times of a placement. order: in which parts are begun, by default `problem.order`.
+
+    Raises ArgumentError unless the assignment has a device for each part, and for an order that lacks a part or has a target
+    before its source.
+    """
+    if order is not None:
+        place = {part: at for at, part in enumerate(order)}
+        if sorted(order) != list(range(len(problem.parts))) or any(place[edge.source] > place[edge.target]
+                                                                   for edge in problem.edges):
+            raise ArgumentError(f"the order {tuple(order)} does not name each of {len(problem.parts)} parts once, sources "
+                                "before targets")
+    return _times(problem, problem.check(assignment), order)
 
 
-def _times(problem: Problem, assignment: Sequence[int]) -> Times:
+def _times(problem: Problem, assignment: Sequence[int], order: Sequence[int] | None) -> Times:
     count = len(problem.parts)
     begin, end = [0.0] * count, [0.0] * count
     waited: list[int | None] = [None] * count
     last: list[int | None] = [None] * len(problem.devices)
-    for part in problem.order:
+    for part in problem.order if order is None else order:
         device = assignment[part]
         before = last[device]
         at, why = (end[before], before) if before is not None else (0.0, None)
@@ -155,6 +167,6 @@ def _times(problem: Problem, assignment: Sequence[int]) -> Times:
     return Times(tuple(begin), tuple(end), tuple(waited))
 
 
-def makespan(problem: Problem, assignment: Sequence[int]) -> float:
+def makespan(problem: Problem, assignment: Sequence[int], order: Sequence[int] | None = None) -> float:
     """The seconds from the begin of the first part to the end of the last one."""
-    return _times(problem, assignment).makespan
+    return _times(problem, assignment, order).makespan

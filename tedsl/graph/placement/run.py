@@ -96,13 +96,13 @@ class Runner:
         found: list[Any] = []
 
         def fetch(number: int, *results: Any) -> None:
-            found.extend(results[at].copy() for at in self._results)
+            found.extend(result.copy() for result in results)
 
-        self.many(arrays, 1, None, fetch, in_order=False)
+        self.many(arrays, 1, None, fetch)
         return found[0] if len(found) == 1 else tuple(found)
 
     def many(self, arrays: Sequence[Any], batches: int | None, feed: Callable[..., Any] | None,
-             fetch: Callable[..., Any] | None, in_order: bool = True) -> Report:
+             fetch: Callable[..., Any] | None) -> Report:
         """Runs batches, each from `feed` or, without it, `arrays` again and again."""
         if feed is None:
             self._check(arrays)
@@ -121,7 +121,7 @@ class Runner:
 
         def taken(number: int, *results: Any) -> None:
             if fetch is not None:
-                fetch(number, *([results[at] for at in self._results] if in_order else results))
+                fetch(number, *[results[at] for at in self._results])
 
         return self.runtime.run(batches, given, taken)
 

@@ -8,6 +8,7 @@ other in no circle.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from tedsl.graph.value import Node, Value, with_values
 from tedsl.record import record
 
 _POOLS = ("nn.pool2d", "nn.pool1d", "nn.pool3d")
-_JOINS = {"concatenate": ("concatenate",), "add": ("add", "nn.elemwise_sum", "elemwise_sum")}
+_ADDITIONS = ("add", "elemwise_sum")
 
 
 @record(eq=False)
@@ -108,8 +109,7 @@ class _Keys:
     """Where a graph is cut: `ends`, nodes behind which a part ends; `joins`, nodes that begin one."""
 
     def __init__(self, graph: Graph, at: Sequence[str], residual: bool) -> None:
-        joining = {operator for key in ("concatenate",) if key in at for operator in _JOINS[key]}
-        joining |= set(_JOINS["add"]) if residual else set()
+        joining = {"concatenate"} & set(at) | set(_ADDITIONS if residual else ())
         dominator = _dominators(graph)
         self.joins: set[Node] = set()
         self.ends: set[Node] = {node for node in graph.nodes if node.operator in at and node.operator not in joining}
@@ -173,11 +173,12 @@ def _between(fork: Node | None, join: Node) -> set[Node]:
 def _labels(graph: Graph, keys: _Keys) -> dict[Node, int]:
     """The number of the part of each node, from the first on."""
     labels: dict[Node, int] = {}
+    numbers = itertools.count()
     for node in graph.nodes:
         before = _producers(node)
         parts = {labels[other] for other in before}
         begins = node in keys.joins or len(parts) != 1 or any(other in keys.ends for other in before)
-        labels[node] = len(set(labels.values())) if begins else parts.pop()
+        labels[node] = next(numbers) if begins else parts.pop()
     return labels
 
 

@@ -19,6 +19,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import BufferRealize, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -64,11 +65,24 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
 
 
 def _agree(given: Range, known: Range) -> bool:
-    """Tells whether a range is the one that is known; variables of loops are new ones each time that ranges are inferred."""
-    if structural_equal(given, known, map_free_vars=True):
-        return True
+    """Tells whether a range is the one that is known. Variables of loops are new ones each time that ranges are inferred, and
+    correspond by their names.
+    """
+    if not isinstance(given, Range):
+        return False
+    named = {var.name: var for var in _variables(known)}
+    renamed = {var: named[var.name] for var in _variables(given) if var.name in named}
     parts = ((given.min, known.min), (given.extent, known.extent))
-    return all(a is not None and b is not None and Analyzer().can_prove(build.equal(a, b)) for a, b in parts)
+    return all(a is not None and b is not None and _same(substitute(a, renamed), b) for a, b in parts)
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    return structural_equal(a, b) or Analyzer().can_prove(build.equal(a, b))
+
+
+def _variables(given: Range) -> list[Var]:
+    parts = [part for part in (given.min, given.extent) if part is not None]
+    return [node for part in parts for node in post_order(part) if isinstance(node, Var)]
 
 
 def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:

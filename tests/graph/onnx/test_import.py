@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 from tedsl import graph, te
 from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError
 from tedsl.graph.onnx import ModelRefused, from_onnx
+from tedsl.shell.table import main
 from tests.graph.onnx.models import model, node, random, reference
 
 
@@ -213,3 +214,16 @@ def test_a_constant_of_strings_is_refused():
     text = numpy_helper.from_array(np.array(["a"], dtype=object), "t")
     with pytest.raises(ModelRefused, match="a tensor of STRING"):
         from_onnx(model([helper.make_node("Constant", [], ["c"], value=text), node("Identity", "c")], {}))
+
+
+def test_what_a_model_has_to_do(tmp_path, capsys):
+    """`python -m tedsl flops`: a convolution of 8 filters (3, 3, 3) over 10 by 12 results, and a product of 960 by 5."""
+    file = tmp_path / "net.onnx"
+    nodes = [node("Conv", "x w", "c", pads=[1, 1, 1, 1]), node("Flatten", "c", "f"), node("MatMul", "f m", "y")]
+    constants = {"w": random(8, 3, 3, 3), "m": random(960, 5)}
+    onnx.save(model(nodes, {"x": ((1, 3, 10, 12), "float32")}, constants=constants), file)
+    assert main(["flops", str(file)]) == 0
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[1:]}
+    assert rows["nn.conv2d"][3] == f"{8 * 10 * 12 * 27:,}" and rows["all"][3] == f"{8 * 10 * 12 * 27 + 960 * 5:,}"
+    assert f"{8 * 27 + 960 * 5:,}" in rows["all"]
+    assert main(["flops", str(file), "--parts"]) == 0 and "part0" in capsys.readouterr().out

@@ -6,13 +6,13 @@ A part takes lognormal seconds on the first device, and a lognormal factor of th
 long as a part.
 """
 
+import itertools
 import sys
 
 import numpy as np
 
 from tedsl.graph.placement import Edge, Problem, Transfers
 from tedsl.graph.placement.methods import METHODS
-from tedsl.graph.placement.methods.optimal import exhaustive
 from tedsl.graph.placement.problem import makespan
 
 
@@ -32,13 +32,27 @@ def random_problem(rng, branches, parts=8):
                    Transfers(apart(latency), apart(per_byte)))
 
 
+def exhaustive(problem):
+    """The least makespan of all assignments, parts begun by their distance to the end."""
+    everything = itertools.product(range(len(problem.devices)), repeat=len(problem.parts))
+    return min(makespan(problem, assignment) for assignment in everything)
+
+
+def exhaustive_with_orders(problem):
+    """The least makespan of all assignments and orders."""
+    orders = [order for order in itertools.permutations(range(len(problem.parts)))
+              if all(order.index(edge.source) < order.index(edge.target) for edge in problem.edges)]
+    return min(makespan(problem, assignment, order) for order in orders
+               for assignment in itertools.product(range(len(problem.devices)), repeat=len(problem.parts)))
+
+
 def ratios(count, branches, seed=0, methods=("single", "fastest", "critical_path", "moves", "heft")):
     """Of each method the mean ratio to the best list schedule, and the share of problems in which it finds that."""
     rng = np.random.default_rng(seed)
     found = {name: [] for name in methods}
     for _ in range(count):
         problem = random_problem(rng, branches)
-        best = makespan(problem, exhaustive(problem))
+        best = exhaustive(problem)
         for name in methods:
             found[name].append(makespan(problem, METHODS[name](problem, None, 3)) / best)
     return {name: (float(np.mean(values)), float(np.mean(np.array(values) < 1 + 1e-9))) for name, values in found.items()}

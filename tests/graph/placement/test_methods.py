@@ -7,7 +7,6 @@ from tedsl import graph
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.graph import Spec, ops
 from tedsl.graph.placement import (
-    METHODS,
     Edge,
     Placement,
     Problem,
@@ -19,9 +18,7 @@ from tedsl.graph.placement import (
     schedule_of,
     split,
 )
-from tedsl.graph.placement.methods.optimal import exhaustive
-from tedsl.graph.placement.problem import makespan
-from tests.graph.placement.random_problems import random_problem, ratios
+from tests.graph.placement.random_problems import exhaustive, exhaustive_with_orders, random_problem, ratios
 
 
 @pytest.mark.parametrize("branches, limits", [
@@ -37,9 +34,18 @@ def test_how_far_methods_are_from_the_best(branches, limits):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("branches", [False, True])
 def test_the_integer_program_finds_the_best(seed, branches):
-    problem = random_problem(np.random.default_rng(seed), branches, parts=6)
-    found, best = makespan(problem, METHODS["optimal"](problem, None, 1)), makespan(problem, exhaustive(problem))
-    assert found <= best * 1.05 if branches else found == pytest.approx(best)  # it may order parts as no list schedule does
+    problem = random_problem(np.random.default_rng(seed), branches, parts=5)
+    found, best = place(problem, method="optimal").makespan, exhaustive_with_orders(problem)
+    assert found == pytest.approx(best, rel=1e-6) and best <= exhaustive(problem)
+
+
+def test_the_order_of_parts_is_chosen_too():
+    """Two parts wait on one device, and the one that others wait for is not the one with the longer way to the end."""
+    edges = (Edge(0, 1), Edge(0, 2), Edge(1, 3), Edge(2, 4))
+    problem = two(((1, 9), (2, 9), (2, 9), (9, 3), (9, 2)), edges, free=False, sent=1)
+    placed = place(problem, method="optimal")
+    assert placed.makespan == exhaustive_with_orders(problem) == 9 and placed.assignment == (0, 0, 0, 1, 1)
+    assert placed.order.index(1) < placed.order.index(2)
 
 
 def two(seconds, edges=(), free=True, sent=5.0):
@@ -101,6 +107,7 @@ def test_what_a_placement_tells():
     (lambda: Problem(("a",), ("b",), ((1,),), (3,), Transfers.free(1)), "3 is no Edge"),
     (lambda: Problem(("a",), ("b",), ((1,),), (), Transfers.free(2)), "not those of 1 devices"),
     (lambda: schedule_of(two(((1, 1),)), (4,)), "does not name one of 2 devices"),
+    (lambda: schedule_of(two(((1, 1), (1, 1)), (Edge(0, 1),)), (0, 0), (1, 0)), "sources before targets"),
     (lambda: Simulated(3, 1.0, 1.0), "the name of a device is a str"),
     (lambda: profile(3, [Processor()]), "it takes parts, not an int"),
     (lambda: split(graph.trace(ops.nn.relu, Spec((2, 3))), at=3), "at names operators"),

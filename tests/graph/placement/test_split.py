@@ -44,8 +44,8 @@ def test_the_parts_of_alexnet():
 
 
 @pytest.mark.parametrize("name, parts, without", [  # with and without cuts at residual joins
-    ("resnet18", 20, 3), ("resnet34", 36, 3), ("resnet50", 37, 4), ("squeezenet", 28, 28), ("mobilenet_v2", 21, 1),
-    ("googlenet", 47, 47), ("inception_v3", 67, 67)])
+    ("resnet18", 20, 3), ("resnet34", 36, 3), ("resnet50", 37, 4), ("resnet101", 71, 4), ("resnet152", 105, 4),
+    ("vgg11", 6, 6), ("squeezenet", 28, 28), ("mobilenet_v2", 21, 1), ("googlenet", 47, 47), ("inception_v3", 67, 67)])
 def test_branches_are_parts(name, parts, without):
     made = network(name)
     assert (len(placement.split(made)), len(placement.split(made, residual=False))) == (parts, without)

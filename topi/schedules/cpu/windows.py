@@ -21,7 +21,7 @@ from topi.schedules.kernel import Kernel
 _INLINE = 2  # what a stage says that is computed where it is read
 _UNROLLED = 128  # products of a piece without a loop: in more than that, rows that are read twice would take registers
 _NARROWEST = 4  # lanes of a vector
-_MOST_VECTORS = 4  # of a row in a piece
+_MOST_VECTORS = 4  # of a row in a piece: rows below one another share what windows read, vectors beside one another do not
 _SPARE = 4  # registers beside those of results
 
 
@@ -96,7 +96,9 @@ def _sum_up(stage: Any, vectors: int) -> None:
 
 
 def _piece(kernel: Kernel) -> tuple[int, int, int]:
-    """The rows of a piece, its vectors in a row, and their lanes: as wide as fill the row, and as many rows in each.
+    """Returns the rows of a piece, its vectors in a row, and their lanes.
+
+    Vectors are as wide as fill the row; rows are as many as keep the results of the piece in registers.
     """
     lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
     while lanes // 2 >= max(width, _NARROWEST):

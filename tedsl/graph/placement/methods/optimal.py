@@ -10,21 +10,22 @@ the other. Least C with, for all parts, edges and pairs of parts (M: a bound of 
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError
-from tedsl.graph.placement.methods.measuring import Measure
-from tedsl.graph.placement.problem import Assignment, Problem, makespan
+from tedsl.graph.placement.problem import Assignment, Edge, Order, Problem
 
 
-def optimal(problem: Problem, measure: Measure | None = None, rounds: int = 1) -> Assignment:
-    """The assignment of a schedule of the least makespan.
+def optimal(problem: Problem) -> tuple[Assignment, Order]:
+    """The assignment of the least makespan, and the order in which its parts are begun.
 
     Raises ArgumentError if scipy is not installed, which networks with branches need.
     """
     if len(problem.devices) == 1:
-        return (0,) * len(problem.parts)
-    return _of_chain(problem) if is_chain(problem) else _by_milp(problem)
+        return (0,) * len(problem.parts), problem.order
+    return (_of_chain(problem), problem.order) if is_chain(problem) else _by_milp(problem)
 
 
 def is_chain(problem: Problem) -> bool:
@@ -65,7 +66,7 @@ class _Rows:
         self.least.append(least)
 
 
-def _by_milp(problem: Problem) -> Assignment:
+def _by_milp(problem: Problem) -> tuple[Assignment, Order]:
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
@@ -107,20 +108,29 @@ def _by_milp(problem: Problem) -> Assignment:
     whole = [1] * t + [0] * parts + [0] * (o - y) + [1] * len(apart) + [0]
     most = [1.0] * t + [bound] * parts + [1.0] * (last - y) + [bound]
     found: Any = milp([0.0] * last + [1.0], constraints=LinearConstraint(matrix, rows.least), integrality=whole,
-                      bounds=Bounds([0.0] * (last + 1), most))
+                      bounds=Bounds([0.0] * (last + 1), most), options={"mip_rel_gap": 0.0})
     if found.x is None:
         raise ArgumentError(f"place: scipy's milp found no placement: {found.message}", hint='choose method="moves"')
-    return tuple([max(range(devices), key=lambda d: found.x[x + p * devices + d]) for p in range(parts)])
+    chosen = tuple([max(range(devices), key=lambda d: found.x[x + p * devices + d]) for p in range(parts)])
+    return chosen, _by_begin(problem, found.x[t:y])
 
 
-def _longest(problem: Problem, edge: Any) -> float:
+def _by_begin(problem: Problem, begin: Sequence[float]) -> Order:
+    """The parts by the time at which they begin; sources first where times are equal but for rounding."""
+    missing = [len(edges) for edges in problem.into]
+    ready = [(begin[part], part) for part, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, part = heapq.heappop(ready)
+        order.append(part)
+        for edge in problem.out_of[part]:
+            missing[edge.target] -= 1
+            if not missing[edge.target]:
+                heapq.heappush(ready, (begin[edge.target], edge.target))
+    return tuple(order)
+
+
+def _longest(problem: Problem, edge: Edge) -> float:
     devices = range(len(problem.devices))
     return max(problem.transfers.time(edge.bytes, a, b) for a in devices for b in devices)
-
-
-def exhaustive(problem: Problem) -> Assignment:
-    """The best of all assignments by `schedule_of`, for problems of few parts: devices ** parts are tried."""
-    import itertools
-
-    everything = itertools.product(range(len(problem.devices)), repeat=len(problem.parts))
-    return min(everything, key=lambda assignment: makespan(problem, assignment))
