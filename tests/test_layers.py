@@ -88,12 +88,14 @@ LATE_FOR_SPEED = {
     ("tedsl/codegen/llvm/backend.py", "tedsl.codegen.llvm.compiled"): "what the cache has is not compiled",
     ("tedsl/codegen/llvm/debug/watchers.py", "tedsl.codegen.llvm.debug.gdb"): "few programs run under a debugger",
     ("tedsl/passes/selection.py", "tedsl.passes.loops.vectorize_loops"): "no pass runs for what the cache has",
+    ("tedsl/shell/migrate.py", "tedsl.compat.migrate"): "what rewrites programs is an extra",
     ("tedsl/runtime/module.py", "tedsl.runtime.modules.files"): "few programs write modules to files",
 }
 # Files that import modules by a name that is made when they run.
 BY_NAME = {
     "tedsl/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/arith/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/compat/migrate/names.py": "whatever a program imports, to see whether it is there",
     "tedsl/compat/v06.py": "a table of names, loaded when first asked for",
     "tedsl/contrib/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",

@@ -2,5 +2,9 @@
 
     import tedsl.compat.v06 as tvm          # programs of TVM 0.6: tvm.placeholder, tvm.expr, tvm.ir_pass, ...
 
-`python -m tedsl migrate` rewrites such programs instead.
+`python -m tedsl migrate` rewrites such programs instead: `migrate/` does it.
 """
+
+from tedsl.compat import ir_pass
+
+__all__ = ["ir_pass"]

@@ -30,6 +30,7 @@ COMMANDS = {
     "wheel": Command("make a wheel of kernels that needs no tedsl", "tedsl.shell.wheel"),
     "cache": Command("show or clear the compiled kernels that are kept on disk", "tedsl.shell.cache"),
     "flops": Command("what a network in a file of ONNX has to do: operations, parameters, bytes", "tedsl.shell.flops"),
+    "migrate": Command("rewrite programs of TVM for tedsl: imports, and spellings of older versions", "tedsl.shell.migrate"),
     "fuzz": Command("run random programs under random schedules", "tedsl.fuzz.command"),
 }
 

@@ -1,0 +1,97 @@
+"""What a dotted name of TVM is in tedsl, and why some are not there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from tedsl.compat.v06 import MODULES, NAMES
+from tedsl.errors import TedslError
+from tedsl.record import record
+
+# Names of single things that have others, or that stand elsewhere; the longest that fits is taken.
+RENAMED = {
+    "tvm.context": "tedsl.device", "tvm.gpu": "tedsl.cuda", "tvm.nd.context": "tedsl.nd.device", "tvm.nd.gpu": "tedsl.nd.cuda",
+    "tvm.target.create": "tedsl.target.Target", "tvm.module.load": "tedsl.runtime.load_module",
+    "tvm.tir.ir_pass": "tedsl.compat.ir_pass", "tvm.contrib.util": "tedsl.contrib.utils",
+    "tvm.topi.util": "tedsl.topi.utils", "topi.util": "topi.utils",
+}
+# What the root has under the name that programs of TVM 0.6 use.
+_AT_ROOT = ("build", "build_config", "cpu", "cuda", "get_global_func", "IRModule", "lower", "metal", "opencl", "PassContext",
+            "register_func", "rocm", "Target", "TVMError", "vulkan")
+_PACKAGES = ("tvm", "topi")
+
+
+@record
+class Note:
+    """What a reader of the program has to look at: the line, the name, and the reason."""
+
+    line: int
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.name}: {self.reason}"
+
+
+def is_of_tvm(name: str) -> bool:
+    """Whether a dotted name belongs to TVM, or to the package topi that TVM 0.6 had beside it."""
+    return name.partition(".")[0] in _PACKAGES
+
+
+def name_here(name: str) -> str:
+    """Returns what a dotted name of TVM is called in tedsl, whether or not it exists."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        head, rest = ".".join(parts[:count]), parts[count:]
+        if head in RENAMED:
+            return ".".join([RENAMED[head], *rest])
+    if parts[0] == "topi":
+        return name
+    if len(parts) > 1 and parts[1] in ("api", "intrin"):
+        parts[1:2] = []
+    if len(parts) > 1:
+        parts[:2] = _below_root(parts[1])
+    return ".".join(["tedsl", *parts[1:]]) if parts[0] == "tvm" else ".".join(parts)
+
+
+def _below_root(name: str) -> list[str]:
+    """What `tvm.<name>` is called."""
+    if name in MODULES and name != "topi":
+        return MODULES[name].split(".")
+    if name in NAMES and name not in _AT_ROOT:
+        module, _, own = NAMES[name].partition(":")
+        return [*module.split("."), own or name]
+    return ["tedsl", name]
+
+
+def why_not_there(name: str) -> str | None:
+    """Returns why a dotted name of tedsl cannot be used, or None if it can.
+
+    Names below an object that is no module are attributes of it, which are not looked at.
+    """
+    root, *rest = name.split(".")
+    place: object = import_module(root)
+    path = root
+    for part in rest:
+        if not isinstance(place, ModuleType):
+            return None
+        path = f"{path}.{part}"
+        try:
+            place = _inside(place, part, path)
+        except (TedslError, AttributeError, ImportError) as error:
+            return " ".join(str(error).split())
+    return None
+
+
+def _inside(module: ModuleType, name: str, path: str) -> object:
+    """Returns what a module has under a name, a module inside it included."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        if not hasattr(module, "__path__"):
+            raise
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        return getattr(module, name)  # whose error names what is like it
