@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tedsl import target as target
     from tedsl import tir as expr
     from tedsl import tir as stmt
+    from tedsl import tune as tune
     from tedsl.driver import build, lower
     from tedsl.ir import container as container
     from tedsl.ir import instrument as instrument
@@ -54,7 +55,7 @@ TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.
 _MODULES = ("arith", "autograd", "compat", "contrib", "driver", "error", "ir", "nd", "nn", "optim", "runtime", "target", "te",
-            "testing", "tir", "transform")
+            "testing", "tir", "transform", "tune")
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
@@ -73,7 +74,7 @@ __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "
            "TedslError", "autograd", "build", "build_config", "compat", "const", "context", "contrib", "cpu",
            "cuda", "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower",
            "metal", "nd", "nn", "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te",
-           "testing", "tir", "topi", "trace", "transform", "vulkan"]
+           "testing", "tir", "topi", "trace", "transform", "tune", "vulkan"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

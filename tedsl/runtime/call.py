@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
@@ -135,6 +136,14 @@ class CheckedCall:
              pauses: Pauses = NO_PAUSES) -> TimingResult:
         """Measures the machine code in seconds per call, without the checks of arguments."""
         check_counts(number, repeat, min_repeat_ms)
+        with self.timed(args) as run:
+            return measure(run, number, repeat, min_repeat_ms, pauses)
+
+    @contextmanager
+    def timed(self, args: Sequence[Any]) -> Iterator[Callable[[int], float]]:
+        """Context manager of a function that calls the machine code n times with `args`, which are checked once, and returns
+        the seconds.
+        """
         prepared = self.prepare(args)
         status = ctypes.c_int32(0)
 
@@ -144,7 +153,7 @@ class CheckedCall:
                 self.fail(status.value)
             return elapsed
 
-        return measure(run, number, repeat, min_repeat_ms, pauses)
+        yield run
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable(f"the function {self.signature.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,17 @@ class Module:
             return call.time(args, number, repeat, min_repeat_ms, pauses)
 
         return evaluate
+
+    def timed(self, func_name: str, *args: Any) -> AbstractContextManager[Callable[[int], float]]:
+        """Context manager of a function that calls the function `func_name` n times with `args` and returns the seconds.
+
+        Arguments are checked once; the loop is machine code. For measurements of one's own, as in turns with another kernel.
+        Raises OptionError if there is no such function.
+        """
+        self.get_function(func_name)
+        if self._refusal:
+            raise TedslError(self._refusal)
+        return self._calls[func_name].timed(args)
 
     @staticmethod
     def _largest_cache() -> int:

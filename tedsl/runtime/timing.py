@@ -1,9 +1,9 @@
-"""Times kernels without Python in the loop, for `Module.time_evaluator`."""
+"""Times kernels without Python in the loop: alone, for `Module.time_evaluator`, or in turns with another one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError
@@ -114,6 +114,67 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
             continue
         results.append(seconds / number)
     return TimingResult(tuple(results))
+
+
+ENOUGH = 0.02  # width of the interval of a median, as a part of it, that is narrow enough
+_SLICE = 5e-3  # seconds of one kernel's turn: long beside a change of clocks or processes, short beside drift of the machine
+_WARM = 0.05  # seconds of calls before the first turn that counts: processors raise their clock within some 10 ms
+_Z = 1.96  # of the normal distribution, for intervals of 95 %
+
+
+@record
+class Turns:
+    """Times of two kernels that took turns: `times` and `reference` in seconds per call, one number of each for each turn."""
+
+    times: tuple[float, ...]
+    reference: tuple[float, ...]
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """The time of the kernel in times that of the reference, turn by turn: what slowed both is divided out."""
+        return tuple([mine / other for mine, other in zip(self.times, self.reference)])
+
+
+def measure_in_turns(run: Callable[[int], float], reference: Callable[[int], float], seconds: float,
+                     width: float = ENOUGH) -> Turns:
+    """Measures two kernels in turns until the interval of the median of their ratio is narrower than `width` times the median,
+    or `seconds` have passed. Each of `run` and `reference` makes n calls and returns their seconds.
+    """
+    begun = time.monotonic()
+    number, other = (_calls_in_turn(one, min(_WARM, seconds / 8)) for one in (run, reference))
+    times: list[float] = []
+    references: list[float] = []
+    while True:
+        references.append(reference(other) / other)
+        times.append(run(number) / number)
+        turns = Turns(tuple(times), tuple(references))
+        low, middle, high = median_interval(turns.ratios)
+        if high - low <= width * middle or time.monotonic() - begun >= seconds:
+            return turns
+
+
+def _calls_in_turn(run: Callable[[int], float], warm: float) -> int:
+    """How many calls take a turn's time, after calls that warm up for `warm` seconds."""
+    begun, number = time.monotonic(), 1
+    while True:
+        elapsed = max(run(number), 1e-9)
+        if time.monotonic() - begun >= warm and elapsed >= _SLICE / 2:
+            return max(1, round(number * _SLICE / elapsed))
+        number = max(1, min(2 * number, round(number * _SLICE / elapsed) or 1))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The interval that holds the median of what `values` are drawn from in 95 % of the cases, with the median of `values` in
+    its middle: (low, median, high), by order statistics (Conover, Practical Nonparametric Statistics, section 3.2). Fewer than
+    six values bound nothing: low is 0 and high infinite.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    below = int((count - _Z * count**0.5) / 2)  # so many values lie outside on each side
+    if count < 6:
+        return 0.0, middle, float("inf")
+    return ordered[below], middle, ordered[count - 1 - below]
 
 
 def timer_source() -> str:

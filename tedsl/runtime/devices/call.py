@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,6 @@ from tedsl.runtime.devices.module import DeviceModule
 from tedsl.runtime.devices.streams import current_stream
 from tedsl.runtime.devices.table import kinds_for_code_of, runs_code_of
 from tedsl.runtime.foreign import device_of_dlpack
-from tedsl.runtime.timing import NO_PAUSES, Pauses, TimingResult, check_counts, measure
 
 ALIGNMENT = 16  # of the first element of an array, in bytes
 
@@ -121,10 +120,11 @@ class DeviceCall(CheckedCall):
         finally:
             launches.close()
 
-    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float,
-             pauses: Pauses = NO_PAUSES) -> TimingResult:
-        """Measures, by events of the device, seconds per call without the checks of arguments."""
-        check_counts(number, repeat, min_repeat_ms)
+    @contextmanager
+    def timed(self, args: Sequence[Any]) -> Iterator[Callable[[int], float]]:
+        """Context manager of a function that calls the host function n times with `args`, which are checked once, and returns
+        the seconds between events of the device.
+        """
         prepared, place = self.prepare_on_device(args)
         driver, stream = driver_for(place), current_stream(place.kind, place.device_id)
         status = ctypes.c_int32(0)
@@ -139,9 +139,8 @@ class DeviceCall(CheckedCall):
             return seconds
 
         with self.running_on(place):
-            result = measure(run, number, repeat, min_repeat_ms, pauses)
+            yield run
             driver.synchronise(place.device_id, stream)
-        return result
 
 
 def _on_device(hint: str, place: Device) -> str:

@@ -1,0 +1,15 @@
+"""Candidates are built and run in processes of their own, so that one which crashes, hangs or takes all memory costs one trial.
+
+`process.py` is such a process, `cores.py` says on which processors it runs, `building.py` and `running.py` what happens inside,
+`measurer.py` keeps builds and runs in order. `options.py` and `outcome.py` are what goes in and what comes out.
+"""
+
+from tedsl.errors import entries
+from tedsl.tune.measure.check import Checker
+from tedsl.tune.measure.measurer import Measurer
+from tedsl.tune.measure.options import BuildOption, RunOption
+from tedsl.tune.measure.outcome import FAILURES, Candidate, Failure, Outcome
+
+__all__ = ["FAILURES", "BuildOption", "Candidate", "Checker", "Failure", "Measurer", "Outcome", "RunOption"]
+
+entries(globals())

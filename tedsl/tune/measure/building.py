@@ -1,0 +1,36 @@
+"""What happens in the process that builds a candidate."""
+
+from __future__ import annotations
+
+import os
+
+from tedsl import te
+from tedsl.cache.place import FOLDER, OFF
+from tedsl.driver import build
+from tedsl.errors import TedslError
+from tedsl.target.target import Target
+from tedsl.tune.measure.outcome import Candidate, Failure
+from tedsl.tune.measure.process import Failed
+
+
+def load_compiler(target: Target) -> None:
+    """Builds a small kernel, so that the processes that are forked have LLVM as this one has it."""
+    a = te.placeholder((1,), name="a")
+    b = te.compute((1,), lambda i: a[i] + 1.0, name="b")
+    host = target.host if target.is_device and target.host is not None else "llvm" if target.is_device else target
+    build(te.create_schedule(b.op), [a, b], host)
+
+
+def built(candidate: Candidate, target: Target) -> bytes:
+    """The module of a candidate as the content of a `.tedsl` file. Raises Failed where it has no schedule."""
+    os.environ[FOLDER] = OFF  # few candidates are ever built again
+    try:
+        with target:
+            sch, args = candidate.schedule()
+    except MemoryError:
+        raise
+    except TedslError as refusal:
+        raise Failed(Failure("refused", str(refusal))) from refusal
+    except Exception as error:  # what a template raises is its own affair
+        raise Failed(Failure("refused", f"{type(error).__name__}: {error}")) from error
+    return build(sch, list(args), target).save_to_bytes()

@@ -1,0 +1,68 @@
+"""How candidates are built and run."""
+
+from __future__ import annotations
+
+from tedsl.errors import ArgumentError
+from tedsl.record import record
+
+
+@record
+class BuildOption:
+    """How candidates are built.
+
+    timeout: seconds for the schedule and its code. n_parallel: how many are built at once; None: one for each processor that
+    runs leave free. memory: bytes that a process may take in addition to what this one has; None: half of what is free.
+    """
+
+    timeout: float = 10.0
+    n_parallel: int | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds("BuildOption", "timeout", self.timeout)
+        for name in ("n_parallel", "memory"):
+            if getattr(self, name) is not None:
+                _check_count("BuildOption", name, getattr(self, name), 1)
+
+
+@record
+class RunOption:
+    """How candidates are run.
+
+    number, repeat, min_repeat_ms: `repeat` times the mean of `number` calls, more of them where a repetition takes less than
+    `min_repeat_ms`. timeout: seconds for one candidate. cooldown_interval: seconds of rest before each candidate.
+    enable_cpu_cache_flush: caches are overwritten before each repetition. threads: of parallel loops; None: as many as they
+    have in this process.
+    precise: calls take turns with those of a reference kernel, and what slows both is divided out, until the interval of the
+    median is narrower than 2 % or `precise_seconds` have passed; `number` and `repeat` are chosen then.
+    """
+
+    number: int = 4
+    repeat: int = 3
+    min_repeat_ms: int = 0
+    timeout: float = 10.0
+    cooldown_interval: float = 0.1
+    enable_cpu_cache_flush: bool = False
+    precise: bool = False
+    precise_seconds: float = 2.0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("number", 1), ("repeat", 1), ("min_repeat_ms", 0)):
+            _check_count("RunOption", name, getattr(self, name), least)
+        if self.threads is not None:
+            _check_count("RunOption", "threads", self.threads, 1)
+        for name in ("timeout", "precise_seconds"):
+            _check_seconds("RunOption", name, getattr(self, name))
+        if self.cooldown_interval != 0:
+            _check_seconds("RunOption", "cooldown_interval", self.cooldown_interval)
+
+
+def _check_count(option: str, name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{option}: {name} is an int of at least {least}, not {value!r}")
+
+
+def _check_seconds(option: str, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise ArgumentError(f"{option}: {name} is a number of seconds above 0, not {value!r}")

@@ -1,0 +1,210 @@
+"""A piece of work in a process of its own: forked, so that it has everything that this one has, closures included.
+
+The system ends it at its time limit, by an alarm that no endless loop can miss, and when this process dies, however that
+happens. What it writes to its output is kept for the message of a failure. What it returns is written to a file in memory, so
+that it never waits for a reader.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import pickle
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+from tedsl.errors import TedslError
+from tedsl.record import record
+from tedsl.tune.measure.outcome import Failure
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+_SAID = 300  # characters of its output that a message quotes
+_LATE = 5.0  # seconds after which a process that has missed its alarm is killed
+
+
+class Failed(Exception):
+    """Raised by work that has found out why it fails."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+@record
+class Ended:
+    """How a process ended: with a value, or with a failure. seconds: that it took."""
+
+    value: object
+    failure: Failure | None
+    seconds: float
+
+
+class Process:
+    """A forked process that works. kind: of the failure for what the work raises.
+
+    limit: seconds after which the system ends it. cores: the processors on which it may run; empty: all. memory: bytes that it
+    may take in addition to what it begins with.
+    """
+
+    def __init__(self, work: Callable[[], object], kind: str, limit: float, cores: Sequence[int] = (), memory: int = 0) -> None:
+        self._limit, self._memory, self._begun = limit, memory, time.monotonic()
+        self._result, self._output = _memory_file("result"), _memory_file("output")
+        self._notice, notify = os.pipe()
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # Python warns of threads that the child lacks: those of tedsl's pool start anew, and a child that waits for
+            # another one ends at its limit.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if not self._pid:
+            self._work_and_exit(work, kind, cores, parent)
+        os.close(notify)
+        with suppress(OSError):  # the child has done it
+            os.setpgid(self._pid, self._pid)
+
+    # --- in the parent --------------------------------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """What `select` can wait for: readable when the process has ended."""
+        return self._notice
+
+    @property
+    def overdue(self) -> float:
+        """The time at which the process is to be killed, by the monotonic clock: it has missed its alarm."""
+        return self._begun + self._limit + _LATE
+
+    def has_ended(self) -> bool:
+        """Tells whether `finish` returns at once."""
+        return bool(select.select([self._notice], [], [], 0)[0])
+
+    def finish(self) -> Ended:
+        """Waits for the end of the process, and says how it ended."""
+        select.select([self._notice], [], [], max(0.0, self.overdue - time.monotonic()))
+        if not self.has_ended():
+            self._end()
+        _, status = os.waitpid(self._pid, 0)
+        self._pid = 0
+        seconds = time.monotonic() - self._begun
+        try:
+            return self._ended(status, seconds)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the process, and those that it started, and forgets it. Does nothing after `finish`."""
+        if self._pid:
+            self._end()
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+        if self._notice >= 0:
+            os.close(self._notice)
+            self._notice = -1
+            self._result.close()
+            self._output.close()
+
+    def _end(self) -> None:
+        for end in (os.killpg, os.kill):  # it may not have a group yet
+            with suppress(ProcessLookupError):
+                end(self._pid, signal.SIGKILL)
+
+    def _ended(self, status: int, seconds: float) -> Ended:
+        self._result.seek(0)
+        data = self._result.read()
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 and data:
+            value, failure, seconds = pickle.loads(data)
+            return Ended(value, failure, seconds)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGKILL) and seconds >= self._limit:
+            return Ended(None, Failure("timeout", f"took longer than {self._limit:g} s"), seconds)
+        return Ended(None, Failure("crash", f"the process {_how(status)}{self._said()}"), seconds)
+
+    def _said(self) -> str:
+        """The end of what the process has written, in brackets."""
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").split()
+        text = " ".join(lines)
+        return f" ({'...' * (len(text) > _SAID)}{text[-_SAID:]})" if text else ""
+
+    # --- in the child ---------------------------------------------------------------------------------------------------
+
+    def _work_and_exit(self, work: Callable[[], object], kind: str, cores: Sequence[int], parent: int) -> None:
+        status = 1
+        try:
+            self._settle(cores, parent)
+            begun = time.monotonic()
+            value, failure = _done(work, kind)
+            self._result.write(pickle.dumps((value, failure, time.monotonic() - begun)))
+            self._result.flush()
+            status = 0
+        finally:
+            os._exit(status)  # neither handlers of the program nor its buffered output belong to this process
+
+    def _settle(self, cores: Sequence[int], parent: int) -> None:
+        """Makes the process end with its parent and at its limit, keep its output for itself, and take what it may."""
+        os.setpgid(0, 0)  # Ctrl-C at a terminal goes to the parent alone
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+        signal.setitimer(signal.ITIMER_REAL, self._limit)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:  # it has died before
+            os._exit(1)
+        faulthandler.disable()
+        for number in (1, 2):
+            os.dup2(self._output.fileno(), number)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self._memory:
+            _, most = resource.getrlimit(resource.RLIMIT_AS)
+            limit = _taken() + self._memory
+            resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+
+def _done(work: Callable[[], object], kind: str) -> tuple[object, Failure | None]:
+    try:
+        return work(), None
+    except Failed as known:
+        return None, known.failure
+    except TedslError as error:
+        return None, Failure(kind, str(error))
+    except MemoryError:
+        return None, Failure("crash", "there is not enough memory")
+    except BaseException as error:  # what a template raises is its own affair
+        return None, Failure(kind, f"{type(error).__name__}: {error}")
+
+
+def _memory_file(name: str) -> BinaryIO:
+    """A file that no folder has."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create(f"tedsl {name}"), "w+b")
+    return os.fdopen(os.dup(tempfile.TemporaryFile().fileno()), "w+b")
+
+
+def _taken() -> int:
+    """The bytes of addresses that this process has taken."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"exited with status {os.WEXITSTATUS(status)}"
+
+
+def wait_for(processes: Sequence[Process]) -> list[Process]:
+    """Waits until one of `processes` has ended or is overdue, and returns those."""
+    patience = max(0.0, min(process.overdue for process in processes) - time.monotonic())
+    ended, _, _ = select.select(processes, [], [], patience)
+    return ended or [process for process in processes if process.overdue <= time.monotonic()]

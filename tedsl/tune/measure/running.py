@@ -1,0 +1,72 @@
+"""What happens in the process that runs a candidate: a check of its results, then times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.record import record
+from tedsl.runtime.module import Module
+from tedsl.runtime.modules.files import from_bytes
+from tedsl.runtime.parallel import set_num_threads
+from tedsl.runtime.timing import measure_in_turns, median_interval
+from tedsl.target.target import Target
+from tedsl.tune.measure.check import Expected
+from tedsl.tune.measure.inputs import inputs_for, placed
+from tedsl.tune.measure.options import RunOption
+from tedsl.tune.measure.outcome import Failure
+from tedsl.tune.measure.process import Failed
+
+_SEED = 20  # of inputs that nobody gave
+
+
+@record(eq=False)
+class Reference:
+    """A kernel whose drift is divided out. code: the content of a `.tedsl` file; inputs: of its calls; seconds: that a call
+    takes when the machine is as it was at first; 0: not known.
+    """
+
+    code: bytes
+    inputs: Sequence[Any]
+    seconds: float = 0.0
+
+
+def costs_of(code: bytes, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None,
+             expected: Expected | None, reference: Reference | None) -> tuple[float, ...]:
+    """Seconds per call of the module in `code`; with a `reference` the interval of the median: its low end, the median, its
+    high end. Raises Failed where results differ from those `expected`.
+    """
+    set_num_threads(threads)
+    module = from_bytes(code, "a candidate")
+    args = placed(inputs_for(module.signature(module.entry_name), _SEED) if inputs is None else inputs, target)
+    if expected is not None:
+        _check(module, args, expected)
+    if reference is None:
+        flushed = "cache_flush_cpu_non_first_arg" if option.enable_cpu_cache_flush else ""
+        timer = module.time_evaluator(module.entry_name, number=option.number, repeat=option.repeat,
+                                      min_repeat_ms=option.min_repeat_ms, f_preproc=flushed)
+        return timer(*args).results
+    other = from_bytes(reference.code, "the reference")
+    with module.timed(module.entry_name, *args) as run, \
+            other.timed(other.entry_name, *placed(reference.inputs, target)) as run_reference:
+        turns = measure_in_turns(run, run_reference, option.precise_seconds)
+    low, middle, high = median_interval(turns.ratios)
+    # Under six turns bound nothing: the smallest and the largest ratio stand for the interval.
+    low, high = (low, high) if high < float("inf") else (min(turns.ratios), max(turns.ratios))
+    return low * reference.seconds, middle * reference.seconds, high * reference.seconds
+
+
+def seconds_of(reference: Reference, target: Target, option: RunOption, threads: int) -> float:
+    """Seconds per call of the reference: the median of as many repetitions as its share of the budget holds."""
+    set_num_threads(threads)
+    module = from_bytes(reference.code, "the reference")
+    with module.timed(module.entry_name, *placed(reference.inputs, target)) as run:
+        turns = measure_in_turns(run, run, option.precise_seconds / 2)
+    return median_interval((*turns.times, *turns.reference))[1]
+
+
+def _check(module: Module, args: Sequence[Any], expected: Expected) -> None:
+    module(*args)
+    difference = expected.difference(args)
+    if difference:
+        raise Failed(Failure("wrong", difference))
