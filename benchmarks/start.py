@@ -1,12 +1,13 @@
-"""`python -m benchmarks.start [--only TEXT] [--rounds N] [--installed]`: the time until a program has its kernel.
+"""`python -m benchmarks.start [--only TEXT] [--rounds N] [--installed]`: how long a program takes until its kernel has run.
 
 Each program in processes of its own: one that finds an empty cache, then others that find its kernel in the cache, the last of
-them with the modules loaded that such a build loads. For each the milliseconds of importing numpy, of importing tedsl (and
-topi) beyond that, of writing the program, of scheduling it, and of `build`; of the best round, the last row of the median
-round. Beside it: `lower`, in a process that does no more. Times are those of the thread that works.
+them with the modules loaded that such a build and call load. For each the milliseconds of importing numpy, of importing tedsl
+(and topi) beyond that, of writing the program, of scheduling it, of `build`, and of the first call with arrays that are there;
+of the best round, the last row of the median round. "load" is the sum of the last two: of a kept kernel, what it takes until
+it has run. Beside it: `lower`, in a process that does no more. Times are those of the thread that works.
 
---installed: tedsl as users have it, from a wheel that is built and unpacked for this. In a checkout each process looks at the
-times of all files of the source, of an installed wheel at those of its RECORD.
+--installed: the checkout is installed in a fresh environment first, with its dependencies, as pip does it. A checkout looks at
+all files of the compiler before it takes a kernel from the cache, since they may have been edited; an installation at one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PARTS = ("numpy", "tedsl", "write", "schedule", "build")
+PARTS = ("numpy", "tedsl", "write", "schedule", "build", "call")
+ROOT = Path(__file__).parent.parent
+SOURCES = ("tedsl", "topi", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in")
+CHILD = "import sys; sys.path.insert({place}, {root!r}); from benchmarks.start import child; child(sys.argv[1:])"
 
 
 def vector_add() -> tuple[Any, Callable[[], Any]]:
@@ -60,7 +64,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Callable[[], Any]]]] = {
 
 def measure(name: str, what: str, cache: str, modules: Sequence[str] = ()) -> tuple[dict[str, float], list[str]]:
     """The seconds of each part of a start in this process, which has imported nothing yet, with the cache in the folder
-    `cache`, and the modules that the last part loaded. what: "build" or "lower". modules: what is loaded before it.
+    `cache`, and the modules that the last parts loaded. what: "build", which a call follows, or "lower". modules: what is
+    loaded before it.
     """
     os.environ["TEDSL_CACHE_DIR"] = cache
     clock = time.thread_time
@@ -82,35 +87,60 @@ def measure(name: str, what: str, cache: str, modules: Sequence[str] = ()) -> tu
     arguments, scheduled = PROGRAMS[name]()
     done("write")
     schedule = scheduled()
+    scheduled_in = clock() - times[-1]
     for module in modules:
         import_module(module)
     before = set(sys.modules)
+    arrays = arrays_for(arguments)
     times.append(clock())
-    seconds["schedule"] = times[-1] - times[-2] if not modules else 0.0
-    getattr(tedsl, what)(schedule, arguments)
+    seconds["schedule"] = scheduled_in
+    result = getattr(tedsl, what)(schedule, arguments)
     done(what)
+    if what == "build":
+        result(*arrays)
+        done("call")
     return seconds, [module for module in sys.modules if module not in before and module.partition(".")[0] != "__main__"]
 
 
-def in_a_process(place: str, name: str, what: str, cache: str,
+def arrays_for(arguments: Sequence[Any]) -> list[Any]:
+    """Arrays of numpy of ones for the tensors of a program."""
+    numpy = import_module("numpy")
+    return [numpy.ones([int(extent) for extent in tensor.shape], str(tensor.dtype)) for tensor in arguments]
+
+
+def child(arguments: list[str]) -> None:
+    """Prints what `measure` returns for `arguments`: the name of the program, what is done, the folder, modules as JSON."""
+    name, what, cache, modules = arguments
+    print(json.dumps(measure(name, what, cache, json.loads(modules))))
+
+
+def in_a_process(python: str, name: str, what: str, cache: str,
                  modules: Sequence[str] = ()) -> tuple[dict[str, float], list[str]]:
-    """What `measure` returns in a fresh process with the cache in the folder `cache`, and tedsl in the folder `place`."""
-    command = [sys.executable, "-m", "benchmarks.start", "--child", name, what, cache, json.dumps(modules)]
-    run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=place,
-                         env={**os.environ, "PYTHONPATH": place})
+    """What `measure` returns in a fresh process of `python` with the cache in the folder `cache`. Of tedsl, another Python
+    than that of this process takes what is installed there; this one takes the checkout.
+    """
+    program = CHILD.format(place=0 if python == sys.executable else 99, root=str(ROOT))
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
+    with tempfile.TemporaryDirectory() as empty:
+        run = subprocess.run([python, "-c", program, name, what, cache, json.dumps(modules)], check=True,
+                             stdout=subprocess.PIPE, text=True, cwd=empty, env=environment)
     seconds, loaded = json.loads(run.stdout.splitlines()[-1])
     return seconds, loaded
 
 
-def installed_in(folder: str) -> str:
-    """Builds a wheel of this checkout and unpacks it in a folder, with these benchmarks beside it. Returns the folder."""
-    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    wheels = os.path.join(folder, "wheels")
-    place = os.path.join(folder, "place")
-    subprocess.run([*pip, "wheel", "--no-deps", "-w", wheels, REPOSITORY], check=True)
-    subprocess.run([*pip, "install", "--no-deps", "--target", place, *(file.path for file in os.scandir(wheels))], check=True)
-    shutil.copytree(os.path.join(REPOSITORY, "benchmarks"), os.path.join(place, "benchmarks"))
-    return place
+def installed(folder: str) -> str:
+    """The Python of an environment in `folder` where the checkout is installed, with what it depends on."""
+    source = Path(folder) / "source"  # a copy: setuptools leaves files where it builds, and takes those of earlier builds
+    source.mkdir()
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    subprocess.run([sys.executable, "-m", "venv", f"{folder}/environment"], check=True)
+    python = f"{folder}/environment/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(source)], check=True)
+    return python
 
 
 def least(samples: list[dict[str, float]]) -> dict[str, float]:
@@ -118,22 +148,38 @@ def least(samples: list[dict[str, float]]) -> dict[str, float]:
     return min(samples, key=lambda sample: sum(sample.values()))
 
 
-def rows_of(name: str, rounds: int, place: str) -> list[tuple[str, dict[str, float]]]:
-    """The rows of the table for one program: with an empty cache, and with its kernel there."""
+def rows_of(python: str, name: str, rounds: int) -> list[tuple[str, dict[str, float]]]:
+    """The rows of the table for one program in processes of `python`: with an empty cache, and with its kernel there."""
     cold: list[dict[str, float]] = []
     warm: list[dict[str, float]] = []
     loaded: list[dict[str, float]] = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
-            cold.append(in_a_process(place, name, "build", cache)[0])
+            cold.append(in_a_process(python, name, "build", cache)[0])
             for _ in range(2):
-                seconds, modules = in_a_process(place, name, "build", cache)
+                seconds, modules = in_a_process(python, name, "build", cache)
                 warm.append(seconds)
-                loaded.append(in_a_process(place, name, "build", cache, modules)[0])
-    lowered = least([in_a_process(place, name, "lower", "off")[0] for _ in range(rounds)])["lower"]
-    median = sorted(loaded, key=lambda sample: sample["build"])[len(loaded) // 2]
+                loaded.append(in_a_process(python, name, "build", cache, modules)[0])
+    lowered = least([in_a_process(python, name, "lower", "off")[0] for _ in range(rounds)])["lower"]
+    median = sorted(loaded, key=load)[len(loaded) // 2]
     return [(f"{name}, nothing kept", {**least(cold), "lower": lowered}), (f"{name}, kept", least(warm)),
             (f"{name}, modules loaded (median)", median)]
+
+
+def load(seconds: dict[str, float]) -> float:
+    """What it took from the schedule until the kernel had run."""
+    return seconds["build"] + seconds["call"]
+
+
+def table(python: str, only: str, rounds: int) -> None:
+    """Prints the rows of the programs whose name contains `only`, in processes of `python`."""
+    print(f"{'ms':38s}" + "".join(f"{part:>10s}" for part in (*PARTS, "sum", "load", "(lower)")))
+    for name in PROGRAMS:
+        if only in name:
+            for title, seconds in rows_of(python, name, rounds):
+                values = [*[seconds[part] for part in PARTS], sum(seconds[part] for part in PARTS), load(seconds)]
+                beside = f"{1e3 * seconds['lower']:10.2f}" if "lower" in seconds else ""
+                print(f"{title:38s}" + "".join(f"{1e3 * value:10.2f}" for value in values) + beside, flush=True)
 
 
 def main() -> None:
@@ -141,26 +187,13 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose name contains this: " + ", ".join(PROGRAMS))
     parser.add_argument("--rounds", type=int, default=3, help="cold starts of each program, and twice as many warm ones")
-    parser.add_argument("--installed", action="store_true", help="measure a wheel that is built of this checkout")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--installed", action="store_true", help="measure an installation in a fresh environment")
     options = parser.parse_args()
-    if options.child:
-        *which, modules = options.child
-        print(json.dumps(measure(*which, json.loads(modules))))
+    if not options.installed:
+        table(sys.executable, options.only, options.rounds)
         return
-    print(f"{'ms':36s}" + "".join(f"{part:>10s}" for part in (*PARTS, "sum")) + f"{'(lower)':>10s}")
     with tempfile.TemporaryDirectory() as folder:
-        place = installed_in(folder) if options.installed else REPOSITORY
-        for name in PROGRAMS:
-            if options.only in name:
-                print_rows(rows_of(name, options.rounds, place))
-
-
-def print_rows(rows: Sequence[tuple[str, dict[str, float]]]) -> None:
-    for title, seconds in rows:
-        values = [*[seconds[part] for part in PARTS], sum(seconds[part] for part in PARTS)]
-        beside = f"{1e3 * seconds['lower']:10.2f}" if "lower" in seconds else ""
-        print(f"{title:36s}" + "".join(f"{1e3 * value:10.2f}" for value in values) + beside, flush=True)
+        table(installed(folder), options.only, options.rounds)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 PACKAGES = ("tedsl", "topi")
-OURS = tuple(str(Path(__file__).parents[1] / package) + "/" for package in PACKAGES)  # how the files of tedsl begin
+_FOLDER = os.path.dirname(os.path.dirname(__file__))
+OURS = tuple(f"{_FOLDER}/{package}/" for package in PACKAGES)  # how the files of tedsl begin
 
 
 def entry(function: Callable[P, R], name: str = "") -> Callable[P, R]:

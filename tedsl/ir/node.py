@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from enum import IntEnum
 from inspect import Parameter, Signature
 from operator import is_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, arguments_that_misfit, with_article
@@ -73,7 +73,7 @@ def _make_init(cls: type) -> Callable[..., None]:
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
     text = f"def {prefix}init(self{header}, *rest, **unknown):\n    " + "\n    ".join(lines)
-    exec(compile(text, f"{Path(__file__).parent}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
+    exec(compile(text, f"{os.path.dirname(__file__)}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
     made: Callable[..., None] = scope.pop(f"{prefix}init")
     made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
     return made

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -29,7 +29,7 @@ class SourceLine:
     def short(self) -> str:
         """`prog.py:12`, without the folder; `Cell In[3], line 2` in a notebook."""
         cell = _notebook_cell(self.file)
-        return f"{cell}, line {self.line}" if cell else f"{Path(self.file).name}:{self.line}"
+        return f"{cell}, line {self.line}" if cell else f"{os.path.basename(self.file)}:{self.line}"
 
 
 def user_line() -> SourceLine | None:

@@ -1,7 +1,7 @@
 """What compiled code depends on beside the program and the target: the source of tedsl, its libraries, the layout of arrays.
 
 A version number would not do: in a checkout passes are edited from one run to the next. There the names, sizes and times of
-all files of the package stand for its source; of a wheel that was installed, its RECORD does, which holds a digest of each
+the files that make code stand for the source; of a wheel that was installed, its RECORD does, which holds a digest of each
 file. Where they changed after this process began to load them, the code that runs may be older than the files, and there is no
 digest.
 """
@@ -27,6 +27,7 @@ from tedsl.target.target import Target
 from tedsl.version import IMPORTED, VERSION
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COMPILER = frozenset(("arith", "cache", "codegen", "ir", "lang", "lower", "passes", "runtime", "schedule", "target"))
 _RECORD = "record"
 _SLACK = 0.1  # seconds by which clocks of file systems lag
 
@@ -106,22 +107,25 @@ def _digest_of_record(path: str) -> str | None:
 
 
 def source_of(folder: str, since: float) -> str | None:
-    """Returns the digest of the names, sizes and times of the files of Python below `folder`; None if one of them changed after
-    the time `since`, or if they cannot be listed.
+    """Returns the digest of the names, sizes and times of the files of Python in `folder` and below its folders COMPILER; None
+    if one of them changed after the time `since`, or if they cannot be listed.
+
+    The compiler imports nothing else: other folders write programs and schedules, which are in the keys themselves.
     """
     files: list[tuple[str, int, int]] = []  # path, size, time of the content in nanoseconds
     latest = 0  # change of any kind: tools that copy files set the time of the content
     folders = [folder]
     try:
         while folders:
-            with os.scandir(folders.pop()) as entries:
+            at = folders.pop()
+            with os.scandir(at) as entries:
                 for entry in entries:
                     name = entry.name
                     if name.endswith((".py", ".pyc", ".so")):
                         known = entry.stat()
                         files.append((entry.path, known.st_size, known.st_mtime_ns))
                         latest = max(latest, known.st_ctime_ns)
-                    elif "." not in name and name != "__pycache__" and entry.is_dir():
+                    elif (name in COMPILER or (at != folder and "." not in name and name != "__pycache__")) and entry.is_dir():
                         folders.append(entry.path)
     except OSError:
         return None

@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import json
 import os
-from pathlib import Path
 
 from tedsl.errors import ArgumentError
 from tedsl.record import record
@@ -145,7 +144,7 @@ def machine_called(model: str) -> Machine | None:
         return MACHINES.get(_LIKE.get(model, model))
     form = "write what json.dumps(dataclasses.asdict(Target('llvm').machine)) gives"
     try:
-        fields = json.loads(Path(model).read_text(encoding="utf-8"))
+        fields = json.loads(_text_of(model))
     except (OSError, ValueError) as error:
         raise ArgumentError(f"-model={model}: the file does not hold JSON that can be read: {error}", hint=form) from None
     return _from_fields(model, fields, form)
@@ -188,18 +187,23 @@ def as_here(row: Machine) -> Machine:
         hardware_threads=_reported_threads())
 
 
+def _text_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 @functools.cache
 def _reported_caches() -> dict[int, Cache]:
     """Returns the data caches of the first processor by level; empty where the system does not tell."""
     found: dict[int, Cache] = {}
     try:
-        for folder in sorted(Path(_CACHES).glob("index*")):
-            if (folder / "type").read_text().strip() == "Instruction":
+        for name in sorted(os.listdir(_CACHES)):
+            if not name.startswith("index") or _text_of(f"{_CACHES}/{name}/type").strip() == "Instruction":
                 continue
-            size = (folder / "size").read_text().strip()
+            size = _text_of(f"{_CACHES}/{name}/size").strip()
             scale = {"K": _KIB, "M": _MIB}.get(size[-1:], 1)
-            ways = int((folder / "ways_of_associativity").read_text())
-            found[int((folder / "level").read_text())] = Cache(int(size.rstrip("KM")) * scale, max(1, ways))
+            ways = int(_text_of(f"{_CACHES}/{name}/ways_of_associativity"))
+            found[int(_text_of(f"{_CACHES}/{name}/level"))] = Cache(int(size.rstrip("KM")) * scale, max(1, ways))
     except (OSError, ValueError):
         return {}
     return {level: cache for level, cache in found.items() if cache.size}
@@ -209,7 +213,7 @@ def _reported_caches() -> dict[int, Cache]:
 def _reported_threads() -> int:
     """Returns how many processors share the first core; 1 where the system does not tell."""
     try:
-        text = Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list").read_text().strip()
+        text = _text_of("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list").strip()
         ends = [part.split("-") for part in text.split(",")]
         return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
     except (OSError, ValueError):

@@ -2,18 +2,21 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from tedsl.runtime import versions
-from tedsl.runtime.versions import PACKAGE, installed_source, source_of
+from tedsl.runtime.versions import COMPILER, PACKAGE, installed_source, source_of
 from tedsl.version import VERSION
+from tests.test_layers import imports_of
 
 
 @pytest.fixture
 def package(tmp_path):
-    (tmp_path / "passes").mkdir()
-    for name in ("a.py", "passes/b.py"):
+    for name in ("passes/loops", "shell"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("a.py", "passes/b.py", "passes/loops/b.py", "shell/b.py"):
         (tmp_path / name).write_text("x = 1\n")
     return tmp_path
 
@@ -27,6 +30,7 @@ def test_the_same_files_are_the_same_source(package):
     (package / "notes.txt").write_text("no code")
     (package / "__pycache__").mkdir()
     (package / "__pycache__" / "a.pyc").write_bytes(b"made of a.py")
+    edited(package / "shell" / "b.py")
     assert of(package) == of(package)
 
 
@@ -38,11 +42,12 @@ def edited(file):
 
 @pytest.mark.parametrize("change", [
     lambda package: edited(package / "passes" / "b.py"),
+    lambda package: edited(package / "passes" / "loops" / "b.py"),
     lambda package: (package / "a.py").write_text("x = 10\n"),
     lambda package: (package / "passes" / "c.py").write_text(""),
     lambda package: (package / "a.py").unlink(),
     lambda package: (package / "passes" / "b.py").rename(package / "passes" / "d.py"),
-], ids=["edited", "longer", "added", "removed", "renamed"])
+], ids=["edited", "edited below", "longer", "added", "removed", "renamed"])
 def test_a_changed_file_makes_another_source(change, package):
     before = of(package)
     change(package)
@@ -104,6 +109,15 @@ def test_a_record_is_read_once_while_it_stays_as_it_is(tmp_path, monkeypatch):
     said()
     said()
     assert len(read) == 5, "a file so young may change and keep its times"
+
+
+def test_code_is_made_by_files_that_are_looked_at():
+    """Of what they import, display makes texts and pictures alone; the rest are files of the package itself."""
+    package = Path(PACKAGE)
+    files = [file for room in COMPILER for file in (package / room).rglob("*.py")]
+    files += [package / "compiler.py", package / "driver.py"]
+    folders = {room for file in files for room in imports_of(file) if (package / room).is_dir()}
+    assert len(files) > 500 and folders == COMPILER | {"display"}
 
 
 def test_the_package_is_tedsl():

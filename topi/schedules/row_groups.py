@@ -55,10 +55,11 @@ def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
         kept = rank - len(axes)
         return kept if tuple(axes) == tuple(range(kept, rank)) else 0
     own = [axis.var for axis in host.tail.axis]
+    formula = formula_of(whole[host.tail].op.body)
     for kernel in left:
         if kernel is host or not _reduces(kernel) or type(kernel.anchor) is not te.ComputeOp:
             continue
-        for load in formula_of(whole[host.tail].op.body).reads_of(whole[kernel.tail].op):
+        for load in formula.reads_of(whole[kernel.tail].op):
             used = [index for index in load.indices if constant(index) != 0]
             if 0 < len(used) < rank and all(a is b for a, b in zip(used, own)) and extent_of(host.tail.axis[len(used)]) != 1:
                 return len(used)
