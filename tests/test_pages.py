@@ -12,7 +12,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md", "autodiff.md", "runtime.md", "placement.md",
-                                  "networks.md", "byoc.md"])
+                                  "networks.md", "byoc.md", "tuning.md"])
 def test_the_programs_of_a_page_print_what_stands_below_them(page):
     """One after the other, as a reader would type them; a program without a text below it prints nothing."""
     names, expected = {}, None

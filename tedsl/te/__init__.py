@@ -89,6 +89,7 @@ from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
+from tedsl.schedule.record.advice import advised_schedule
 from tedsl.schedule.stage import Stage
 from tedsl.te import hybrid, operation, schedule, tensor
 
@@ -109,7 +110,7 @@ __all__ = [
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "ceildiv", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
-    "jvp", "register_gradient",
+    "jvp", "register_gradient", "advised_schedule",
     "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",

@@ -23,10 +23,11 @@ def schedule(outs: Any, target: Any = None) -> te.Schedule:
     """A schedule of `outs` (a tensor or a list of them) for `target`; None: that of the `with` block, else the host.
 
     Any graph of operators is taken: each reduction, softmax, convolution, ... becomes a loop nest by the table, with the
-    element-wise operators around it inlined or computed in its loops.
+    element-wise operators around it inlined or computed in its loops. Inside `with tedsl.tune.history(path):` the best schedule
+    that was measured is taken instead, where there is one.
     """
     chosen = as_target(target)
-    return schedule_with(outs, rules_for(chosen), chosen)
+    return te.advised_schedule(outputs_in(outs), chosen) or schedule_with(outs, rules_for(chosen), chosen)
 
 
 def as_target(target: Any) -> Target:
@@ -44,8 +45,8 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
     return s
 
 
-def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te.Schedule, list[Kernel]]:
-    """A schedule whose stages are parted into kernels, which have no loops of their own yet."""
+def outputs_in(outs: Any) -> list[te.Tensor]:
+    """The tensors in `outs`, one or a list of them; ArgumentTypeError for anything else, and for placeholders."""
     listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     for out in listed:
         opening("schedule", out)
@@ -53,6 +54,12 @@ def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te
         if isinstance(out.op, te.PlaceholderOp):
             raise ArgumentTypeError(f"schedule: {out.name} is a placeholder, which has no loops",
                                     hint=f"schedule what is computed from it, for example topi.identity({out.name})")
+    return listed
+
+
+def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te.Schedule, list[Kernel]]:
+    """A schedule whose stages are parted into kernels, which have no loops of their own yet."""
+    listed = outputs_in(outs)
     s = te.create_schedule([out.op for out in listed])
 
     def is_anchor(op: Any) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -27,10 +27,13 @@ from tedsl.ir.types import PrimType
 OURS = ("tedsl", "topi")  # packages whose records are known to hold all that they say in their fields
 
 
-def identity(value: Any) -> str | None:
-    """Returns the digest of what `value` says, or None if it holds something that cannot be compared across processes."""
+def identity(value: Any, without: Collection[type] = ()) -> str | None:
+    """Returns the digest of what `value` says, or None if it holds something that cannot be compared across processes.
+
+    without: classes whose objects say nothing, such as the lines of the program that wrote a formula.
+    """
     try:
-        words = _words(value)
+        words = _words(value, without)
     except _Unknown:
         return None
     return digest(_ENCODER.encode(words).encode())
@@ -43,8 +46,8 @@ class _Unknown(Exception):
     """An object that says nothing that could be compared in another process."""
 
 
-def _words(value: Any) -> list[Any]:
-    writer = _Writer()
+def _words(value: Any, without: Collection[type] = ()) -> list[Any]:
+    writer = _Writer(without)
     writer.write(value)
     writer.write_lookups()
     return writer.words
@@ -56,18 +59,19 @@ class _Writer:
     Words of one kind begin with one letter, so that no text of a program is taken for a class.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, without: Collection[type] = ()) -> None:
+        self.constants = {**_CONSTANTS, **dict.fromkeys(without, _nothing)} if without else _CONSTANTS
         self.words: list[Any] = []
         self.known: dict[int, tuple[str, Any]] = {}  # by id; the objects are held, so that no other one gets their id
         self.lookups: list[Mapping[Any, Any]] = []
 
     def write(self, value: Any) -> None:
-        words, known = self.words, self.known
+        words, known, constants = self.words, self.known, self.constants
         stack = [value]
         while stack:
             item = stack.pop()
             cls = type(item)
-            constant = _CONSTANTS.get(cls)
+            constant = constants.get(cls)
             if constant is not None:
                 words.append(constant(item))
                 continue
@@ -127,6 +131,10 @@ class _Writer:
         return None if None in parts else [kind.word, *parts]
 
 
+def _nothing(_: object) -> str:
+    return "-"
+
+
 def _bits(number: float) -> str:
     """The bits of a float, in which NaNs differ."""
     return struct.pack("<d", number).hex()
@@ -134,7 +142,7 @@ def _bits(number: float) -> str:
 
 # The word of a constant, by its class. Which object it is means nothing.
 _CONSTANTS: dict[type[Any], Callable[[Any], Any]] = {
-    type(None): lambda _: "-", bool: bool, int: int, str: lambda text: f"'{text}", float: lambda number: f"f{_bits(number)}",
+    type(None): _nothing, bool: bool, int: int, str: lambda text: f"'{text}", float: lambda number: f"f{_bits(number)}",
     DType: lambda dtype: f":{dtype}", PrimType: lambda of: f"p{of.dtype}",
     IntImm: lambda e: f"i{e.dtype}={e.value:d}", FloatImm: lambda e: f"x{e.dtype}={_bits(e.value)}",
     StringImm: lambda e: f"s{e.value}",
