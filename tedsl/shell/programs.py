@@ -18,6 +18,7 @@ from tedsl.ir.walk.visitor import variables
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.record import record
+from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 
 PLACE = """FILE is run as a module (`if __name__ == "__main__"` does not hold). NAME is one of its functions, which is called
@@ -114,8 +115,9 @@ def _program(name: str, value: object, path: Path) -> Program:
             return Program(name, schedule, list(args))
         case PrimFunc() | IRModule():
             return Program(name, value, None)
+    built = "; what is built already writes files itself: module.export_library" if isinstance(value, Module) else ""
     raise ArgumentTypeError(f"{path}:{name} gives {type_in_words(value)}, not a schedule or loops",
-                            hint="return s, [A, B, C] from the function, or a PrimFunc or an IRModule")
+                            hint=f"return s, [A, B, C] from the function, or a PrimFunc or an IRModule{built}")
 
 
 def arguments_of(schedule: Schedule) -> list[Any]:

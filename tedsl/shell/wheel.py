@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl.driver import build, lower
 from tedsl.runtime.module import Module
+from tedsl.runtime.modules.files import write_module
 from tedsl.shell.programs import PLACE, Program, load
 
 LEVELS = "x86-64-v2,x86-64-v3,x86-64-v4"
@@ -27,11 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the wheel of the programs at `options.places`."""
+    """Write the wheel of the programs at `options.places`, and print its path."""
     programs = [load(place) for place in options.places]
     targets = [options.target] if options.target else [f"llvm -mcpu={cpu}" for cpu in options.levels.split(",") if cpu]
     modules = [_module(programs, target) for target in targets]
-    modules[0].export_library(options.output, levels=modules[1:])
+    print(write_module(modules[0], options.output, "whl", {"levels": modules[1:]}))
     return 0
 
 

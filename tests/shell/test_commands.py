@@ -93,6 +93,13 @@ def test_a_wrong_place_is_named(place, words, program, capsys):
     assert words.format(file=program) in err
 
 
+def test_a_module_is_told_what_it_can_do_itself(tmp_path, capsys):
+    file = tmp_path / "built.py"
+    file.write_text(PROGRAM + "import tedsl\nm = tedsl.build(s, [A, B])\n")
+    status, _, err = run(capsys, "wheel", f"{file}:m", "-o", tmp_path / "m-1.0.whl")
+    assert status == 1 and "gives a Module, not a schedule or loops" in err and "module.export_library" in err
+
+
 def test_a_file_that_is_not_python_is_named(tmp_path, capsys):
     file = tmp_path / "notes.txt"
     file.write_text("not a program")

@@ -10,6 +10,7 @@ Kinds of others are functions registered by name (`tedsl.register_func`), as in 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,6 +42,8 @@ WRITERS: dict[str, str] = {
     "s": "tedsl.codegen.llvm.export.write:write_assembly",
     "whl": "tedsl.codegen.llvm.export.wheel.archive:write_wheel",
 }
+# By type_key and format: the same, of modules whose files others write.
+WRITERS_OF = {("c", "h"): "tedsl.codegen.c.running.files:write_declarations"}
 # By format: a function (path) that loads the file.
 READERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:read_archive",
@@ -69,15 +72,16 @@ _ON_DEVICE = "tedsl.runtime.module:on_device"
 _LINKED_IN = "tedsl.codegen.llvm.export.load:linked_in"
 _IMPORTS = "imports/"
 _ELF = b"\x7fELF"
+_VERSIONED = re.compile(r"\.so(\.[0-9]+)+$")
 
 
-def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str, Any]) -> None:
-    """Writes `module` to a file in the format `fmt` ("": by the file's suffix).
+def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str, Any]) -> Path:
+    """Writes `module` to a file in the format `fmt` ("": by the file's suffix) and returns its path: a wheel's name gets tags.
 
     Raises ModuleError for a format that is not known and for a file that cannot be written.
     """
     path = file_path(file_name, "export")
-    form = fmt or _suffix(path)
+    form = _format(path, fmt, "export")
     if form not in WRITERS:
         raise ModuleError(f"modules are not written to files of the format {form!r}, as in {path.name!r}",
                           hint=f"choose one of {', '.join('.' + known for known in WRITERS)}")
@@ -87,7 +91,8 @@ def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str,
                           "run without it",
                           hint="export a .tedsl file; imported_modules[0].get_source() is the text of the kernels")
     try:
-        provider(WRITERS[form])(module, path, options)
+        writer = provider(WRITERS_OF.get((module.type_key, form), WRITERS[form]))
+        return writer(module, path, options) or path
     except OSError as error:
         raise ModuleError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -99,7 +104,7 @@ def load_module(path: Any, fmt: str = "") -> Any:
     Raises ModuleError for a file that is not there, damaged, foreign, of a newer version, or for another machine.
     """
     file = file_path(path, "load_module")
-    form = fmt or _suffix(file)
+    form = _format(file, fmt, "load_module")
     loader = None if form in READERS else _registered(f"loadfile_{form}")
     if form in _NOT_LOADED and loader is None:
         raise ModuleError(f"load_module: {file.name!r} is not loaded into Python: {_NOT_LOADED[form]}",
@@ -230,7 +235,7 @@ def read_file(path: Path) -> bytes:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Writes a file at once: where it fails the old one stays whole, and a process that has that loaded keeps it."""
-    mode = 0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666  # less what the process masks
+    mode = 0o777 if content[:4] == _ELF and _suffix(path) == "so" else 0o666  # less what the process masks
     name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -261,5 +266,13 @@ def file_path(given: Any, what: str) -> Path:
     return Path(path)
 
 
+def _format(path: Path, fmt: object, what: str) -> str:
+    """Returns the format that is asked for, or that of the name of the file; `what` names the function in errors."""
+    if not isinstance(fmt, str):
+        raise ArgumentTypeError(f"{what}: the format is a str, not {fmt!r}", hint='fmt="so"; without it the suffix says it')
+    return fmt or _suffix(path)
+
+
 def _suffix(path: Path) -> str:
-    return path.suffix.removeprefix(".").lower()
+    """Returns the last suffix of a file without its dot; "so" also for libraries with a version, libkernels.so.1."""
+    return "so" if _VERSIONED.search(path.name) else path.suffix.removeprefix(".").lower()

@@ -71,6 +71,8 @@ def test_files_of_the_text_and_of_the_header(tmp_path):
     a, c = floats(100), np.empty(100, "float32")
     mod["main"](a, a, c)
     np.testing.assert_array_equal(c, 2 * a)
+    mod.export_library(tmp_path / "again.h")
+    assert (tmp_path / "again.h").read_text() == (tmp_path / "kernels.h").read_text() == mod.get_source("h")
     with pytest.raises(tedsl.TedslError, match="a module in C is written as text"):
         mod.save(tmp_path / "kernels.so")
     with pytest.raises(tedsl.TedslError, match=r"'kernels\.c' is a file of C"):

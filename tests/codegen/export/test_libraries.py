@@ -1,5 +1,6 @@
 """Shared libraries: what is in them, the linkers, loading them again, and what is refused."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -264,6 +265,14 @@ def test_a_file_that_is_written_again_is_loaded_again(tmp_path):
         module(np.zeros(3, np.float32), c)
         assert (c == min(number, 5)).all()
     assert len(os.listdir("/proc/self/fd")) == files, "no descriptor stays open"
+
+
+def test_the_name_of_a_library_may_end_in_its_version(tmp_path):
+    programs.module("add").export_library(tmp_path / "libkernels.so.1.2")
+    x, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    load_module(tmp_path / "libkernels.so.1.2")["add"](x, x, c)
+    assert (c == 2 * x).all() and os.access(tmp_path / "libkernels.so.1.2", os.X_OK)
+    assert hasattr(ctypes.CDLL(tmp_path / "libkernels.so.1.2"), "kernels_add"), "the prefix is without the version"
 
 
 @pytest.mark.skipif(cc.get_cc() is None, reason="there is no C compiler here")

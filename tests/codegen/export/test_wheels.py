@@ -64,6 +64,7 @@ def test_wrong_arguments_are_refused_in_words(site):
         m = np.zeros((3, 4), "int32")
         for call in (lambda: kernels.add(x, x), lambda: kernels.add(x.astype("float64"), x, c), lambda: kernels.add(x, [1], c),
                      lambda: kernels.add(x.astype(">f4"), x, c), lambda: kernels.add(x, None, c), lambda: kernels.add(A=x),
+                     lambda: kernels.first_above(x, x=1.0), lambda: kernels.scale(m, m[0], k=3, C=m),
                      lambda: kernels.add(x.astype("U3"), x, c),
                      lambda: kernels.add(x, x, x), lambda: kernels.add(x[::2], x, c), lambda: kernels.add(x, x, frozen),
                      lambda: kernels.scale(m, m[0], 300, m.copy()), lambda: kernels.scale(m, m[0], 2**70, m.copy()),
@@ -84,6 +85,8 @@ def test_wrong_arguments_are_refused_in_words(site):
         TypeError add: argument 1 (A) is byte-swapped (>f4)
         TypeError add: argument 2 (B) is an array, NoneType was given
         TypeError add takes its arguments in their order, not by name: A
+        TypeError first_above takes its arguments in their order, not by name: x
+        TypeError scale takes its arguments in their order, not by name: k, C
         TypeError add: argument 1 (A) has dtype <U3, it needs float32
         ValueError add: argument 3 (C) is an output and overlaps argument 1 (A)
         ValueError add: argument 1 (A) has shape (4,), it needs (8,)
@@ -209,10 +212,12 @@ def double():
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="levels are of x86-64")
-def test_the_command_makes_a_wheel_of_levels_and_the_best_is_loaded(tmp_path, monkeypatch):
+def test_the_command_makes_a_wheel_of_levels_and_the_best_is_loaded(tmp_path, monkeypatch, capsys):
     (tmp_path / "program.py").write_text(PROGRAM_FILE)
     assert main(["wheel", f"{tmp_path}/program.py:double", "-o", str(tmp_path / "leveled-1.0.whl")]) == 0
-    installed(next(tmp_path.glob("*.whl")), tmp_path / "site")
+    wheel = next(tmp_path.glob("*.whl"))
+    assert capsys.readouterr().out == f"{wheel}\n"
+    installed(wheel, tmp_path / "site")
     assert sorted(p.name for p in (tmp_path / "site/leveled").glob("*.so")) == [f"_level{k}.abi3.so" for k in range(3)]
     loaded = {}
     for features in (["avx512f"], ["avx2"], []):  # what the processor is said to have: all of a level with it, or less

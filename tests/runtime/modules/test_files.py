@@ -155,6 +155,8 @@ def test_files_that_are_not_modules(module, tmp_path):
     refused(lambda: runtime.load_module(5), "named by a str or a path, not 5", error=ArgumentTypeError)
     for name in ("k\0.tedsl", "k\ud800.tedsl"):
         refused(lambda name=name: runtime.load_module(name), "cannot be the name of a file", error=ArgumentError)
+    for wrong in (lambda: module.save(tmp_path / "m", 3), lambda: runtime.load_module(tmp_path / "notes.txt", 3)):
+        refused(wrong, "the format is a str, not 3", error=ArgumentTypeError)
     refused(lambda: module.save(tmp_path / "m.doc"), "the format 'doc', as in 'm.doc'", ".tedsl", error=ModuleError)
     refused(lambda: module.save(tmp_path / "nowhere" / "m.tedsl"), "cannot be written", error=ModuleError)
     refused(lambda: module.export_library(tmp_path / "m.tedsl", cc="gcc"), "take no cc", error=ArgumentTypeError)

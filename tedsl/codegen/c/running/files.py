@@ -1,4 +1,4 @@
-"""Modules in C as files: their text, and why they have no other form."""
+"""Modules in C as files: their text and its header, and why they have no other form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ def write_source(module: Module, path: Path, options: Mapping[str, Any]) -> None
     path.with_suffix(".h").write_text(module.get_source("h"), encoding="utf-8")
 
 
+def write_declarations(module: Module, path: Path, options: Mapping[str, Any]) -> None:
+    """Writes the header of a module in C."""
+    no_options(options, path)
+    path.write_text(module.get_source("h"), encoding="utf-8")
+
+
 def refuse_image() -> NoReturn:
     """Raises ModuleError: compiled code of a module in C belongs to the compiler that made it."""
     raise ModuleError("a module in C is written as text, which its users compile",
-                      hint='save("kernels.c") writes it and its header; target="llvm" makes libraries and wheels')
+                      hint='export_library("kernels.c") writes it and its header; target="llvm" makes libraries and wheels')

@@ -30,9 +30,9 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the same kernels make the same wheel
 _GLIBC = {"x86_64": "2_17", "aarch64": "2_17", "riscv64": "2_31"}
 
 
-def write_wheel(module: Module, path: Path, options: Mapping[str, Any]) -> None:
+def write_wheel(module: Module, path: Path, options: Mapping[str, Any]) -> Path:
     """Writes a wheel beside `path`, whose name gives those of the package and its version: kernels-1.0.whl becomes
-    kernels-1.0-cp311-abi3-manylinux_2_17_x86_64.whl.
+    kernels-1.0-cp311-abi3-manylinux_2_17_x86_64.whl. Returns its path.
 
     options: name, version; levels, modules of the same functions for other processors, of which the best is chosen at import.
     """
@@ -56,7 +56,9 @@ def write_wheel(module: Module, path: Path, options: Mapping[str, Any]) -> None:
         exports = [f"PyInit__level{k}", *(function.symbol for function in functions)]
         files[f"{wheel.name}/{name}"] = shared_library([_code(library), *library.image.beside], exports, library.target, name,
                                                        linker)
-    replace_file(path.with_name(wheel.file_name), _packed(wheel, {**files, **metadata(wheel, functions)}))
+    place = path.with_name(wheel.file_name)
+    replace_file(place, _packed(wheel, {**files, **metadata(wheel, functions)}))
+    return place
 
 
 def _named(path: Path, name: Any, version: Any) -> tuple[str, str]:

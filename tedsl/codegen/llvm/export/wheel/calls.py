@@ -104,7 +104,7 @@ class Call:
             kernel.messages[status - _ASSERTION] if 0 <= status - _ASSERTION < len(kernel.messages) else f"status {status}"
         self._raise(status, f"{kernel.name}: {text}")
 
-    def refuse_names(self, names: Sequence[str]) -> None:
+    def refuse_names(self, *names: str) -> None:
         """Raises TypeError: arguments cannot be given by name."""
         raise TypeError(f"{self.kernel.name} takes its arguments in their order, not by name: {', '.join(names)}")
 
