@@ -11,7 +11,7 @@ from typing import Any
 
 import topi
 from tedsl import te
-from topi import image, nn
+from topi import image, nn, vision
 
 New = Callable[..., te.Tensor]
 LAYOUTS = {
@@ -190,4 +190,20 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "image.resize1d": resized(image.resize1d, "NCW", 1),
     "image.resize2d": resized(image.resize2d, "NCHW", 2),
     "image.resize3d": resized(image.resize3d, "NCDHW", 3),
+    # topi.vision
+    "vision.all_class_non_max_suppression":
+        lambda new: vision.all_class_non_max_suppression(new(1, 5, 4), new(1, 2, 5), 3, 0.5, 0.1),
+    "vision.get_valid_counts": lambda new: vision.get_valid_counts(new(1, 5, 6)),
+    "vision.multibox_detection": lambda new: vision.multibox_detection(new(1, 3, 5), new(1, 20), new(1, 5, 4)),
+    "vision.multibox_prior": lambda new: vision.multibox_prior(new(1, 2, 3, 4)),
+    "vision.multibox_transform_loc": lambda new: vision.multibox_transform_loc(new(1, 3, 5), new(1, 20), new(1, 5, 4)),
+    "vision.non_max_suppression": lambda new: vision.non_max_suppression(new(1, 5, 6), integers(1), integers(1, 5)),
+    "vision.proposal": lambda new: vision.proposal(
+        new(1, 2, 3, 4), new(1, 4, 3, 4), new(1, 3), (1,), (1,), 8, 0.7, 6, 4, 2, False),
+    "vision.reorg": lambda new: vision.reorg(new(1, 4, 4, 4), 2),
+    "vision.roi_align_nchw":
+        lambda new: vision.roi_align_nchw(new(1, 2, 4, 4), te.placeholder((2, 5), name="rois"), 2, 1.0, "avg"),
+    "vision.roi_align_nhwc":
+        lambda new: vision.roi_align_nhwc(new(1, 4, 4, 2), te.placeholder((2, 5), name="rois"), 2, 1.0, "avg"),
+    "vision.roi_pool_nchw": lambda new: vision.roi_pool_nchw(new(1, 2, 4, 4), te.placeholder((2, 5), name="rois"), 2, 1.0),
 }

@@ -32,14 +32,15 @@ warnings.filterwarnings("ignore", message=".* takes floats")  # what is cast is 
 
 PAGE = pathlib.Path(__file__).with_suffix(".md")
 FLOATS, INTEGERS = ("float16", "bfloat16", "float32", "float64"), ("int8", "int32", "int64", "uint8")
+ROOMS = ((topi, ""), (topi.nn, "nn."), (topi.image, "image."), (topi.vision, "vision."))
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 TARGETS: dict[str, tuple[dict[type, Rule], str]] = {"generic": ({}, "llvm"), "x86": (CPU, "llvm -mcpu=haswell"),
                                                     "cuda": (GPU, "cuda")}
 HEAD = """\
 # The operators
 
-Every operator of `topi`, `topi.nn` and `topi.image`. Made by `python docs/operators.py` from their code: what a signature does
-not say was tried with a small call of each, for each dtype and layout.
+Every operator of `topi`, `topi.nn`, `topi.image` and `topi.vision`. Made by `python docs/operators.py` from their code: what a
+signature does not say was tried with a small call of each, for each dtype and layout.
 
 - record: the types of what the operator leaves in `op.info` of its stages, which schedules read (`topi/kinds.py`); tag: TVM's.
 - dtypes: those that it takes for its data. "floats" are {floats},
@@ -54,7 +55,7 @@ COLUMNS = ("operator", "", "record", "tag", "dtypes", "layouts", *TARGETS)
 def page() -> str:
     """The whole page."""
     parts, count = [], 0
-    for room, prefix in ((topi, ""), (topi.nn, "nn."), (topi.image, "image.")):
+    for room, prefix in ROOMS:
         parts.append(f"\n## {room.__name__}\n\n{line(COLUMNS)}{line(['---'] * len(COLUMNS))}")
         for name, operator in operators(room):
             parts.append(line(Trial(name, operator, prefix).row(aliases(room, name, operator))))

@@ -1,15 +1,15 @@
 """topi: operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
 
-Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `transform/` those that
-move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others are in this
-folder. `threads/` holds statements of operators for kernels. Schedules are in `schedules/`, with TVM's names in `generic/`;
-derivatives in `adjoints/`; `testing/` holds numpy references.
+Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `vision/` those of object
+detectors, `transform/` those that move elements, `indexing/` those that read and write at positions, `ordering/` sorting and
+searching; the others are in this folder. `threads/` holds statements of operators for kernels. Schedules are in `schedules/`,
+with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy references.
 """
 
 import sys
 
 from tedsl.errors import entries
-from topi import cuda, generic, image, nn, tag, testing, utils, x86
+from topi import cuda, generic, image, nn, tag, testing, utils, vision, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -143,7 +143,7 @@ __all__ = [
     "image", "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "matmul", "max", "maximum", "min", "minimum", "mod", "multiply", "negative",
     "nn", "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
-    "sum", "tag", "tan", "tanh", "tensordot", "testing", "trunc", "utils", "x86",
+    "sum", "tag", "tan", "tanh", "tensordot", "testing", "trunc", "utils", "vision", "x86",
 ]
 __all__ += [
     "concatenate", "expand_dims", "expand_like", "flip", "repeat", "reshape", "reverse_sequence", "split", "squeeze", "stack",

@@ -70,6 +70,8 @@ schedule_matmul = schedule_conv2d_NCHWc = schedule_injective
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_injective
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_injective
 schedule_einsum = schedule_injective
+schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_pool = schedule_proposal = schedule_injective
+schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_injective
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

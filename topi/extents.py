@@ -109,6 +109,22 @@ def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> No
                          hint=f"convert it: topi.cast({tensor.name}, 'int32')")
 
 
+def require_shape(tensor: te.Tensor, wanted: Sequence[Any], where: str, words: str) -> None:
+    """Raise ShapeError if `tensor` does not have the extents `wanted`, of which None is any; words: the shape in words."""
+    opening(where, tensor)
+    if tensor.ndim != len(wanted) or any(e is not None and differ(e, own) for e, own in zip(wanted, tensor.shape)):
+        shape = ", ".join("?" if extent is None else repr(extent) for extent in wanted)
+        raise ShapeError(f"{where}: {tensor.name} has the shape {shown(tensor.shape)} where ({shape}) is meant", hint=words)
+
+
+def require_floats(tensor: te.Tensor, where: str) -> None:
+    """Raise DTypeError if the elements of `tensor` are not floats."""
+    opening(where, tensor)
+    if not tensor.dtype.is_float:
+        raise DTypeError(f"{where}: {tensor.name} holds {tensor.dtype}, not floats",
+                         hint=f"convert it: topi.cast({tensor.name}, 'float32')")
+
+
 def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
     """Raise DTypeError if the dtypes of the tensors differ."""
     for tensor in tensors:

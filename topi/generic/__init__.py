@@ -44,5 +44,7 @@ schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_extern
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_extern
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_extern
 schedule_invert_permutation = schedule_extern
+schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_pool = schedule_proposal = schedule_extern
+schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_extern
 
 entries(globals())

@@ -64,6 +64,7 @@ from topi.testing.transform import (
     strided_set_python,
     strided_slice_python,
 )
+from topi.testing.vision import reorg_python, roi_align_nchw_python, roi_align_nhwc_python, roi_pool_nchw_python
 from topi.testing.windows import correlation_nchw_python, deformable_conv2d_nchw_python, grid_sample_nchw_python
 
 sequence_mask = sequence_mask_python  # its name in TVM
@@ -84,6 +85,7 @@ __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]
 __all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sample_nchw_python", "upsampling3d_python",
             "upsampling_python"]
+__all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]
 
 
 entries(globals())

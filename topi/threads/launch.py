@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tedsl import te
-from topi.extents import as_int
+from tedsl import te, tir
+from topi.extents import as_int, product
 from topi.statements import TRUST as TRUST
+from topi.statements import loops, rows_kind
 
 Place = Callable[[Any], tuple[Any, ...]]  # from a position in a row to the indices of the element
+Write = Callable[[Any, list[Any], list[Any], tuple[Any, ...]], None]  # ib, inputs, outputs, indices
 
 
 @contextmanager
@@ -60,3 +62,28 @@ def row_place(shape: Sequence[Any], along: int, number: Any) -> Place:
     """The places of row `number` of a tensor of `shape`; rows run along dimension `along`."""
     other = indices_of(number, [*shape[:along], *shape[along + 1:]])
     return lambda t: (*other[:along], t, *other[along:])
+
+
+def independently(shape: Sequence[Any], write: Write, work: Sequence[Any] = ()) -> dict[str, Any]:
+    """The statements of a te.extern whose work at each index of `shape` is independent of that at the others.
+
+    write(ib, inputs, outputs, index) writes the work at an index. In loops, those over `shape` run in parallel if there is
+    enough work: as many elements as `shape` and `work` together have; in a kernel each index has a thread.
+    """
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        memory = [ib.buffer_ptr(one) for one in ins], [ib.buffer_ptr(one) for one in outs]
+        with loops(ib, shape, rows_kind((*shape, *work))) as index:
+            write(ib, *memory, index)
+        made: tir.Stmt = ib.get()
+        return made
+
+    def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        memory = [ib.buffer_ptr(one) for one in ins], [ib.buffer_ptr(one) for one in outs]
+        with each(ib, product(shape), threads) as number:
+            write(ib, *memory, indices_of(number, shape))
+        made: tir.Stmt = ib.get()
+        return made
+
+    return {"fcompute": body, "by_threads": by_threads}
