@@ -117,8 +117,11 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
 
 
 ENOUGH = 0.02  # width of the interval of a median, as a part of it, that is narrow enough
-_SLICE = 5e-3  # seconds of one kernel's turn: long beside a change of clocks or processes, short beside drift of the machine
+_TURN = 1e-3  # seconds of a turn: long beside reading the clock, short beside the time that the system gives to a program
+_TURNS = 30  # the least number: of fewer an interval is narrow by chance
+_REFILL = 1e-2  # seconds: what fills a cache again takes at most a small part of a call that is longer
 _WARM = 0.05  # seconds of calls before the first turn that counts: processors raise their clock within some 10 ms
+_LOOKS = 8  # turns between two looks at the interval, each of which sorts all of them
 _Z = 1.96  # of the normal distribution, for intervals of 95 %
 
 
@@ -141,26 +144,38 @@ def measure_in_turns(run: Callable[[int], float], reference: Callable[[int], flo
     or `seconds` have passed. Each of `run` and `reference` makes n calls and returns their seconds.
     """
     begun = time.monotonic()
-    number, other = (_calls_in_turn(one, min(_WARM, seconds / 8)) for one in (run, reference))
+    turn, turn_of_reference = (_turn_of(one, min(_WARM, seconds / 8)) for one in (run, reference))
     times: list[float] = []
     references: list[float] = []
     while True:
-        references.append(reference(other) / other)
-        times.append(run(number) / number)
-        turns = Turns(tuple(times), tuple(references))
+        references.append(turn_of_reference())
+        times.append(turn())
+        turns, ends = Turns(tuple(times), tuple(references)), time.monotonic() - begun >= seconds
+        if not ends and (len(times) < _TURNS or len(times) % _LOOKS):
+            continue
         low, middle, high = median_interval(turns.ratios)
-        if high - low <= width * middle or time.monotonic() - begun >= seconds:
+        if ends or high - low <= width * middle:
             return turns
 
 
-def _calls_in_turn(run: Callable[[int], float], warm: float) -> int:
-    """How many calls take a turn's time, after calls that warm up for `warm` seconds."""
+def _turn_of(run: Callable[[int], float], warm: float) -> Callable[[], float]:
+    """A function that calls a kernel for a turn's time and returns the seconds per call, after calls that warm up for `warm`
+    seconds. One call that does not count goes before the others, for the reference has left its own data in the caches.
+    """
     begun, number = time.monotonic(), 1
     while True:
         elapsed = max(run(number), 1e-9)
-        if time.monotonic() - begun >= warm and elapsed >= _SLICE / 2:
-            return max(1, round(number * _SLICE / elapsed))
-        number = max(1, min(2 * number, round(number * _SLICE / elapsed) or 1))
+        if time.monotonic() - begun >= warm and elapsed >= _TURN / 2:
+            break
+        number = max(1, min(2 * number, round(number * _TURN / elapsed)))
+    number, refills = max(1, round(number * _TURN / elapsed)), elapsed / number < _REFILL
+
+    def turn() -> float:
+        if refills:
+            run(1)
+        return run(number) / number
+
+    return turn
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:

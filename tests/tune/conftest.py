@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import topi
-from tedsl import te
+from tedsl import te, tir
 from tedsl.tune.measure import BuildOption, Measurer, RunOption
 
+MEMORY = 1 << 29  # bytes: more than a process of these tests may take
 QUICK = RunOption(number=1, repeat=2, timeout=2.0, cooldown_interval=0, threads=1)
 
 
@@ -55,7 +56,21 @@ def hang():
 
 
 def take_memory():
-    return np.ones(1 << 40, "uint8")
+    return np.ones(MEMORY, "uint8")
+
+
+class Called(Doubled):
+    """A kernel that calls a function of C, or of Python."""
+
+    def __init__(self, function, call=tir.call_packed):
+        super().__init__()
+        self.function, self.call = function, call
+
+    def schedule(self):
+        A = te.placeholder((4,), name="A")
+        call = self.call("int32", self.function) if self.call is tir.call_extern else self.call(self.function)
+        B = te.extern((4,), [A], lambda ins, outs: tir.Evaluate(call), name="B")
+        return te.create_schedule(B.op), [A, B]
 
 
 @pytest.fixture

@@ -4,14 +4,19 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te, tir
+from tedsl.cache.store import Store
 from tedsl.errors import ArgumentError, ScheduleError
-from tedsl.tune.measure import BuildOption, Failure, Measurer, Outcome, RunOption
+from tedsl.ir.functions import FUNCTIONS
+from tedsl.tune.measure import BuildOption, Checker, Failure, Measurer, Outcome, RunOption, measurer
 
-from .conftest import QUICK, Doubled, Endless, abort, hang, take_memory
+from .conftest import MEMORY, QUICK, Called, Doubled, Endless, abort, hang, take_memory
 
 
 def children():
@@ -44,7 +49,7 @@ def fail():
     (lambda: os._exit(3), "crash", "exited with status 3"),
 ], ids=["refused", "raised", "abort", "memory", "hang", "exit"])
 def test_a_build_that_fails_costs_one_trial(measure, misfortune, kind, words):
-    options = BuildOption(timeout=0.5 if kind == "timeout" else 20.0, n_parallel=2)
+    options = BuildOption(timeout=0.5 if kind == "timeout" else 20.0, n_parallel=2, memory=MEMORY)
     first, failed, last = measure(Doubled(), Doubled(before=misfortune), Doubled(8), build=options)
     assert first.failure is None and last.failure is None
     assert failed.failure.kind == kind and words in failed.failure.message and failed.costs == () and failed.cost == np.inf
@@ -55,6 +60,102 @@ def test_a_kernel_that_does_not_end_costs_one_trial(measure):
     endless, fine = measure(Endless(), Doubled(), run=RunOption(number=1, repeat=1, timeout=0.5, cooldown_interval=0))
     assert endless.failure.kind == "timeout" and 0.5 <= endless.all_seconds - endless.build_seconds < 5
     assert fine.failure is None
+
+
+@pytest.mark.parametrize("option", [QUICK, replace(QUICK, precise=True, precise_seconds=0.2)], ids=["plain", "precise"])
+def test_a_kernel_that_crashes_costs_one_trial(measure, option):
+    crash, fine = measure(Called("abort", tir.call_extern), Doubled(), run=option)
+    assert crash.failure.kind == "crash" and "ended by SIGABRT" in crash.failure.message and crash.build_seconds > 0
+    assert fine.failure is None and not children()
+
+
+@pytest.fixture
+def register():
+    """Registers a function under a name for the time of a test."""
+    names = []
+
+    def register(name, function):
+        tedsl.register_func(name, function, override=True)
+        names.append(name)
+        return name
+
+    yield register
+    for name in names:
+        FUNCTIONS.pop(name)
+
+
+def test_a_kernel_whose_function_raises(measure, register):
+    outcome, = measure(Called(register("tests.tune.fail", fail)))
+    assert outcome.failure == Failure("run", "KeyError: 'knob'")
+
+
+def test_the_memory_of_a_run_is_limited(measure, register, monkeypatch):
+    monkeypatch.setattr(measurer, "free_memory", lambda: MEMORY)
+    outcome, = measure(Called(register("tests.tune.take", take_memory)))
+    assert outcome.failure == Failure("crash", "there is not enough memory")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor cannot be divided")
+def test_runs_and_builds_have_processors_of_their_own(measure, register):
+    def tell():
+        raise ValueError(sorted(os.sched_getaffinity(0)))
+
+    mine = sorted(os.sched_getaffinity(0))
+    run, built = measure(Called(register("tests.tune.tell", tell)), Doubled(before=tell))
+    assert run.failure.message == f"ValueError: {mine[-1:]}" and built.failure.message == f"ValueError: {mine[:-1]}"
+    run, built = measure(Called("tests.tune.tell"), Doubled(before=tell), run=replace(QUICK, threads=None))
+    assert run.failure.message == built.failure.message == f"ValueError: {mine}"
+
+
+def test_builds_and_runs_take_turns_where_a_run_takes_all_processors(measure, register, tmp_path):
+    """Each says when it begins and ends."""
+    log = tmp_path / "log"
+
+    def tell(word):
+        for end in ("begins", "ends"):
+            with log.open("a") as file:
+                file.write(f"{word} {end}\n")
+            time.sleep(0.02)
+
+    name = register("tests.tune.slow", lambda: tell("run"))
+    candidates = [Called(name) for _ in range(5)]
+    for candidate in candidates:
+        candidate.schedule = lambda given=candidate.schedule: (tell("build"), given())[1]
+    option = RunOption(number=1, repeat=1, cooldown_interval=0)
+    assert not [outcome for outcome in measure(*candidates, run=option, build=BuildOption(20, 2)) if outcome.failure]
+    running = building = 0
+    for line in log.read_text().splitlines():
+        word, end = line.split()
+        running += (word == "run") * (1 if end == "begins" else -1)
+        building += (word == "build") * (1 if end == "begins" else -1)
+        assert running <= 1 and not (running and building), "a build would slow the run"
+
+
+def test_candidates_leave_nothing_in_the_cache(measure, tmp_path, monkeypatch):
+    monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path))
+    cache = Store(str(tmp_path), 1 << 30)
+    with Measurer("llvm", run=QUICK) as measurer:
+        before = cache.contents().entries
+        assert [outcome.failure for _, outcome in measurer.measure([Doubled(13)])] == [None]
+    assert before["code"] == 1 and cache.contents().entries == before
+
+
+def test_code_for_a_simulated_device(measure):
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+
+    def scheduled():
+        s = te.create_schedule(B.op)
+        block, thread = s[B].split(B.op.axis[0], 32)
+        s[B].bind(block, te.thread_axis("blockIdx.x"))
+        s[B].bind(thread, te.thread_axis("threadIdx.x"))
+        return s, [A, B]
+
+    candidate = Doubled()
+    candidate.schedule = scheduled
+    with Measurer("cuda", run=QUICK, check=Checker([A, B], "cuda")) as measurer:
+        (_, outcome), = measurer.measure([candidate])
+    assert outcome.failure is None and outcome.cost > 0
 
 
 def test_outcomes_are_in_the_order_of_the_candidates(measure):

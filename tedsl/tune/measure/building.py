@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import numpy
+
 from tedsl import te
 from tedsl.cache.place import FOLDER, OFF
 from tedsl.driver import build
@@ -14,11 +16,14 @@ from tedsl.tune.measure.process import Failed
 
 
 def load_compiler(target: Target) -> None:
-    """Builds a small kernel, so that the processes that are forked have LLVM as this one has it."""
+    """Builds and times a small kernel, so that the processes that are forked have LLVM and the timer as this one has them."""
     a = te.placeholder((1,), name="a")
     b = te.compute((1,), lambda i: a[i] + 1.0, name="b")
-    host = target.host if target.is_device and target.host is not None else "llvm" if target.is_device else target
-    build(te.create_schedule(b.op), [a, b], host)
+    machine = Target("llvm") if target.is_device else target
+    module = build(te.create_schedule(b.op), [a, b], machine)
+    if machine.kind.name == "llvm":
+        with module.timed(module.entry_name, numpy.zeros(1, "float32"), numpy.zeros(1, "float32")) as run:
+            run(1)
 
 
 def built(candidate: Candidate, target: Target) -> bytes:

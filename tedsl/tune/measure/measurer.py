@@ -147,7 +147,7 @@ class Measurer:
 
     def _start_run(self, trial: _Trial, cores: Cores, inputs: Sequence[Any] | None, expected: Expected | None) -> None:
         time.sleep(self.run.cooldown_interval)
-        reference = self._calm_reference(cores) if self.run.precise else None
+        reference = self._calm_reference(cores, inputs) if self.run.precise else None
         code, threads = trial.code, len(cores.running)
         trial.running = self._start(lambda: costs_of(code, self.target, self.run, threads, inputs, expected, reference), "run",
                                     self._run_limit, cores.running, free_memory() // 2)
@@ -169,12 +169,12 @@ class Measurer:
         trial.code, trial.running = b"", None
         trial.outcome = Outcome(costs, ended.failure, trial.build_seconds, seconds, time.time())
 
-    def _calm_reference(self, cores: Cores) -> Reference:
+    def _calm_reference(self, cores: Cores, inputs: Sequence[Any] | None) -> Reference:
         """The reference kernel, with the time of its calls when it was first measured."""
         if self._reference is None:
             made = self._make_reference()
-            process = self._start(lambda: seconds_of(made, self.target, self.run, len(cores.running)), "run", self._run_limit,
-                                  cores.running, free_memory() // 2)
+            process = self._start(lambda: seconds_of(made, self.target, self.run, len(cores.running), inputs), "run",
+                                  self._run_limit, cores.running, free_memory() // 2)
             ended = process.finish()
             self._processes.discard(process)
             if not isinstance(ended.value, float):
@@ -188,7 +188,7 @@ class Measurer:
         """
         if self.check is not None:
             code = build(self.check.default(), self.check.args, self.target).save_to_bytes()
-            return Reference(code, self.check.inputs)
+            return Reference(code, None)
         a, b = (te.placeholder((_SIDE, _SIDE), name=name) for name in "ab")
         c = matmul(a, b)
         module = build(schedules.schedule(c, self.target), [a, b, c], self.target)

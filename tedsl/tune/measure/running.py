@@ -22,12 +22,13 @@ _SEED = 20  # of inputs that nobody gave
 
 @record(eq=False)
 class Reference:
-    """A kernel whose drift is divided out. code: the content of a `.tedsl` file; inputs: of its calls; seconds: that a call
-    takes when the machine is as it was at first; 0: not known.
+    """A kernel whose drift is divided out. code: the content of a `.tedsl` file; inputs: of its calls; None: those of the
+    candidate, whose places in memory and caches then slow both; seconds: that a call takes when the machine is as it was at
+    first; 0: not known.
     """
 
     code: bytes
-    inputs: Sequence[Any]
+    inputs: Sequence[Any] | None
     seconds: float = 0.0
 
 
@@ -47,20 +48,20 @@ def costs_of(code: bytes, target: Target, option: RunOption, threads: int, input
                                       min_repeat_ms=option.min_repeat_ms, f_preproc=flushed)
         return timer(*args).results
     other = from_bytes(reference.code, "the reference")
-    with module.timed(module.entry_name, *args) as run, \
-            other.timed(other.entry_name, *placed(reference.inputs, target)) as run_reference:
-        turns = measure_in_turns(run, run_reference, option.precise_seconds)
+    others = args if reference.inputs is None else placed(reference.inputs, target)
+    with module.timed(module.entry_name, *args) as run, other.timed(other.entry_name, *others) as reference_run:
+        turns = measure_in_turns(run, reference_run, option.precise_seconds)
     low, middle, high = median_interval(turns.ratios)
     # Under six turns bound nothing: the smallest and the largest ratio stand for the interval.
     low, high = (low, high) if high < float("inf") else (min(turns.ratios), max(turns.ratios))
     return low * reference.seconds, middle * reference.seconds, high * reference.seconds
 
 
-def seconds_of(reference: Reference, target: Target, option: RunOption, threads: int) -> float:
+def seconds_of(reference: Reference, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None) -> float:
     """Seconds per call of the reference: the median of as many repetitions as its share of the budget holds."""
     set_num_threads(threads)
     module = from_bytes(reference.code, "the reference")
-    with module.timed(module.entry_name, *placed(reference.inputs, target)) as run:
+    with module.timed(module.entry_name, *placed(reference.inputs or inputs or (), target)) as run:
         turns = measure_in_turns(run, run, option.precise_seconds / 2)
     return median_interval((*turns.times, *turns.reference))[1]
 
