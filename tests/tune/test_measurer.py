@@ -111,16 +111,16 @@ def test_builds_and_runs_take_turns_where_a_run_takes_all_processors(measure, re
     """Each says when it begins and ends."""
     log = tmp_path / "log"
 
-    def tell(word):
+    def tell(word, seconds):
         for end in ("begins", "ends"):
             with log.open("a") as file:
                 file.write(f"{word} {end}\n")
-            time.sleep(0.02)
+            time.sleep(seconds * (end == "begins"))
 
-    name = register("tests.tune.slow", lambda: tell("run"))
+    name = register("tests.tune.slow", lambda: tell("run", 0.01))
     candidates = [Called(name) for _ in range(5)]
-    for candidate in candidates:
-        candidate.schedule = lambda given=candidate.schedule: (tell("build"), given())[1]
+    for k, candidate in enumerate(candidates):
+        candidate.schedule = lambda given=candidate.schedule, k=k: (tell("build", 0.3 * (k % 2)), given())[1]
     option = RunOption(number=1, repeat=1, cooldown_interval=0)
     assert not [outcome for outcome in measure(*candidates, run=option, build=BuildOption(20, 2)) if outcome.failure]
     running = building = 0

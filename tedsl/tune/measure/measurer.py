@@ -123,7 +123,7 @@ class Measurer:
         first = trials[0]
         building = [trial for trial in trials if trial.building is not None]
         for trial in trials:
-            if trial.waits and len(building) < at_once and not (cores.take_turns and first.running):
+            if trial.waits and len(building) < at_once:
                 self._start_build(trial, at_once, cores)
                 building.append(trial)
         if first.code and first.running is None and not (cores.take_turns and building):
