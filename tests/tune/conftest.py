@@ -10,7 +10,7 @@ import topi
 from tedsl import te, tir
 from tedsl.tune.measure import BuildOption, Measurer, RunOption
 
-MEMORY = 1 << 29  # bytes: more than a process of these tests may take
+MEMORY = 1 << 29  # bytes that a process of these tests may take
 QUICK = RunOption(number=1, repeat=2, timeout=2.0, cooldown_interval=0, threads=1)
 
 
@@ -56,7 +56,7 @@ def hang():
 
 
 def take_memory():
-    return np.ones(MEMORY, "uint8")
+    return np.ones(2 * MEMORY, "uint8")
 
 
 class Called(Doubled):
