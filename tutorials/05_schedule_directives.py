@@ -120,6 +120,11 @@ after = lesson("reverse_compute_at: the consumer goes to its producer", chain,
 assert "B = allocate(float32[1, 12])" in after
 
 
+after = lesson("compute_with: two stages share a loop, and keep their memory", chain,
+               lambda s, A, B, C: s[C].compute_with(s[B], B.op.axis[0], C.op.axis[0]))
+assert "B = allocate(float32[8, 12])" in after and after.count("range(8)") == 1
+
+
 def grouped(s, A, B, C):
     s.create_group(outputs=B, inputs=A).compute_at(s[C], C.op.axis[0])
 

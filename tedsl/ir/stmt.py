@@ -45,6 +45,7 @@ LOGICAL_SHAPE = "logical_shape"  # annotation of an Allocate: the extents of the
 # they are in range: value "trust". They are neither clamped nor asserted; a checked build still checks them.
 DATA_INDICES = "tir.data_index"
 EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
+JOINED = "pragma_joined"  # AttrStmt key: the loop in `body` is one with those under the same value (compute_with)
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 
 

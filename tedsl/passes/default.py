@@ -16,6 +16,7 @@ from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
+from tedsl.passes.loops.join_loops import join_loops
 from tedsl.passes.loops.partition_loops import partition_loops
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
@@ -74,6 +75,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         inject_rolling_buffer,
         inject_prefetch,
         flatten_storage,
+        join_loops,  # before loops are partitioned or vectorized: those of two stages are alike
         narrow_dtypes,
         simplify,  # the bounds of all loops are known now: most guards vanish
         *_added(config, 1),

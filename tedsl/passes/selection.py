@@ -26,6 +26,7 @@ NAMES = {
     "allow_aliasing": "tir.AllowAliasing",
     "remove_asserts": "tir.SkipAssert", "inject_rolling_buffer": "tir.InjectRollingBuffer",
     "inject_prefetch": "tir.InjectPrefetch", "flatten_storage": "tir.StorageFlatten", "narrow_dtypes": "tir.NarrowDataType",
+    "join_loops": "tir.JoinLoops",
     "simplify": "tir.Simplify", "partition_loops": "tir.LoopPartition", "partition_asked": "tir.LoopPartition",
     "vectorize_loops": "tir.VectorizeLoop", "inject_virtual_threads": "tir.InjectVirtualThread",
     "inject_double_buffer": "tir.InjectDoubleBuffer", "rewrite_storage": "tir.StorageRewrite",
@@ -57,6 +58,7 @@ NEEDED = {
     "tir.AllowAliasing": "the arrays of a call would be taken not to overlap, although tir.noalias=False says that they may",
     "tir.InjectRollingBuffer": "no later step handles rolling buffers",
     "tir.InjectPrefetch": "no later step handles the marks of prefetch",
+    "tir.JoinLoops": "no later step handles the marks of compute_with",
     "tir.StorageFlatten": "no later step handles multi-dimensional buffers",
     "tir.InjectVirtualThread": "machine code has no virtual threads: their loops would be gone",
     "tir.RewriteUnsafeSelect": "a select computes both of its sides: one that may not be computed would read outside of its "

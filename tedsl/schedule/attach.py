@@ -129,6 +129,8 @@ def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
     At such a loop all readers of `producer` are inside, what it reads has been computed, and it fits into a vectorized loop
     around.
     """
+    if any(producer.is_joined(loop) for loop in producer.leaf_iter_vars):
+        return []
     hosts = possible_hosts(producer, producer.schedule.consumers())
     plain = not why_not_in_lanes(producer)
     return [(host, loop) for host in hosts for loop in _room_in(host, plain) if not _breaks(producer, host, loop)]

@@ -28,6 +28,7 @@ from tedsl.schedule.primitives.places.by_threads import by_threads
 from tedsl.schedule.primitives.places.compute_at import compute_at
 from tedsl.schedule.primitives.places.compute_inline import compute_inline
 from tedsl.schedule.primitives.places.compute_root import compute_root
+from tedsl.schedule.primitives.places.compute_with import compute_with
 from tedsl.schedule.primitives.places.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.pragma import pragma
 from tedsl.schedule.primitives.reorder import reorder
@@ -257,6 +258,18 @@ class Stage:
             s[C].reverse_compute_at(s[B], B.op.axis[0])
         """
         return reverse_compute_at(self.state, parent.state if isinstance(parent, Stage) else parent, scope)
+
+    @directive
+    def compute_with(self, other: Stage, other_loop: IterVar, loop: IterVar) -> None:
+        """Make one loop of `loop` of this stage and `other_loop` of the stage `other`, and of the loops around them.
+
+        Each iteration computes its part of both stages. Lowering refuses it where an iteration of one stage may use what
+        another iteration of the other stage writes.
+
+        Example (chain):
+            s[C].compute_with(s[B], B.op.axis[0], C.op.axis[0])
+        """
+        compute_with(self.state, other.state if isinstance(other, Stage) else other, other_loop, loop)
 
     @directive
     def compute_inline(self) -> None:

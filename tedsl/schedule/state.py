@@ -60,6 +60,7 @@ class IterVarAttr:
         return ANNOTATIONS.get(self.iter_type)
 
 
+JOINED = "joined"  # a pragma; its value is the name of the loops that compute_with makes one
 PLAIN_LOOP = IterVarAttr()
 WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid scripts are written with their kind
 
@@ -222,6 +223,17 @@ class StageState:
         if isinstance(self.op, ExternOp):
             problem, hint = self._why_not_a_loop(None)
             raise self.refuse(directive, problem, hint=hint)
+
+    def is_joined(self, loop: IterVar) -> bool:
+        """Whether compute_with has made `loop` one with a loop of another stage."""
+        return any(key.value == JOINED for key in self.attr_of(loop).pragma_keys)
+
+    def must_not_be_joined(self, loops: Iterable[IterVar], directive: str) -> None:
+        """Refuses loops that compute_with has made one with those of another stage."""
+        one = next((loop for loop in loops if self.is_joined(loop)), None)
+        if one is not None:
+            raise self.refuse(directive, f"{one.name} is one with a loop of another stage since compute_with",
+                              hint="do this first, to the loops of both stages, and compute_with last")
 
     def position_of(self, loop: Any, directive: str) -> int:
         """The position of `loop` among the present loops; if it is not one of them, the error says what became of it."""

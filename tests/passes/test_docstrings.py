@@ -134,6 +134,13 @@ def vectors_under_a_mask():
     return s, [A, B]
 
 
+@example("join_loops")
+def two_stages_in_one_loop():
+    s, A, B, C = produced(8, 1)
+    s[C].compute_with(s[B], B.op.axis[0], C.op.axis[0])
+    return s, [A, C]
+
+
 @example("unroll_loops")
 def two_copies():
     s, A, B = filled(2)

@@ -65,8 +65,8 @@ def test_the_main_part_of_a_tile_has_no_masks():
 
 def test_the_order_that_users_know():
     assert lowering_pipeline().names == (
-        "own_memory", "inject_rolling_buffer", "inject_prefetch", "flatten_storage", "narrow_dtypes", "simplify",
-        "partition_loops", "vectorize_loops", "inject_virtual_threads", "inject_double_buffer", "rewrite_storage",
+        "own_memory", "inject_rolling_buffer", "inject_prefetch", "flatten_storage", "join_loops", "narrow_dtypes",
+        "simplify", "partition_loops", "vectorize_loops", "inject_virtual_threads", "inject_double_buffer", "rewrite_storage",
         "unroll_loops", "simplify", "remove_no_ops", "rewrite_unsafe_selects", "hoist_conditions")
     assert "partition_loops" not in lowering_pipeline(simple_mode=True).names
     assert lowering_pipeline(accesses=Accesses.AT_RUN_TIME).names[:2] == ("own_memory", "check_accesses")

@@ -71,6 +71,7 @@ EXAMPLES = {
     "Stage.pragma": (NOTHING, lambda p, _: p.s[p.D].pragma(p.i, "auto_unroll_max_step", 16)),
     "Stage.compute_at": (NOTHING, lambda p, _: p.s[p.C].compute_at(p.s[p.D], p.i)),
     "Stage.reverse_compute_at": (NOTHING, lambda p, _: p.s[p.D].reverse_compute_at(p.s[p.C], p.C.op.axis[0])),
+    "Stage.compute_with": (NOTHING, lambda p, _: p.s[p.D].compute_with(p.s[p.C], p.C.op.axis[0], p.i)),
     "Stage.transform_layout": (NOTHING, lambda p, _: p.s[p.B].transform_layout(lambda i, j: [j, i // 4, i % 4])),
     "Stage.compute_inline": (NOTHING, lambda p, _: p.s[p.B].compute_inline()),
     "Stage.compute_root": (attached, lambda p, _: p.s[p.C].compute_root()),

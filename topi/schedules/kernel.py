@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tedsl import te
 from tedsl.target import Target
 from topi.schedules.formulas import Formula, formula_of
 
 
-@dataclass
+class RowBlocks(NamedTuple):
+    """How kernels share rows: `chunk` of them are one task, which goes through them `block` by block."""
+
+    chunk: int
+    block: int
+
+
+@dataclass(eq=False)
 class Kernel:
     """A loop nest: `anchor` determines its loops (a reduction, a convolution); `tail` is the last element-wise operation
     computed in them, whose result is stored, or `anchor` itself.
@@ -18,7 +25,9 @@ class Kernel:
     The operations between the two are inlined already, and so are cheap inputs of the anchor. A function of the table places
     the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`, and of the stages `inside`, producers first, which are computed
     once for each row: for each index of the first `kept` dimensions of the tail. The kernels `before` make the first operand
-    of a product for a block of its rows, in the loops of this one; these have `within` set, and no parallel loops.
+    of a product for a block of its rows, in the loops of this one; these have `within` set, and no parallel loops. Kernels that
+    share the blocks of their rows have `blocks`; `over_blocks` is the stage, the loop over them, and the loop over the rows of
+    one if each is computed by itself, once there are loops.
     """
 
     schedule: te.Schedule
@@ -29,6 +38,8 @@ class Kernel:
     kept: int = 0
     before: tuple[Kernel, ...] = ()
     within: bool = False
+    blocks: RowBlocks | None = None
+    over_blocks: tuple[Any, Any, Any] | None = None
     whole: te.Schedule | None = None  # what `inlined` gives, made once for all kernels of a schedule
 
     @property

@@ -14,6 +14,7 @@ from topi.schedules.chains import join_products
 from topi.schedules.fusion import kernels
 from topi.schedules.kernel import Kernel
 from topi.schedules.row_groups import join_rows
+from topi.schedules.shared_rows import join, share_rows
 from topi.schedules.table import COPYING, Rule, rule_of, rules_for
 
 _INJECTIVE = (te.ElementwiseOp, InjectiveOp)
@@ -40,8 +41,10 @@ def as_target(target: Any) -> Target:
 def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Schedule:
     """The schedule of `outs` by a table of rules."""
     s, groups = kernels_with(outs, rules, target)
+    shared = share_rows(groups) if RowsOp in rules else []
     for kernel in groups:
         rule_of(kernel, rules)(kernel)
+    join(shared)
     return s
 
 

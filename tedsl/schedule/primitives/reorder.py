@@ -25,6 +25,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     for at, loop in enumerate(order):
         if find(order[:at], loop) is not None:
             raise stage.refuse(directive, f"{loop.name} is named twice", hint="name each loop once")
+    stage.must_not_be_joined(order, directive)
     moved = list(stage.leaf_iter_vars)
     for place, loop in zip(sorted(places), order):
         moved[place] = loop

@@ -26,6 +26,7 @@ def check_annotation(stage: StageState, loop: Any, directive: str, replaced: tup
     is not one of `replaced`.
     """
     at = stage.position_of(loop, directive)
+    stage.must_not_be_joined([loop], directive)
     said, attr = stage.annotation_of(loop), stage.attr_of(loop)
     if said is not None and (attr.bind_thread is not None or attr.iter_type not in replaced):
         raise stage.refuse(directive, f"{loop.name} is already {said}: a loop has one annotation",

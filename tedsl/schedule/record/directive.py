@@ -19,9 +19,9 @@ OF_LOOPS = frozenset(("split", "fuse", "reorder", "tile", "decompose_reduction",
                       "pragma"))
 # Of a stage as a whole, with its versions.
 OF_WHOLE_STAGES = frozenset((
-    "bind", "by_threads", "compute_at", "compute_inline", "compute_root", "double_buffer", "env_threads", "nontemporal",
-    "prefetch", "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize", "storage_align",
-    "transform_layout"))
+    "bind", "by_threads", "compute_at", "compute_inline", "compute_root", "compute_with", "double_buffer", "env_threads",
+    "nontemporal", "prefetch", "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize",
+    "storage_align", "transform_layout"))
 OF_STAGES = OF_LOOPS | OF_WHOLE_STAGES
 OF_GROUPS = frozenset(("compute_at", "compute_root"))
 OF_SCHEDULES = frozenset(("cache_read", "reindex_cache_read", "cache_write", "rfactor", "create_group"))

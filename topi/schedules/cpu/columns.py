@@ -39,7 +39,7 @@ def reduce_columns(kernel: Kernel, formula: Formula) -> None:
         return
     lanes = kernel.lanes(kernel.anchor)
     count = _contiguous(kernel, formula)
-    chunk = _rows_of_chunk(kernel, count)
+    chunk = _rows_of_chunk(kernel, count) if kernel.blocks is None else (0, kernel.blocks.chunk)
     if chunk is not None:
         _reduce_chunks(kernel, count, *chunk)
         return
@@ -82,14 +82,21 @@ def _rows_of_chunk(kernel: Kernel, count: int) -> tuple[int, int] | None:
 def _reduce_chunks(kernel: Kernel, count: int, at: int, rows: int) -> None:
     """Reduce chunks of `rows` iterations of the reduction axis number `at` in parallel, then their results."""
     s, op, lanes = kernel.schedule, kernel.anchor, kernel.lanes(kernel.anchor)
-    chunk, _ = s[op].split(op.reduce_axis[at], factor=rows)
+    loops = list(op.reduce_axis)
+    if kernel.blocks is not None and len(loops) > 1:
+        loops = [s[op].fuse(*loops)]
+    chunk, _ = s[op].split(loops[at], factor=rows)
     factored = s.rfactor(op.output(0), chunk)
     parts = s[(factored[0] if isinstance(factored, list) else factored).op]
     parts.parallel(parts.op.axis[0])
     parts.storage_align(parts.op.axis[0], _line_lanes(kernel), 0)
     columns, reduced = list(parts.op.axis[-count:]), list(parts.op.reduce_axis)
     reduced.insert(at, reduced.pop())
-    add_rows(parts, columns, reduced, product([extent_of(axis) for axis in columns]), lanes, _line_lanes(kernel))
+    extent = product([extent_of(axis) for axis in columns])
+    if kernel.blocks is None:
+        add_rows(parts, columns, reduced, extent, lanes, _line_lanes(kernel))
+    else:
+        _add_rows_of_blocks(kernel, parts, columns, reduced[0], extent)
     tail = s[kernel.tail]
     last = tail.fuse(*tail.op.axis[-count:]) if count > 1 else tail.op.axis[-1]
     block, lane = tail.split(last, factor=_SUMS * lanes)
@@ -101,6 +108,22 @@ def _reduce_chunks(kernel: Kernel, count: int, at: int, rows: int) -> None:
     else:
         tail.reorder(block, *tail.op.reduce_axis, lane)
     tail.vectorize(lane)
+
+
+def _add_rows_of_blocks(kernel: Kernel, parts: te.Stage, columns: list[Any], rows: Any, extent: int | None) -> None:
+    """Add rows to the partial results of a chunk block by block; one by one, if the results stay in the nearest cache."""
+    assert kernel.blocks is not None
+    lanes = kernel.lanes(kernel.anchor)
+    block, row = parts.split(rows, factor=kernel.blocks.block)
+    size = sum(parts.op.output(v).dtype.bytes for v in range(parts.op.num_outputs))
+    if extent is None or extent * size > kernel.target.machine.l1.size // 2:
+        kernel.over_blocks = parts, block, None
+        add_rows(parts, columns, [block, row], extent, lanes, _line_lanes(kernel))
+        return
+    kernel.over_blocks = parts, block, row
+    last = parts.fuse(*columns) if len(columns) > 1 else columns[0]
+    parts.reorder(block, row, last)
+    vectorize(parts, last, extent, lanes * (_SUMS if extent % (lanes * _SUMS) == 0 else 1))
 
 
 # --- blocks of columns --------------------------------------------------------------------------------------------------

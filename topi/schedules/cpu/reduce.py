@@ -14,7 +14,7 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
-from topi.schedules.cpu.parallel import SERIAL, share_out
+from topi.schedules.cpu.parallel import SERIAL, share_out_rows
 from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -69,7 +69,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
         axes[at], row = tail.split(axes[at], factor=block)
         tail.reorder(*axes, *s[kernel.tail].op.reduce_axis, row)
         tail.vectorize(row)
-    place = share_out(tail, axes, work_of(kernel))
+    place = share_out_rows(kernel, tail, axes, work_of(kernel))
     inside = [*partial, *([kernel.anchor] if kernel.fused else [])]
     for op in inside:
         if place is not None:

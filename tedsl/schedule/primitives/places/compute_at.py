@@ -26,6 +26,7 @@ def must_be_possible(stage: StageState, host: Any, loop: Any, said: str = "") ->
     """Refuses a place where `stage` would not be computed before each use of it. said: the directive, by default compute_at."""
     directive = said or f"compute_at({show(host)}, {show(loop)})"
     stage.must_have_loops(directive)
+    stage.must_not_be_joined(stage.leaf_iter_vars, directive)
     _check_host(stage, host, directive)
     directive += f" of {stage.name}"  # from here on the loops are those of the host
     at = host.position_of(loop, directive)

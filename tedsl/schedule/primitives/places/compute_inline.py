@@ -16,6 +16,7 @@ def compute_inline(stage: StageState) -> None:
     """
     directive = "compute_inline()"
     stage.must_have_loops(directive)
+    stage.must_not_be_joined(stage.leaf_iter_vars, directive)
     if stage.is_output:
         raise stage.refuse(directive, f"{stage.name} is an output of the schedule: its values must be stored",
                            hint="inline the stages that it reads instead")
