@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import FrameType
@@ -13,6 +14,7 @@ from tedsl.record import record
 STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 READ_SOURCE = "read_source"  # AttrStmt key: the name and line of the stage, inlined into that of the body, that reads a buffer
 SCRIPT_LINE = "script_line"  # AttrStmt key: the line of a hybrid script that the body was written as; gone once it is checked
+_INSIDE = (*OURS, functools.__file__)  # files whose frames are not the user's: functools calls properties of ours
 
 
 @record
@@ -37,7 +39,7 @@ def user_line() -> SourceLine | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(OURS):
+        if not file.startswith(_INSIDE):
             return SourceLine(file, frame.f_lineno)
         frame = frame.f_back
     return None
@@ -47,7 +49,7 @@ def user_level() -> int:
     """The `stacklevel` with which the caller warns about the innermost line outside of tedsl and topi."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+    while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     return level
 
