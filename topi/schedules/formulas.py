@@ -41,9 +41,10 @@ def formula_of(bodies: Iterable[Any]) -> Formula:
         if isinstance(node, tir.ProducerLoad):
             formula.loads.append(node)
             for index in node.indices:
-                if not isinstance(index, tir.Var):
-                    formula.entangled |= variables_in(index)
-                    stack += [n for n in nodes_of(index) if isinstance(n, tir.ProducerLoad)]
+                if not isinstance(index, (tir.Var, tir.IntImm)):
+                    nodes = nodes_of(index)
+                    formula.entangled.update(n for n in nodes if isinstance(n, tir.Var))
+                    stack += [n for n in nodes if isinstance(n, tir.ProducerLoad)]
             continue
         if isinstance(node, tir.Var):
             formula.entangled.add(node)
