@@ -16,13 +16,13 @@ from topi.kinds import ConvOp, MatmulOp
 from topi.nn import conv, dense
 from topi.schedules import gpu
 from topi.schedules.gpu.conv import ConvTiles
-from topi.schedules.schedule import as_target, schedule_with
+from topi.schedules.schedule import advised_or_scheduled, as_target, schedule_with
 from topi.schedules.table import GPU, Rule
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
     """The schedule of `outs` in blocks of threads."""
-    return _scheduled(outs, GPU)
+    return advised_or_scheduled(outs, GPU, _processor())
 
 
 def schedule_conv2d_nchw(outs: Any, tiles: ConvTiles | None = None) -> te.Schedule:
@@ -38,8 +38,12 @@ def schedule_conv2d_nchw(outs: Any, tiles: ConvTiles | None = None) -> te.Schedu
 
 
 def _scheduled(outs: Any, rules: dict[type, Rule]) -> te.Schedule:
+    return schedule_with(outs, rules, _processor())
+
+
+def _processor() -> Target:
     target = as_target(None)
-    return schedule_with(outs, rules, target if "gpu" in target.keys else Target("cuda"))
+    return target if "gpu" in target.keys else Target("cuda")
 
 
 def schedule_dense_tensorcore(outs: Any) -> te.Schedule:

@@ -14,13 +14,13 @@ from tedsl.target import Target
 from topi.nn import conv
 from topi.schedules.cpu.injective import map_elements
 from topi.schedules.kernel import Kernel
-from topi.schedules.schedule import as_target, schedule_with
+from topi.schedules.schedule import advised_or_scheduled, as_target
 from topi.schedules.table import CPU
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
     """The schedule of `outs` for a processor."""
-    return schedule_with(outs, CPU, _processor())
+    return advised_or_scheduled(outs, CPU, _processor())
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

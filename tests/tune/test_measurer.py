@@ -107,6 +107,25 @@ def test_runs_and_builds_have_processors_of_their_own(measure, register):
     assert run.failure.message == built.failure.message == f"ValueError: {mine}"
 
 
+def test_schedules_know_the_threads_of_runs_and_the_processors_of_the_machine(measure):
+    def tell():
+        raise ValueError((tedsl.get_num_threads(), tedsl.Target("llvm").machine.cores))
+
+    mine = len(os.sched_getaffinity(0))
+    for threads in (1, 5):
+        outcome, = measure(Doubled(before=tell), run=replace(QUICK, threads=threads))
+        assert outcome.failure.message == f"ValueError: {min(threads, mine), mine}"
+
+
+def test_two_measurements_at_once():
+    with Measurer("llvm", BuildOption(n_parallel=1), QUICK) as measurer:
+        first, second = (measurer.measure([Doubled(split) for split in (1, 2, 3)]) for _ in range(2))
+        next(first)
+        next(second)
+        second.close()
+        assert [outcome.failure for _, outcome in first] == [None, None]
+
+
 def test_builds_and_runs_take_turns_where_a_run_takes_all_processors(measure, register, tmp_path):
     """Each says when it begins and ends."""
     log = tmp_path / "log"

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sqlite3
+import threading
 import time
 import warnings
 from dataclasses import replace
@@ -134,6 +135,18 @@ def test_a_line_that_was_left_unfinished_costs_that_line(tmp_path):
         assert list(read_lines(path)) == [trial(), trial(split=6)]
 
 
+def test_forked_processes_and_threads_have_their_own_access(records):
+    records.add(trial())
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=lambda k=k: [records.add(trial(split=10 * k + j)) for j in range(5)]) for k in (1, 2)]
+    threads = [threading.Thread(target=lambda k=k: [records.add(trial(split=10 * k + j)) for j in range(5)]) for k in (3, 4)]
+    for worker in (*processes, *threads):
+        worker.start()
+    for worker in (*processes, *threads):
+        worker.join()
+    assert len(records) == 21 and len(list(records)) == 21
+
+
 def _add_for_ever(path, lines, ready):
     with Records(path) as records:
         for k in range(10**6):
@@ -237,6 +250,8 @@ def test_topi_takes_the_best_schedule_that_was_measured(tmp_path, form):
             other = topi.schedules.schedule(product(13), "llvm")
         assert "split(s[T_matmul_NN].op.axis[0], factor=3)" in str(s.journal) and len(s.journal) == 1
         assert "factor=3" not in str(other.journal)
+        with history(source), Target("llvm"):
+            assert str(topi.x86.schedule_matmul(product()).journal) == str(s.journal)
         assert str(topi.schedules.schedule(product(), "llvm").journal) == default
         a, b, c = (np.random.default_rng(0).random((12, 12), "float32") for _ in range(3))
         tedsl.build(s, [*C.op.input_tensors, C])(a, b, c)

@@ -28,7 +28,13 @@ def schedule(outs: Any, target: Any = None) -> te.Schedule:
     that was measured is taken instead, where there is one.
     """
     chosen = as_target(target)
-    return te.advised_schedule(outputs_in(outs), chosen) or schedule_with(outs, rules_for(chosen), chosen)
+    return advised_or_scheduled(outs, rules_for(chosen), chosen)
+
+
+def advised_or_scheduled(outs: Any, rules: dict[type, Rule], target: Target) -> te.Schedule:
+    """The schedule of `outs` that an adviser knows, as `tedsl.tune.history` does; else that by a table of rules."""
+    advised = te.advised_schedule(outputs_in(outs), target)
+    return schedule_with(outs, rules, target) if advised is None else advised
 
 
 def as_target(target: Any) -> Target:

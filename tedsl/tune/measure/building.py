@@ -10,6 +10,7 @@ from tedsl import te
 from tedsl.cache.place import FOLDER, OFF
 from tedsl.driver import build
 from tedsl.errors import TedslError
+from tedsl.runtime.parallel import set_num_threads
 from tedsl.target.target import Target
 from tedsl.tune.measure.outcome import Candidate, Failure
 from tedsl.tune.measure.process import Failed
@@ -26,8 +27,12 @@ def load_compiler(target: Target) -> None:
             run(1)
 
 
-def built(candidate: Candidate, target: Target) -> bytes:
-    """The module of a candidate as the content of a `.tedsl` file. Raises Failed where it has no schedule."""
+def built(candidate: Candidate, target: Target, threads: int) -> bytes:
+    """The module of a candidate as the content of a `.tedsl` file. Raises Failed where it has no schedule.
+
+    threads: of the runs, which schedules may ask for; those of this process are others.
+    """
+    set_num_threads(threads)
     os.environ[FOLDER] = OFF  # few candidates are ever built again
     try:
         with target:

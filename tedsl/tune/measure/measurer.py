@@ -113,7 +113,9 @@ class Measurer:
                     self._advance(trials, at_once, cores, inputs, expected)
                 yield trials.popleft().candidate, outcome
         finally:
-            self.close()
+            for trial in trials:
+                for process in (trial.building, trial.running):
+                    self._forget(process)
 
     def _advance(self, trials: Sequence[_Trial], at_once: int, cores: Cores, inputs: Sequence[Any] | None,
                  expected: Expected | None) -> None:
@@ -142,8 +144,9 @@ class Measurer:
     def _start_build(self, trial: _Trial, at_once: int, cores: Cores) -> None:
         candidate = trial.candidate
         memory = self.build.memory or free_memory() // (2 * at_once)
-        trial.building = self._start(lambda: built(candidate, self.target), "compile", self.build.timeout, cores.building,
-                                     memory)
+        threads = len(cores.running)
+        trial.building = self._start(lambda: built(candidate, self.target, threads), "compile", self.build.timeout,
+                                     cores.building, memory)
 
     def _start_run(self, trial: _Trial, cores: Cores, inputs: Sequence[Any] | None, expected: Expected | None) -> None:
         time.sleep(self.run.cooldown_interval)
@@ -155,6 +158,11 @@ class Measurer:
     @property
     def _run_limit(self) -> float:
         return self.run.timeout + (self.run.precise_seconds if self.run.precise else 0.0)
+
+    def _forget(self, process: Process | None) -> None:
+        if process is not None:
+            process.kill()
+            self._processes.discard(process)
 
     def _finish(self, trial: _Trial, process: Process) -> None:
         ended = process.finish()
@@ -175,8 +183,10 @@ class Measurer:
             made = self._make_reference()
             process = self._start(lambda: seconds_of(made, self.target, self.run, len(cores.running), inputs), "run",
                                   self._run_limit, cores.running, free_memory() // 2)
-            ended = process.finish()
-            self._processes.discard(process)
+            try:
+                ended = process.finish()
+            finally:
+                self._forget(process)
             if not isinstance(ended.value, float):
                 raise TedslError(f"the reference kernel cannot be measured: {ended.failure}")
             self._reference = replace(made, seconds=ended.value)

@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from tedsl.errors import TedslError
 from tedsl.record import record
+from tedsl.target.machine import keep_processors
 from tedsl.tune.measure.outcome import Failure
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
@@ -168,6 +169,7 @@ class Process:
             limit = _taken() + self._memory
             resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
         if cores:
+            keep_processors()
             os.sched_setaffinity(0, cores)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,9 @@ pragma user_version = {_FORMAT};
 """
 
 
+_OF_PARENTS: list[sqlite3.Connection] = []
+
+
 class Records:
     """The trials in the file `path` of SQLite, which is made if it is not there; None: trials.sqlite in the folder of the
     cache; ":memory:": none, for this process alone. A context manager, which closes the file.
@@ -40,8 +44,9 @@ class Records:
     def __init__(self, path: Any = None) -> None:
         self.path = _place() if path is None else str(file_path(path, "Records"))
         _check_kind(self.path)
+        self._lock = threading.RLock()
         with _told(self.path):
-            self._connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            self._open()
             (of,) = self._connection.execute("pragma user_version").fetchone()
             if of == 0:
                 self._connection.executescript(_TABLES)
@@ -144,14 +149,27 @@ class Records:
                 "insert or ignore into trials (task, target, machine, tools, cost, record) values (?, ?, ?, ?, ?, ?)", rows)
             return self._connection.total_changes - before
 
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        self._process = os.getpid()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Context manager in which this thread alone uses the connection, which is one of this process."""
+        with _told(self.path), self._lock:
+            if self._process != os.getpid() and self.path != IN_MEMORY:
+                _OF_PARENTS.append(self._connection)  # closing it would touch the file of the process that has forked this one
+                self._open()
+            yield
+
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        with _told(self.path):
+        with self._in_use():
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Context manager of changes that are made all or none."""
-        with _told(self.path):
+        with self._in_use():
             self._connection.execute("begin immediate")
             try:
                 yield
