@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
 from tedsl.codegen.device import compiled_for_device, host_of
 from tedsl.codegen.recall import remember
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir import build as build_expr
 from tedsl.ir.expr import Expr
+from tedsl.ir.findings import REFUSED, marked, noted
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.source_line import user_level
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.explained.report import Report
@@ -20,22 +23,41 @@ from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import functions_of, lowers_in_silence
 from tedsl.lower.lower import check_function
 from tedsl.lower.request import FunctionOptions
-from tedsl.lower.written.function import vouch_for
+from tedsl.lower.written.function import disown, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.module import Module
+from tedsl.schedule.causes import blame
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
 
 def lowered(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,
             config: PassConfig, simple_mode: bool) -> IRModule:
-    """The loops of a schedule, or of functions, to be read."""
-    functions = functions_of(inp, args, name, binds, options)
-    pipeline = reading_pipeline(config, simple_mode, options.accesses)
-    return IRModule({key: _after(pipeline, func, options.accesses) for key, func in functions.items()})
+    """The loops of a schedule, or of functions, to be read; what `build` refuses is a warning where there are loops to show."""
+    with noted(not config.strict) as findings:
+        functions = functions_of(inp, args, name, binds, options)
+    functions = _to_read(functions, inp, findings)
+    pipeline = reading_pipeline(config, simple_mode, options.accesses, races=not findings)
+    with noted(not config.strict) as found_later:
+        loops = {key: _after(pipeline, func, options.accesses) for key, func in functions.items()}
+    loops = _to_read(loops, inp, found_later)
+    for words in dict.fromkeys(map(str, [*findings, *found_later])):
+        warnings.warn(f"lower: build refuses these loops: {words}", UserWarning, stacklevel=user_level())
+    return IRModule(loops)
+
+
+def _to_read(functions: Mapping[str, PrimFunc], inp: object, findings: Sequence[LoweringError]) -> dict[str, PrimFunc]:
+    """`functions`, marked with the first of `findings`, if there are any: `build` refuses them. The findings get the directives
+    of the schedule `inp` that are behind them.
+    """
+    if not findings:
+        return dict(functions)
+    for finding in findings if isinstance(inp, Schedule) else ():
+        blame(inp.state, finding)
+    return {key: marked(disown(func), findings) for key, func in functions.items()}
 
 
 def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,
@@ -74,6 +96,8 @@ def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config:
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
     """`func` after the passes of `pipeline`; it is checked again if passes of the user's changed it."""
     made = pipeline(func)
+    if REFUSED in func.attrs:
+        return made
     if not current_options().add_lower_pass:
         return vouch_for(made)
     return check_function(made, accesses=Accesses.PROVED if accesses is Accesses.DATA_AT_RUN_TIME else accesses)

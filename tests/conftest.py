@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tedsl.codegen.llvm.backend import LLVMBackend
+from tedsl.passes.context import PassContext
 from tests.golden_files import Golden
 
 # Tests of results; what LLVM optimises is tested in codegen.
@@ -38,6 +39,13 @@ def _machine_code_made_soon(request, monkeypatch):
     folder = request.path.relative_to(ROOT).parts[0]
     if folder in VALUES and not request.config.getoption("--optimized") and not request.node.get_closest_marker("optimized"):
         monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
+
+
+@pytest.fixture
+def strict():
+    """`lower` refuses what `build` refuses, for tests of the words."""
+    with PassContext(config={"tedsl.strict": True}):
+        yield
 
 
 @pytest.fixture(autouse=True)

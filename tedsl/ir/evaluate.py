@@ -20,6 +20,7 @@ from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
+from tedsl.ir.findings import refuse_marked
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.expr import ExprCompiler
@@ -75,7 +76,9 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
     Returns the number that `func` returns, as a Python number; None if it returns nothing.
     reverse_parallel: iterations of parallel loops run backwards. external: functions by name, found by call_extern
     and call_packed before registered functions and C symbols. module: the functions that `func` is built with, found first.
+    LoweringError for loops that `lower` made to be read only.
     """
+    refuse_marked(func)
     own: dict[str, External] = {}
 
     def calls_of(name: str) -> External:

@@ -22,6 +22,7 @@ from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, SizeVar, Var
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import DATA_INDEX
@@ -226,7 +227,7 @@ class _Checker:
         """Turns the range of the index into a condition on the shapes, checked at the call; returns False if that range is
         unknown.
 
-        Raises LoweringError where no call can satisfy the condition.
+        Refuses to run what no call can satisfy: such loops are only read.
         """
         index, extent = load.indices[dim], load.producer.shape[dim]
         low, high = index_range(index, self.axes.values(), self.analyzer)
@@ -235,7 +236,8 @@ class _Checker:
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
             search = find_outside(index, ZERO, extent, self.around(index, ()))
-            raise self.refusal(load, dim, search, reached=f"{shown(low)} to {shown(high)}")
+            refuse_to_run(self.refusal(load, dim, search, reached=f"{shown(low)} to {shown(high)}"))
+            return True
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
                 self.require(condition, f"{self.op.name} reads {shown(load)}: dimension {dim} of {load.producer.name} has "

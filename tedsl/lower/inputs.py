@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.ir.findings import REFUSED, refuse_marked
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
@@ -32,13 +33,20 @@ def functions_of(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping
     if isinstance(inp, (list, tuple)):
         return _functions_of_all(inp, name, options)
     if isinstance(inp, PrimFunc):
-        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=options.accesses)}
+        return {str(inp.attrs.get("global_symbol", name)): _checked(inp, options)}
     if isinstance(inp, IRModule):
         for key in inp:
             check_name(key, "a function")
-        return {key: check_function(func, accesses=options.accesses) for key, func in inp.items()}
+        return {key: _checked(func, options) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+
+
+def _checked(func: PrimFunc, options: FunctionOptions) -> PrimFunc:
+    """`func`, safe to run; one that is to be read only is refused where it is to run, and else left as it is."""
+    if options.to_run:
+        refuse_marked(func)
+    return func if REFUSED in func.attrs else check_function(func, accesses=options.accesses)
 
 
 def _of_schedule(sch: Schedule, args: Any, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions) -> PrimFunc:

@@ -12,6 +12,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import Launch, Program, StagePlan
@@ -49,12 +50,12 @@ def _check_scopes(schedule: ScheduleState, program: Program) -> None:
             kept = memory_owner(producer.stage)
             if memory_rank(kept.scope) == 0:
                 continue
-            raise LoweringError(
+            refuse_to_run(LoweringError(
                 f"{kept.name} is kept in {kept.scope} memory, which {_whose(kept.scope)}: it is "
                 f"computed by {_threads_of(producer, launches.get(producer))} and read by "
                 f"{_threads_of(reader, launches.get(reader))}",
                 hint=f'{_inside(kept)}, or keep it in memory of all: {kept.written}.set_scope("global")',
-                about=said(kept, "scope"))
+                about=said(kept, "scope")))
 
 
 def _whose(scope: str) -> str:

@@ -11,6 +11,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.returns import with_result
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
@@ -73,7 +74,8 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         if observe is not None:
             observe(program, guards, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
-    _check_symbols(body, arguments)
+    if (unbound := _unbound(body, arguments, _in_predicates(program))) is not None:
+        refuse_to_run(unbound)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
     func = PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
     if any(isinstance(plan.op, ExternOp) for plan in placements):  # statements of the user's
@@ -98,13 +100,20 @@ def check_function(func: PrimFunc, *, accesses: Accesses = Accesses.PROVED) -> P
     check_parts(func)
     if is_vouched_for(func):
         return func
-    _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
+    if (unbound := _unbound(func.body, Arguments(func.params, func.buffer_map, {}))) is not None:
+        raise unbound
     return well_formed(func) if accesses is Accesses.AT_RUN_TIME else check_written(func, accesses)
 
 
-def _check_symbols(body: Stmt, arguments: Arguments) -> None:
-    """Refuse variables that no argument gives a value to."""
-    bound = bound_symbols(arguments)
+def _in_predicates(program: Program) -> list[Var]:
+    """The variables of the store predicates, which `check_legality` has looked at."""
+    return [v for plan in program.plans if plan.stage.store_predicate is not None
+            for v in variables(plan.stage.store_predicate)]
+
+
+def _unbound(body: Stmt, arguments: Arguments, known: Sequence[Var] = ()) -> LoweringError | None:
+    """The refusal of variables, other than `known`, that no argument gives a value to; None if there are none."""
+    bound = {**bound_symbols(arguments), **dict.fromkeys(known)}
     used: dict[Var, None] = {}
     for node in post_order(body):
         match node:
@@ -122,7 +131,8 @@ def _check_symbols(body: Stmt, arguments: Arguments) -> None:
             case Allocate(buffer_var=v):
                 bound[v] = None
     free = [v for v in used if v not in bound]
-    if free:
-        names = ", ".join(dict.fromkeys(v.name for v in free))
-        raise LoweringError(f"the loops use {names}, and no argument gives {'it a value' if len(free) == 1 else 'them values'}",
-                            hint=f"pass {names} as an argument, or a tensor whose shape contains it", about=free[0])
+    if not free:
+        return None
+    names = ", ".join(dict.fromkeys(v.name for v in free))
+    return LoweringError(f"the loops use {names}, and no argument gives {'it a value' if len(free) == 1 else 'them values'}",
+                         hint=f"pass {names} as an argument, or a tensor whose shape contains it", about=free[0])

@@ -67,6 +67,7 @@ class PassConfig:
     gdb: gdb is told of the code, with its line tables.
     check_registers: NVIDIA's assembler, where it is installed, says whether the registers of kernels suffice.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
+    strict: `lower` refuses what `build` refuses; otherwise it warns of it and shows the loops where there are any.
     selection: which passes run at all.
     """
 
@@ -88,6 +89,7 @@ class PassConfig:
     perf_map: bool = False
     gdb: bool = False
     check_registers: bool = False
+    strict: bool = False
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
     selection: Selection = field(default_factory=Selection)
 

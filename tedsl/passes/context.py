@@ -45,6 +45,7 @@ KEYS = {
     "tedsl.line_tables": _Key("line_tables"),
     "tedsl.perf_map": _Key("perf_map"),
     "tedsl.gdb": _Key("gdb"),
+    "tedsl.strict": _Key("strict"),
 }
 
 _DEFAULT = PassConfig()

@@ -94,11 +94,13 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     )))
 
 
-def reading_pipeline(config: PassConfig, simple_mode: bool, accesses: Accesses = Accesses.PROVED) -> Pipeline:
-    """Returns the pipeline of `lower`: races, which `build` refuses while it fits the loops to the machine, are refused here
-    too.
+def reading_pipeline(config: PassConfig, simple_mode: bool, accesses: Accesses = Accesses.PROVED,
+                     races: bool = True) -> Pipeline:
+    """Returns the pipeline of `lower`: races, which `build` refuses while it fits the loops to the machine, are found here
+    too. races: False for loops that are refused already, whose threads may not be there yet.
     """
-    return lowering_pipeline(config, simple_mode, accesses) + config.selection.of(Pipeline((refuse_races,)))
+    pipeline = lowering_pipeline(config, simple_mode, accesses)
+    return pipeline + config.selection.of(Pipeline((with_options(refuse_races, to_read=True),))) if races else pipeline
 
 
 def memory_pipeline() -> Pipeline:

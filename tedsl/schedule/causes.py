@@ -206,9 +206,14 @@ def blaming(state: ScheduleState) -> Iterator[None]:
     try:
         yield
     except LoweringError as error:
-        directive = directive_behind(state, error.about)
-        origin = directive.origin if directive is not None else _script_line(state, error.about)
-        if origin:
-            error.blame(origin)
-        error.about = None  # it holds the schedule, and an error may live long or travel between processes
+        blame(state, error)
         raise
+
+
+def blame(state: ScheduleState, error: LoweringError) -> None:
+    """Adds to `error` the directive that caused it or the line of a script."""
+    directive = directive_behind(state, error.about)
+    origin = directive.origin if directive is not None else _script_line(state, error.about)
+    if origin:
+        error.blame(origin)
+    error.about = None  # it holds the schedule, and an error may live long or travel between processes

@@ -7,6 +7,8 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def chain():
     A = te.placeholder((16, 16), name="A")

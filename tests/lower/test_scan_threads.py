@@ -8,6 +8,8 @@ from tedsl import te, tir
 from tedsl.errors import LoweringError
 from tests.passes.threads.programs import check, whole_numbers
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def scan(columns, step):
     """S[t, j] = S[t-1, j - step] + X[t, j], around the end of the row."""

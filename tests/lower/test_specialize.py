@@ -11,6 +11,8 @@ from tedsl.schedule.handles import create_schedule
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 SIZES = (0, 1, 7, 8, 13, 16, 20)
 
 

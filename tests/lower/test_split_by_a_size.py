@@ -11,6 +11,8 @@ from tests.lower.end_to_end import check_calls
 from tests.lower.programs import whole_numbers
 from tests.refusing import refused
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 THREAD = te.thread_axis("threadIdx.x")
 TAILS = "guard", "mask", "partition", "shift_inwards", "round_up"
 

@@ -7,6 +7,8 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def chain(n=16):
     A = te.placeholder((n,), name="A")

@@ -13,6 +13,8 @@ from tests.passes.programs import body_text
 from tests.passes.threads.programs import row_sums, softmax, tiled_matmul, vector_add
 from tests.refusing import refused
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def lowered(s, args):
     return body_text(tedsl.lower(s, args, simple_mode=True)["main"])

@@ -7,6 +7,8 @@ import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError, ScheduleError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def sum_of_rows():
     A = te.placeholder((6, 8), name="A")

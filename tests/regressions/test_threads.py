@@ -7,6 +7,8 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def on_threads(body):
     """What `body(builder, read, write, shared, thread)` computes of 0.0 .. 7.0 on the eight threads of a block."""

@@ -9,6 +9,8 @@ import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 PROGRAM = """\
 n = te.var("n")
 A = te.placeholder((n,), name="A")

@@ -6,6 +6,8 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 def matrix():
     A = te.placeholder((4, 8), name="A")

@@ -8,6 +8,8 @@ from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, ScheduleError
 from tedsl.schedule.journal import Journal
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 
 @pytest.fixture
 def sums():

@@ -21,7 +21,7 @@ def refuses(stage, call, match):
     assert before == (str(stage.schedule), list(stage.leaf_iter_vars), stage.store_predicate)
 
 
-@pytest.mark.parametrize("tag", ["blockIdx.x", "vthread", "cthread"])
+@pytest.mark.parametrize("tag", ["vthread", "cthread"])
 def test_a_reduction_loop_is_combined_across_the_threads_of_a_block_only(sums, tag):
     s, _, B, k = sums
     refuses(s[B], lambda: s[B].bind(k, te.thread_axis(tag)), f"k is a reduction loop(.|\n)*{tag} would race(.|\n)*threadIdx.x")

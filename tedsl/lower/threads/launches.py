@@ -15,6 +15,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
@@ -92,10 +93,11 @@ def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Ana
         return known
     if analyzer.can_prove(build.less_equal(known, count)):
         return count
-    raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {shown(count)} threads of {_tag(loop)}; another loop of "
-                        f"the same kernel makes {shown(known)}, and neither is proved to be the larger number",
-                        hint="split both loops by the same constant and bind the inner loops",
-                        about=annotated(plan.stage, loop.leaf))
+    refuse_to_run(LoweringError(
+        f"loop {loop.leaf.name} of {plan.name} makes {shown(count)} threads of {_tag(loop)}; another loop of the same kernel "
+        f"makes {shown(known)}, and neither is proved to be the larger number",
+        hint="split both loops by the same constant and bind the inner loops", about=annotated(plan.stage, loop.leaf)))
+    return build.maximum(count, known)
 
 
 def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
@@ -119,35 +121,41 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
     """
     loop = plan.loops[at]
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
+    if loop.leaf.is_reduction and tag.startswith("blockIdx"):
+        refuse_to_run(LoweringError(
+            f"{loop.leaf.name} is a reduction loop of {plan.name}: all its iterations write one element, and {tag} would race",
+            hint=f"bind a loop over elements, or bind {loop.leaf.name} to threadIdx.x: threads of one block can combine their "
+                 f"results; s.rfactor({plan.stage.tensor_written}, ...) makes it a loop over elements",
+            about=annotated(plan.stage, loop.leaf)))
+        return
     around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
                   None)
     launched = next(((host, host.loops[k]) for host, until in hosts(plan) for k in _bound(host) if k <= until), None)
     if launched is not None and tag.startswith("blockIdx"):
         so = "so is a loop" if around is not None else f"{launched[1].leaf.name}, to {_tag(launched[1])}, is a loop"
-        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of "
-                            f"{(around or launched[0]).name} around it: blocks cannot wait for each other",
-                            hint=_without_blocks(plan, loop),
-                            about=annotated(plan.stage, loop.leaf))
+        refuse_to_run(LoweringError(
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of {(around or launched[0]).name} around it: "
+            "blocks cannot wait for each other", hint=_without_blocks(plan, loop), about=annotated(plan.stage, loop.leaf)))
     if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
         owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
         kept = memory_owner(plan.stage)
         memory = "its memory" if kept is plan.stage else f"the memory of {kept.name} that it is computed into"
-        raise LoweringError(
+        refuse_to_run(LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {memory}, of scope {scope!r}, belongs to {owner}: "
             "no other can compute a part of it",
             hint=f"leave loop {loop.leaf.name} unbound, or use memory that they share: "
                  f'{kept.written}.set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
-            about=annotated(plan.stage, loop.leaf))
+            about=annotated(plan.stage, loop.leaf)))
     if around is None:
         return
     if loop.leaf.is_reduction and not is_shared_among(scope, tag):
         _check_same_part(plan, loop, tag, scope)
     outer = next(bound for bound in around.loops if bound.attr.bind_thread is not None and _tag(bound) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
-        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {shown(loop.extent)} threads of {tag}; inside of "
-                            f"{around.name} there are {shown(outer.extent)}",
-                            hint=f"split {loop.leaf.name} with factor={shown(outer.extent)} and bind the inner loop",
-                            about=annotated(plan.stage, loop.leaf))
+        refuse_to_run(LoweringError(
+            f"loop {loop.leaf.name} of {plan.name} needs {shown(loop.extent)} threads of {tag}; inside of {around.name} there "
+            f"are {shown(outer.extent)}", hint=f"split {loop.leaf.name} with factor={shown(outer.extent)} and bind the inner "
+            "loop", about=annotated(plan.stage, loop.leaf)))
 
 
 def _without_blocks(plan: StagePlan, loop: Loop) -> str:
@@ -169,9 +177,9 @@ def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
     starts = [end for axis in plan.axes for end in (plan.mins[axis], plan.extents[axis])]
     differing = next((own[v] for start in starts for v in variables(start) if v in own), None)
     if differing is not None:
-        raise LoweringError(
+        refuse_to_run(LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {differing}: each thread needs elements of "
             f"{plan.name} of its own, in memory of scope {scope!r}, and those that would combine their parts compute others",
             hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
                  f'all elements together, in memory that they share: {plan.stage.written}.set_scope("shared")',
-            about=annotated(plan.stage, loop.leaf))
+            about=annotated(plan.stage, loop.leaf)))

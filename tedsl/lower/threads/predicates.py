@@ -15,6 +15,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Var
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.iters import Range
 from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
@@ -49,12 +50,12 @@ def check_predicates(program: Program, analyzer: Analyzer) -> None:
         if plan.stage.store_predicate is not None:
             condition = store_predicate(plan)
             threads = _threads_of(plan, condition, bound, program)
-            if not (crosses_threads(plan) and chooses_a_copy(plan, condition)):
+            if threads is not None and not (crosses_threads(plan) and chooses_a_copy(plan, condition)):
                 _check_all_stored(plan, condition, threads, analyzer)
 
 
-def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Program) -> list[_Thread]:
-    """The thread axes in `condition`; refuses other variables."""
+def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Program) -> list[_Thread] | None:
+    """The thread axes in `condition`; refuses other variables, and returns None where the loops are only read."""
     loops = [(host is plan, loop) for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
              for loop in host.loops[:until + 1] if loop.attr.bind_thread is not None]
     virtual = {loop.var: (own, loop) for own, loop in loops if loop.var is not None and is_virtual(_tag(loop))}
@@ -70,12 +71,13 @@ def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Prog
             tag = launched[var]
             threads.append(_thread(plan, var, tag, launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
         else:
-            raise LoweringError(
+            refuse_to_run(LoweringError(
                 f"the store predicate of {plan.name}, {shown(plan.stage.store_predicate)}, is about {var.name}: "
                 + (f"{plan.name} does not run on these threads" if var in bound else "that is not a thread"),
                 hint=f"bind a loop of {plan.name} to them, or leave the predicate out" if var in bound else
                 "a condition over threads, tx.var.equal(0); one on elements belongs in the formula: te.if_then_else",
-                about=said(plan.stage, "store_predicate"))
+                about=said(plan.stage, "store_predicate")))
+            return None
     return threads
 
 
@@ -120,11 +122,11 @@ def _check_all_stored(plan: StagePlan, condition: Expr, threads: Sequence[_Threa
         left_out = None
     of = "; ".join(f"{thread.var.name} has {thread.fixed}" for thread in threads if thread.fixed)
     example = "" if not left_out else f": no thread stores the elements of {left_out}" if of else ": it holds for no thread"
-    raise LoweringError(
+    refuse_to_run(LoweringError(
         f"the store predicate of {plan.name}, {shown(plan.stage.store_predicate)}, is not shown to leave every element to some "
         f"thread{example}" + (f" ({of})" if of else ""),
         hint="a predicate chooses one of several threads that all compute the same, as those of a reduction across threads; "
-             "a condition on elements belongs in the formula: te.if_then_else", about=said(plan.stage, "store_predicate"))
+             "a condition on elements belongs in the formula: te.if_then_else", about=said(plan.stage, "store_predicate")))
 
 
 def _who_may_store(thread: _Thread, condition: Expr) -> list[Expr]:

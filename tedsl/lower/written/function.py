@@ -34,6 +34,12 @@ def vouch_for(func: PrimFunc) -> PrimFunc:
     return func
 
 
+def disown(func: PrimFunc) -> PrimFunc:
+    """Takes back what `vouch_for` said: the accesses of `func` are checked before it runs, as those of any function."""
+    _OURS.pop(func.body, None)
+    return func
+
+
 def is_vouched_for(func: PrimFunc) -> bool:
     return _OURS.get(func.body) is func.buffer_map
 

@@ -14,6 +14,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
@@ -85,10 +86,9 @@ class _Unroller(ScopedRewriter):
         body = self.stmt(loop.body)
         count = self.count(loop.extent)
         if loop.kind == ForKind.UNROLLED and count is None:
-            raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {script(loop.extent)} is not a "
-                                "constant",
-                                hint="split it by a constant factor first, then unroll the inner loop",
-                                about=loop)
+            refuse_to_run(LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {script(loop.extent)} is "
+                                        "not a constant", hint="split it by a constant factor first, then unroll the inner "
+                                        "loop", about=loop))
         changed = loop if body is loop.body else loop.replace(body=body)
         wanted = loop.kind == ForKind.UNROLLED or self.fits(loop.kind, count)
         if not wanted or count is None:

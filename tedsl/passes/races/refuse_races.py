@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from tedsl.errors import LoweringError
+from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.passes.facts.threads import launched
@@ -13,21 +15,33 @@ from tedsl.passes.races.updates import check_races
 from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
 
 
-def refuse_races(func: PrimFunc) -> PrimFunc:
+def refuse_races(func: PrimFunc, *, to_read: bool = False) -> PrimFunc:
     """Returns `func` unchanged; raises LoweringError if threads of a kernel race, or iterations or blocks of a parallel loop or
     launch that was written by hand.
+
+    to_read: the loops are only read, and a race in those of a schedule is a finding (`tedsl/ir/findings.py`).
     """
+    try:
+        _check_races(func)
+    except LoweringError as race:
+        if not (to_read and func.attrs.get("from_legacy_te_schedule")):
+            raise
+        refuse_to_run(race)
+    return func
+
+
+def _check_races(func: PrimFunc) -> None:
     gathered = gather_threads(func)
     check_iterations(gathered)
-    if gathered is not func:
-        pending: list[Stmt] = [gathered.body]
-        while pending:
-            stmt = pending.pop()
-            if launched(stmt) is not None:
-                check_kernel(kernel_of(stmt).running)
-            else:
-                pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
-    return func
+    if gathered is func:
+        return
+    pending: list[Stmt] = [gathered.body]
+    while pending:
+        stmt = pending.pop()
+        if launched(stmt) is not None:
+            check_kernel(kernel_of(stmt).running)
+        else:
+            pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
 
 
 def check_kernel(kernel: Kernel) -> None:

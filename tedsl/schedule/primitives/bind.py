@@ -20,12 +20,13 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
         for i in 0..n: body(i)   →   launch n threads of threadIdx.x: body(threadIdx.x)
 
     A reduction loop may be bound to threadIdx: the partial results are then combined across the threads.
+    Bound to blockIdx it can be shown by `lower`; `build` refuses it (`tedsl/lower/threads/launches.py`).
     """
     directive = f"bind({show(loop)}, {show(thread)})"
     check_annotation(stage, loop, directive)
     check_thread(stage, thread, directive, "the second argument is a thread axis")
     tag = thread.thread_tag
-    if loop.is_reduction and not tag.startswith("threadIdx"):
+    if loop.is_reduction and is_virtual(tag):
         raise stage.refuse(directive, f"{loop.name} is a reduction loop: all its iterations write one element, and {tag} "
                            "would race", hint=f"bind a loop over elements, or bind {loop.name} to threadIdx.x: threads of "
                            f"one block can combine their results; s.rfactor({stage.tensor_written}, ...) makes it a loop over "

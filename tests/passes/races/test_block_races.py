@@ -8,6 +8,8 @@ from tedsl import te
 from tedsl.errors import LoweringError
 from tests.passes.threads.kernels import COUNT, compiled, computes, schedule
 
+pytestmark = pytest.mark.usefixtures("strict")  # the words of `build`, from the loops that `lower` makes
+
 BLOCKS = {"blockIdx.x": COUNT}
 BOTH = {"blockIdx.x": 2, "threadIdx.x": 4}
 WHY = r"\. The blocks of a launch run in any order and cannot wait for each other\n"
