@@ -112,7 +112,7 @@ print("\nThe kernel agrees with numpy.")
 s = te.create_schedule(C.op)
 s[C].unroll(C.op.axis[0])  # as many copies as there are rows, and nobody knows how many
 try:
-    tedsl.lower(s, [A, C])
+    tedsl.build(s, [A, C])
 except tedsl.TedslError as error:
     print("\nRefused, with the line that caused it:\n ", error)
     assert "from: s[C].unroll(s[C].op.axis[0])  (07_reading_the_compiler.py:" in str(error)
