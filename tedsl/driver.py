@@ -38,8 +38,8 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     args: the tensors, variables and buffers that a call passes, in order. simple_mode: without loop partitioning, shorter
     to read. Options come from the current PassContext.
 
-    A schedule half-way may have loops that cannot run yet, for example memory of threads before their loops are bound: a warning
-    says why `build` refuses them, and the module, which it refuses as well, shows them. Inside of
+    A schedule half-way may have loops that cannot run yet, for example memory of threads before their loops are bound: a
+    warning says why `build` refuses them, and the module, which it refuses as well, shows them. Inside of
     `PassContext(config={"tedsl.strict": True})` that is a LoweringError.
     Raises ArgumentTypeError for what is not a schedule or a function; LoweringError for a schedule that cannot become loops.
     """
