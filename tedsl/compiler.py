@@ -55,8 +55,9 @@ def _to_read(functions: Mapping[str, PrimFunc], inp: object, findings: Sequence[
     """
     if not findings:
         return dict(functions)
-    for finding in findings if isinstance(inp, Schedule) else ():
-        blame(inp.state, finding)
+    if isinstance(inp, Schedule):
+        for finding in findings:
+            blame(inp.state, finding)
     return {key: marked(disown(func), findings) for key, func in functions.items()}
 
 
