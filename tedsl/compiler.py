@@ -11,10 +11,10 @@ from tedsl.codegen.backend import backend_for
 from tedsl.codegen.device import compiled_for_device, host_of
 from tedsl.codegen.recall import remember
 from tedsl.errors import ArgumentError, LoweringError
+from tedsl.findings import noted
 from tedsl.ir import build as build_expr
 from tedsl.ir.expr import Expr
-from tedsl.ir.findings import REFUSED, marked, noted
-from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.func import REFUSED, Accesses, IRModule, PrimFunc, marked
 from tedsl.ir.source_line import user_level
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
@@ -58,7 +58,7 @@ def _to_read(functions: Mapping[str, PrimFunc], inp: object, findings: Sequence[
     if isinstance(inp, Schedule):
         for finding in findings:
             blame(inp.state, finding)
-    return {key: marked(disown(func), findings) for key, func in functions.items()}
+    return {key: marked(disown(func), findings[0]) for key, func in functions.items()}
 
 
 def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
-LAYERS = ["version", "record", "digest", "errors", "plugins", "display", "ir", "cache", "target", "arith",
+LAYERS = ["version", "record", "digest", "errors", "findings", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
           "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "tune",
           "autotvm", "auto_scheduler", "actors", "graph.placement", "contrib", "compat", "absent", "simulate",

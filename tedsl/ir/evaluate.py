@@ -20,8 +20,7 @@ from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.findings import refuse_marked
-from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.func import IRModule, PrimFunc, refuse_marked
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.external import External, caller

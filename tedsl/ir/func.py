@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
@@ -14,6 +14,7 @@ from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.stmt import Stmt
 
 RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
+REFUSED = "tedsl.refused"  # attribute of a function that is only read and must not run: the words of its refusal
 
 
 class Accesses(Enum):
@@ -102,6 +103,18 @@ class PrimFunc(Node):
 
     def _repr_html_(self) -> str:
         return _shown(f"PrimFunc: {self.name}", self)
+
+
+def marked(func: PrimFunc, finding: LoweringError) -> PrimFunc:
+    """Returns `func` as one that must not run, with the words of `finding`; as it is if it has such words already."""
+    return func if REFUSED in func.attrs else func.with_attr(REFUSED, str(finding))
+
+
+def refuse_marked(func: PrimFunc) -> None:
+    """Raises LoweringError, in the words that `marked` noted, for a function that must not run."""
+    words = func.attrs.get(REFUSED)
+    if words is not None:
+        raise LoweringError(str(words))
 
 
 @node

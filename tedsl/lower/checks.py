@@ -20,9 +20,9 @@ from itertools import islice
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, SizeVar, Var
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import DATA_INDEX

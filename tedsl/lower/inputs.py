@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
-from tedsl.ir.findings import REFUSED, refuse_marked
-from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.func import REFUSED, IRModule, PrimFunc, refuse_marked
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
 from tedsl.ir.wellformed import check_name

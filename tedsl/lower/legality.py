@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import Launch, Program, StagePlan

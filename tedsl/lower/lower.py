@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.returns import with_result
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt

@@ -9,7 +9,7 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
 from tedsl.ir.evaluate import run
-from tedsl.ir.findings import REFUSED
+from tedsl.ir.func import REFUSED
 
 BX, TX = "blockIdx.x", "threadIdx.x"
 

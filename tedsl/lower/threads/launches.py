@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables

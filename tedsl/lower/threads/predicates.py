@@ -13,9 +13,9 @@ from itertools import islice, product
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Var
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.iters import Range
 from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
-from tedsl.ir.findings import refuse_to_run
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq

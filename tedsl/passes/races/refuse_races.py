@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from tedsl.errors import LoweringError
-from tedsl.ir.findings import refuse_to_run
+from tedsl.findings import refuse_to_run
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.passes.facts.threads import launched
@@ -19,7 +19,7 @@ def refuse_races(func: PrimFunc, *, to_read: bool = False) -> PrimFunc:
     """Returns `func` unchanged; raises LoweringError if threads of a kernel race, or iterations or blocks of a parallel loop or
     launch that was written by hand.
 
-    to_read: the loops are only read, and a race in those of a schedule is a finding (`tedsl/ir/findings.py`).
+    to_read: the loops are only read, and a race in those of a schedule is a finding (`tedsl/findings.py`).
     """
     try:
         _check_races(func)

@@ -2,21 +2,19 @@
 
     with noted() as findings:          a schedule half-way: C.local is not yet computed by the threads that read it
         func = lower_schedule(...)     no error, loops
-    marked(func, findings)             a function that is printed, and never compiled
+    marked(func, findings[0])          a function that is printed, and never compiled (`tedsl/ir/func.py`)
 
 Checks whose refusal leaves loops to show call `refuse_to_run`; all other checks raise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tedsl.errors import LoweringError
-from tedsl.ir.func import PrimFunc
 
-REFUSED = "tedsl.refused"  # attribute of a function that must not run: the words of its refusal
 _NOTED: ContextVar[list[LoweringError] | None] = ContextVar("tedsl_findings", default=None)
 
 
@@ -37,15 +35,3 @@ def noted(wanted: bool = True) -> Iterator[list[LoweringError]]:
         yield findings
     finally:
         _NOTED.reset(before)
-
-
-def marked(func: PrimFunc, findings: Sequence[LoweringError]) -> PrimFunc:
-    """Returns `func` with the words of the first of `findings`, which `refuse_marked` raises; as it is if there are none."""
-    return func.with_attr(REFUSED, str(findings[0])) if findings and REFUSED not in func.attrs else func
-
-
-def refuse_marked(func: PrimFunc) -> None:
-    """Raises LoweringError, in the words that were noted, for a function that is to be read only."""
-    words = func.attrs.get(REFUSED)
-    if words is not None:
-        raise LoweringError(str(words))
