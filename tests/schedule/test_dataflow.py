@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.schedule.handles import create_schedule
 from tedsl.schedule.relations import Rebase
@@ -116,6 +117,19 @@ def test_readers_of_the_reader_follow_it(matmul):
     s = matmul.s
     s.reindex_cache_read(matmul.A, "global", matmul.C)
     assert s[matmul.D].op.input_tensors == [s[matmul.C].op.output(0)]
+
+
+def test_a_copy_stands_behind_all_that_its_indices_read():
+    A, B = te.placeholder((2, 4), name="A"), te.placeholder((8,), "int32", name="B")
+    C, D = te.compute((8, 4), lambda i, j: A[B[i] % 2, j], name="C"), te.compute((2,), lambda i: A[i, 0], name="D")
+    s = create_schedule([D.op, C.op])
+    first = s.reindex_cache_read(B, "local", C)
+    assert s.reindex_cache_read(A, "global", C).op.input_tensors == [first, A]
+    assert stage_names(s) == ["A", "D", "B", "B.reindex", "A.reindex", "C"]
+    a, b = np.arange(8, dtype="float32").reshape(2, 4), np.arange(-4, 4, dtype="int32")
+    c, d = np.empty((8, 4), "float32"), np.empty(2, "float32")
+    tedsl.build(s, [A, B, C, D])(a, b, c, d)
+    np.testing.assert_array_equal(c, a[b % 2])
 
 
 # --- cache_write ----------------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ def reindex_cache_read(source: StageState, tensor: Any, scope: Any, reader: Stag
     rewrite = _Instead(loads, own)
     changed = op.replace(body=tuple([rewrite(value) for value in op.body]))
     schedule.rewire(schedule.rewired({reader: changed}))
-    join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
+    last = max(schedule.position(schedule.stage_map[read]) for read in cache.sources)  # indices may read other tensors
+    join_group(schedule.add_stage(cache, last + 1, scope=scope), source)
     return cache.output(0)
 
 

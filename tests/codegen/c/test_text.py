@@ -41,6 +41,18 @@ def test_parallel_loops_of_openmp_and_serial_ones(golden):
                     serial=programs.text(programs.product(), "c -parallel=serial"))
 
 
+@pytest.mark.parametrize("alias", [False, True])
+def test_bodies_of_parallel_loops_hold_what_they_use_alone(alias):
+    a = te.placeholder((7, 3), "int8", name="A")
+    b = te.compute((7, 3), lambda i, j: te.select(j < 3, 1, a[i, j]), name="B")
+    s = te.create_schedule(b.op)
+    s[b].prefetch(a, b.op.axis[1], 2)
+    s[b].parallel(b.op.axis[0])
+    with tedsl.transform.PassContext(config={"tir.noalias": not alias}):
+        text = programs.text((s, [a, b]))
+    assert "in->B;" in text and "in->A;" not in text
+
+
 def test_no_operator_that_compilers_warn_of():
     """The complement of a bool as a number, a comparison within a comparison."""
     a, b = te.placeholder((4,), "int32", name="A"), te.placeholder((4,), "bool", name="B")

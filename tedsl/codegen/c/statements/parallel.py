@@ -92,7 +92,7 @@ def _emit_body(out: Emitter, s: For, name: str, first: Piece, extent: Piece) -> 
         space = "" if type_.endswith("*") else " "
         fields.append(f"{type_}{space}{field};")
         values.append(value)
-        const = f"{type_}{restrict} const " if type_.endswith("*") else f"const {type_} "
+        const = f"{type_}{restrict and f'{restrict} '}const " if type_.endswith("*") else f"const {type_} "
         inner.line(f"{const}{field} = in->{field};")
         return field
 
