@@ -82,6 +82,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "elemwise_sum": lambda new: topi.elemwise_sum([new(2, 3), new(2, 3)]),
     "expand_dims": lambda new: topi.expand_dims(new(2, 3), 0),
     "expand_like": lambda new: topi.expand_like(new(2), new(2, 3), [1]),
+    "fixed_point_multiply": lambda new: topi.fixed_point_multiply(new(2, 3), 1 << 30, 1),
     "full": lambda new: topi.full((2, 3), new(1).dtype, 1),
     "full_like": lambda new: topi.full_like(new(2, 3), 1),
     "gather": lambda new: topi.gather(new(2, 3), 1, integers(2, 2)),
@@ -114,6 +115,11 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "unravel_index": lambda new: topi.unravel_index(new(4), topi.full((2,), "int32", 3)),
     "where": lambda new: topi.where(te.placeholder((2, 3), "bool", name="condition"), new(2, 3), new(2, 3)),
     # topi.nn
+    "nn.binarize_pack": lambda new: nn.binarize_pack(new(2, 32)),
+    "nn.bitpack": lambda new: nn.bitpack(new(2, 32), 1, 1, 1, "uint32"),
+    "nn.bitserial_conv2d_nchw": lambda new: nn.bitserial_conv2d_nchw(new(1, 32, 4, 4), new(4, 32, 3, 3), 1, 1, 2, 1),
+    "nn.bitserial_conv2d_nhwc": lambda new: nn.bitserial_conv2d_nhwc(new(1, 4, 4, 32), new(3, 3, 32, 4), 1, 1, 2, 1),
+    "nn.bitserial_dense": lambda new: nn.bitserial_dense(new(2, 32), new(3, 32), 2, 1),
     "nn.adaptive_pool": adaptive(nn.adaptive_pool, "NCHW", (2, 2)),
     "nn.adaptive_pool1d": adaptive(nn.adaptive_pool1d, "NCW", (2,)),
     "nn.adaptive_pool3d": adaptive(nn.adaptive_pool3d, "NCDHW", (2, 2, 2)),
@@ -206,4 +212,9 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "vision.roi_align_nhwc":
         lambda new: vision.roi_align_nhwc(new(1, 4, 4, 2), te.placeholder((2, 5), name="rois"), 2, 1.0, "avg"),
     "vision.roi_pool_nchw": lambda new: vision.roi_pool_nchw(new(1, 2, 4, 4), te.placeholder((2, 5), name="rois"), 2, 1.0),
+    # topi.random
+    "random.threefry_generate": lambda new: topi.random.threefry_generate(new(10), (8,)),
+    "random.threefry_split": lambda new: topi.random.threefry_split(new(10)),
+    "random.uniform": lambda new: topi.random.uniform(
+        te.placeholder((10,), "uint64", name="gen"), new(), new(), (8,), new(1).dtype),
 }

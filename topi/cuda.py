@@ -76,6 +76,8 @@ schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchs
 schedule_einsum = schedule_injective
 schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_pool = schedule_proposal = schedule_injective
 schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_injective
+schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bitserial_dense = schedule_injective
+schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_injective
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

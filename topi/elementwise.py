@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tedsl.tir import Expr
 from topi.arguments import checked
-from topi.extents import constant, differ, opening, shown
+from topi.extents import as_int, constant, differ, opening, shown
 from topi.tag import ELEMWISE
 
 
@@ -206,6 +206,33 @@ def cast(x: Any, dtype: Any) -> Any:
 def reinterpret(x: Any, dtype: Any) -> Any:
     """The bits of x as a value of `dtype`, of equal width. Same as ndarray.view of numpy."""
     return te.map_elements("reinterpret", lambda e: te.reinterpret(e, dtype), x)
+
+
+def fixed_point_multiply(x: Any, multiplier: int, shift: int) -> Any:
+    """x * multiplier * 2**(shift - 31), rounded to nearest, halves upwards: int32 times a number with 31 fractional bits."""
+    dtype = getattr(x, "dtype", "int32")
+    if dtype != "int32":
+        raise DTypeError(f"fixed_point_multiply: x holds {dtype}, not int32", hint="topi.cast(x, 'int32')")
+    factor = constant(multiplier, "int32", "fixed_point_multiply", "multiplier")
+    places = as_int(shift)
+    if places is None or not -32 <= places <= 31:
+        raise ArgumentError(f"fixed_point_multiply: shift is {shift!r}", hint="an int from -32 to 31")
+    return te.map_elements("fixed_point_multiply", lambda e: tir.q_multiply_shift(e, factor, 31, places), x)
+
+
+def ceil_log2(x: Any) -> Any:
+    """The base-2 logarithm of x, rounded up, in the dtype of x; of integers from 1 on it is exact."""
+    x = te.const(x) if isinstance(x, (int, float)) else x
+
+    def of(e: Any) -> Any:
+        if e.dtype.is_float:
+            return te.ceil(te.log2(e))
+        known = as_int(e)
+        if known is not None and known > 0:
+            return te.const((known - 1).bit_length(), e.dtype)
+        return (te.const(e.dtype.bits, "int32") - te.clz(e - te.const(1, e.dtype))).astype(e.dtype)
+
+    return te.map_elements("ceil_log2", of, x)
 
 
 @checked

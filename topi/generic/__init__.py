@@ -46,5 +46,7 @@ schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchs
 schedule_invert_permutation = schedule_extern
 schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_pool = schedule_proposal = schedule_extern
 schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_extern
+schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bitserial_dense = schedule_extern
+schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_extern
 
 entries(globals())

@@ -1,8 +1,9 @@
-"""Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`."""
+"""Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`, products of bits in `bits/`."""
 
 from tedsl.errors import entries
 from topi.nn import utils
 from topi.nn.bias_add import bias_add
+from topi.nn.bits import binarize_pack, binary_dense, bitpack, bitserial_conv2d_nchw, bitserial_conv2d_nhwc, bitserial_dense
 from topi.nn.conv import (
     conv1d,
     conv1d_ncw,
@@ -58,6 +59,7 @@ __all__ += [
     "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "dilate", "group_conv2d_nchw",
     "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
 ]
+__all__ += ["binarize_pack", "binary_dense", "bitpack", "bitserial_conv2d_nchw", "bitserial_conv2d_nhwc", "bitserial_dense"]
 __all__ += ["conv2d_unpack_weights", "prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
 __all__ += [

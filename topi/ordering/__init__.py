@@ -1,6 +1,6 @@
 """Operators that sort elements, and that search for values in sorted ones."""
 
-from topi.ordering.search import searchsorted, unique
+from topi.ordering.search import binary_search, searchsorted, unique
 from topi.ordering.sort import argsort, sort, topk
 
-__all__ = ["argsort", "searchsorted", "sort", "topk", "unique"]
+__all__ = ["argsort", "binary_search", "searchsorted", "sort", "topk", "unique"]

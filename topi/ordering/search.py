@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te, tir
@@ -37,18 +37,8 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
 
     def find(ib: Any, ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], i: tuple[Any, ...]) -> None:
         ordered, wanted, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
-        value = ib.let("value", wanted[i])
-        span = ib.allocate("int32", (2,), name="span", scope="local")
-        span[0], span[1] = 0, sorted_sequence.shape[-1].astype("int32")
-        with ib.while_loop(span[0] < span[1]):
-            middle = ib.let("middle", (span[0] + span[1]) // 2)
-            here = ib.let("here", ordered[(*i[:rows], middle)])
-            behind = tir.Not(precedes(value, here, True)) if right else precedes(here, value, True)
-            with ib.if_scope(behind):
-                span[0] = middle + 1
-            with ib.else_scope():
-                span[1] = middle
-        target[i] = span[0].astype(out_dtype)
+        found = _position(ib, sorted_sequence.shape[-1], lambda t: ordered[(*i[:rows], t)], wanted[i], right)
+        target[i] = found.astype(out_dtype)
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
@@ -65,6 +55,32 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
     output: te.Tensor = te.extern([values.shape], [sorted_sequence, values], body, by_threads=by_threads, name="searchsorted",
                                   dtype=out_dtype, tag="searchsorted", info=SortOp("searchsorted", sorted_sequence, rows))
     return output
+
+
+def binary_search(ib: Any, sequence_offset: Any, search_range: Any, sorted_sequence: Any, value: Any, right: bool,
+                  out_dtype: Any) -> Any:
+    """The first (right: the last) position, of `out_dtype`, at which a value can be inserted into an ascending part of memory.
+
+    Writes statements with `ib`: the part is the search_range elements of the memory `sorted_sequence`, a buffer of
+    ib.buffer_ptr taken as flat, from sequence_offset on.
+    """
+    return _position(ib, search_range, lambda t: sorted_sequence[sequence_offset + t], value, right).astype(out_dtype)
+
+
+def _position(ib: Any, extent: Any, element: Callable[[Any], Any], value: Any, right: bool) -> Any:
+    """Where a value can be inserted among `extent` ascending elements, int32."""
+    value = ib.let("value", value)
+    span = ib.allocate("int32", (2,), name="span", scope="local")
+    span[0], span[1] = 0, extent.astype("int32") if isinstance(extent, tir.PrimExpr) else extent
+    with ib.while_loop(span[0] < span[1]):
+        middle = ib.let("middle", (span[0] + span[1]) // 2)
+        here = ib.let("here", element(middle))
+        behind = tir.Not(precedes(value, here, True)) if right else precedes(here, value, True)
+        with ib.if_scope(behind):
+            span[0] = middle + 1
+        with ib.else_scope():
+            span[1] = middle
+    return span[0]
 
 
 def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[te.Tensor]:
