@@ -6,7 +6,8 @@
     p.sink("train", train, [clean])
     print(actors.Runtime(p.plan()).run(batches=100))       # what each actor did and waited for
 
-plan/: plans, their checks, their memory. machine/: actors without threads or time, and a virtual clock. running/: threads.
+plan/: plans, their checks, their memory. machine/: actors without threads or time, and a virtual clock. running/: threads, and
+processes of Ray.
 """
 
 from tedsl.actors.machine.clock import Schedule, Span, simulate
@@ -16,13 +17,14 @@ from tedsl.actors.plan.memory import MemoryPlan, memory_of, shared_chunks
 from tedsl.actors.plan.pipeline import Pipeline, Stream
 from tedsl.actors.plan.stalls import check_plan
 from tedsl.actors.plan.text import as_json, from_json, parse
+from tedsl.actors.running.ray_cluster import RayCluster
 from tedsl.actors.running.report import Report
 from tedsl.actors.running.runtime import Runtime
 from tedsl.errors import entries
 from tedsl.graph.value import Spec
 
-__all__ = ["Kind", "MemoryPlan", "Pipeline", "Plan", "RegisterDescription", "Report", "Runtime", "Schedule", "Span", "Spec",
-           "Stream", "Task", "as_json", "check_plan", "from_json", "memory_of", "parse",
+__all__ = ["Kind", "MemoryPlan", "Pipeline", "Plan", "RayCluster", "RegisterDescription", "Report", "Runtime",
+           "Schedule", "Span", "Spec", "Stream", "Task", "as_json", "check_plan", "from_json", "memory_of", "parse",
            "register_kind", "shared_chunks", "simulate"]
 
 entries(globals())

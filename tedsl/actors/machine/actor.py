@@ -28,10 +28,15 @@ class Register:
     __slots__ = ("arrays", "description", "lender", "number", "readers", "views")
 
     def __init__(self, description: RegisterDescription, number: int, arrays: list[Any]) -> None:
-        self.description, self.number, self.arrays = description, number, arrays
-        self.views = [read_only(array) for array in arrays]
+        self.description, self.number = description, number
+        self.hold(arrays)
         self.readers = 1 if description.primed else 0
         self.lender: Register | None = None
+
+    def hold(self, arrays: list[Any]) -> None:
+        """Makes these the arrays of the register."""
+        self.arrays = arrays
+        self.views = [read_only(array) for array in arrays]
 
     def __repr__(self) -> str:
         return f"<Register {self.description.name}[{self.number}]>"
@@ -207,8 +212,7 @@ class Actor:
             if lender is not None:
                 self.uses[lender] += 1
                 register.lender = lender
-                register.arrays = self._view(lender)
-                register.views = [read_only(array) for array in register.arrays]
+                register.hold(self._view(lender))
         return Act(self, self.acts, self.step, inputs, outputs)
 
     def _take_inputs(self) -> list[Register]:

@@ -100,3 +100,8 @@ def register_kind(kind: Kind) -> Kind:
         raise ArgumentError(f"register_kind: there is a kind {kind.name!r}", hint="choose another name")
     KINDS[kind.name] = kind
     return kind
+
+
+def register_if_new(kind: Kind) -> None:
+    """Adds a kind of actor unless there is one of its name: processes of a run have the kinds of its plan."""
+    KINDS.setdefault(kind.name, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
@@ -37,7 +38,7 @@ def path_of(plan: Plan, block: str) -> list[Task]:
             _refuse(plan, f"register {register.name} cannot share the block {block}: such registers have the count 1 and "
                           "arrays "
                           "of their own")
-    if len({task.thread for task in path}) > 1:
+    if len({(task.worker, task.thread) for task in path}) > 1:
         _refuse(plan, f"block {block}: {path[0].name} and others run on different threads")
     for before, task in pairwise(path):
         if not set(before.outputs) & set(task.inputs):
@@ -120,11 +121,19 @@ def _check_register(plan: Plan, register: RegisterDescription) -> None:
         _refuse(plan, f"register {name} is made in place of {register.in_place}, which {register.producer} does not read")
 
 
+def lenders(plan: Plan, register: RegisterDescription) -> Iterator[RegisterDescription]:
+    """The registers whose arrays a register's are, the nearest first: of an input that is changed in place or passed on."""
+    borrowed = register.in_place
+    while borrowed:
+        yield (lender := plan.registers[borrowed])
+        producer = plan.tasks[lender.producer]
+        borrowed = producer.inputs[0] if kind_named(producer.kind).borrows else lender.in_place
+
+
 def _check_in_place(plan: Plan, register: RegisterDescription) -> None:
     """A register that is changed in place has one reader, and so have those whose arrays it is made of."""
     changed = register.in_place
-    lender = plan.registers[changed] if changed else None
-    while lender is not None:
+    for lender in lenders(plan, register):
         others = [name for name in lender.consumers if register.producer != name]
         if len(lender.consumers) > 1:
             read = "it" if lender.name == changed else lender.name
@@ -134,8 +143,6 @@ def _check_in_place(plan: Plan, register: RegisterDescription) -> None:
         if producer.kind == "repeat":
             _refuse(plan, f"{register.producer} changes {changed} in place, which is the same batch {producer.steps} times",
                     "give the result memory of its own")
-        borrowed = producer.inputs[0] if kind_named(producer.kind).borrows else lender.in_place
-        lender = plan.registers[borrowed] if borrowed else None
 
 
 def _check_task(plan: Plan, task: Task) -> None:

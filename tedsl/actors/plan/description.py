@@ -10,6 +10,7 @@ register, so that the counts of registers alone hold fast producers back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tedsl.display.graph import Node as Box
@@ -58,7 +59,8 @@ class Task:
     """What an actor does: `kind` says when (`actors.kinds`), `function` what, by the name of an entry of Plan.functions.
 
     thread: the name of the thread that runs it; tasks of one thread run one at a time. steps: how many pieces a batch is
-    repeated, split, packed or summed in, by kinds that do so.
+    repeated, split, packed or summed in, by kinds that do so. worker: the process that it is for, where a run has several; "":
+    the one that calls `Runtime.run`.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Task:
     function: str | None = None
     thread: str = ""
     steps: int = 1
+    worker: str = ""
 
 
 class Plan:
@@ -111,3 +114,12 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<Plan {self.name}: {len(self.tasks)} tasks, {len(self.registers)} registers>"
+
+
+def in_one_process(plan: Plan) -> Plan:
+    """The plan without workers; the same object if it has none."""
+    if not any(task.worker for task in plan.tasks.values()):
+        return plan
+    tasks = [replace(task, worker="", thread=f"{task.worker}/{task.thread or task.name}") if task.worker else task
+             for task in plan.tasks.values()]
+    return Plan(tasks, list(plan.registers.values()), plan.functions, plan.name)

@@ -55,14 +55,15 @@ def owns_memory(plan: Plan, register: RegisterDescription) -> bool:
     return not (register.is_control or register.in_place or kind_named(plan.tasks[register.producer].kind).borrows)
 
 
-def memory_of(plan: Plan) -> MemoryPlan:
-    """The memory of a plan."""
+def memory_of(plan: Plan, worker: str | None = None) -> MemoryPlan:
+    """The memory of a plan, or of the registers that the tasks of one worker fill."""
+    here = {name for name, one in plan.registers.items() if worker is None or plan.tasks[one.producer].worker == worker}
     blocks: dict[str, Block] = {}
     chunks: dict[str, int] = {}
-    for name in dict.fromkeys([register.block for register in plan.registers.values() if register.block]):
+    for name in dict.fromkeys([one.block for one in plan.registers.values() if one.block and one.name in here]):
         _share(plan, name, blocks, chunks)
     for register in plan.registers.values():
-        if owns_memory(plan, register) and not register.block:
+        if register.name in here and owns_memory(plan, register) and not register.block:
             offset = chunks.get(register.device, 0)
             blocks[register.name] = Block(register.name, register.device, offset, register.bytes, register.count)
             chunks[register.device] = offset + blocks[register.name].bytes

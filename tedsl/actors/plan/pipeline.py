@@ -120,9 +120,19 @@ class Pipeline:
         self._change(other, outputs=(*self.tasks[other].outputs, name))
         if steps != 1:
             self._check(turns, "repeat", None, (), count, steps)
-            self.tasks[turns] = Task(turns, "repeat", (name,), (turns,), None, self.tasks[task].thread, steps)
+            self.tasks[turns] = Task(turns, "repeat", (name,), (turns,), None, self.tasks[task].thread, steps,
+                                     self.tasks[task].worker)
             self.registers[turns] = RegisterDescription(turns, turns, (task,), (), count)
         self._change(task, inputs=(*self.tasks[task].inputs, name if steps == 1 else turns))
+
+    def at(self, worker: str, *tasks: str) -> None:
+        """Tasks are for the process `worker`, where a run has several: `Runtime(plan, cluster=RayCluster())`."""
+        if not isinstance(worker, str) or not (worker == "" or worker.isidentifier()):
+            raise PlanError(f"{worker!r} cannot be the name of a worker", hint="write an identifier, as of a Python function")
+        for task in tasks:
+            if task not in self.tasks:
+                raise PlanError(f"at: there is no task {task!r}; tasks: {', '.join(self.tasks) or 'none'}")
+            self._change(task, worker=worker)
 
     def plan(self, *, share_memory: bool = False) -> Plan:
         """The plan. Raises PlanError if it cannot run.

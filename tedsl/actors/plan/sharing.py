@@ -37,7 +37,8 @@ def _paths(plan: Plan) -> list[list[Task]]:
     """Tasks of one thread, each of which reads what the one before it fills and acts as often; in order."""
     paths: list[list[Task]] = []
     for task in in_order(plan):
-        before = next((path for path in paths if path[-1].thread == task.thread and set(path[-1].outputs) & set(task.inputs)),
+        before = next((path for path in paths if path[-1].thread == task.thread and path[-1].worker == task.worker
+                       and set(path[-1].outputs) & set(task.inputs)),
                       None)
         kind = kind_named(task.kind)
         if not task.inputs or kind.spreads or kind.gathers or kind.one_by_one:

@@ -35,6 +35,10 @@ class Record:
         self.recent.append((number, begin, end))
         self._last, self._why = end, "input" if not read_ready else "output" if not write_ready else "thread"
 
+    def shift(self, by: int) -> None:
+        """Moves all times, as between clocks of two processes."""
+        self.recent = deque([(number, begin + by, end + by) for number, begin, end in self.recent], KEPT)
+
 
 @record(eq=False)
 class Share:

@@ -1,34 +1,37 @@
-"""`Runtime`: the memory of a plan, and runs of it on threads of this process."""
+"""`Runtime`: the memory of a plan, and runs of it on threads of this process and, with a cluster, of others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Lock
-from time import monotonic, perf_counter_ns
+from threading import Lock, Thread
+from time import perf_counter_ns
 from typing import Any
 
-from tedsl.actors.machine.actor import Register, actors_of
 from tedsl.actors.plan.check import rates
-from tedsl.actors.plan.description import Plan
-from tedsl.actors.plan.memory import MemoryPlan, arrays_at, memory_of, new_chunk
+from tedsl.actors.plan.description import Plan, in_one_process
+from tedsl.actors.plan.memory import MemoryPlan, memory_of, new_chunk
 from tedsl.actors.plan.stalls import check_plan
-from tedsl.actors.running.report import Record, Report
-from tedsl.actors.running.thread import ActorThread, Bus
+from tedsl.actors.running.part import Part, allocated
+from tedsl.actors.running.ray_cluster import Crew, RayCluster
+from tedsl.actors.running.report import Report
 from tedsl.errors import ActorError, ArgumentError, ArgumentTypeError, type_in_words
-
-_PATIENCE = 5.0  # seconds that a run which ends early waits for functions to return
 
 
 class Runtime:
     """Runs a plan. Memory is allocated once, here; actors wait for registers, and no scheduler decides for them.
 
-    Raises PlanError for a plan that cannot run.
+    cluster: where the tasks of workers run (`Pipeline.at`), in processes of their own; their functions, feeds and fetches are
+    pickled. None: all tasks run in this process. Raises PlanError for a plan that cannot run.
     """
 
-    def __init__(self, plan: Plan, *, chunks: Mapping[str, Any] | None = None) -> None:
-        self.plan = check_plan(plan)
+    def __init__(self, plan: Plan, *, chunks: Mapping[str, Any] | None = None, cluster: RayCluster | None = None) -> None:
+        if cluster is not None and not isinstance(cluster, RayCluster):
+            raise ArgumentTypeError(f"Runtime: cluster is {type_in_words(cluster)}", hint="actors.RayCluster()")
+        self.plan, self.cluster = check_plan(plan), cluster
+        self._crew: Crew | None = None
+        self._plan = plan if cluster is not None else in_one_process(plan)
         self._running = Lock()
-        self.memory: MemoryPlan = memory_of(plan)
+        self.memory: MemoryPlan = memory_of(self._plan, "")
         given = chunks or {}
         strangers = [device for device in given if device not in self.memory.chunks]
         if strangers:
@@ -40,8 +43,7 @@ class Runtime:
             if len(self.chunks[device]) < size:
                 raise ArgumentError(f"plan {plan.name} needs {size} bytes on {device}, and its chunk has "
                                     f"{len(self.chunks[device])}")
-        self._arrays = {name: [arrays_at(self.chunks[block.device], plan.registers[name], block, number)
-                               for number in range(block.count)] for name, block in self.memory.blocks.items()}
+        self._arrays = allocated(self._plan, self.memory, self.chunks)
 
     def run(self, batches: int | None = None, feed: Any = None, fetch: Any = None) -> Report:
         """Runs `batches` batches of each source; None: until the sources end.
@@ -62,32 +64,46 @@ class Runtime:
     def _run(self, batches: int | None, feed: Any, fetch: Any) -> Report:
         functions: dict[str, Any] = {name: self.plan.functions.get(task.function or "")
                                      for name, task in self.plan.tasks.items()}
-        registers = {name: [Register(one, number, self._arrays[name][number] if name in self._arrays else [])
-                            for number in range(one.count)] for name, one in self.plan.registers.items()}
-        actors = actors_of(self.plan, registers, batches)
-        functions |= self._numbered("feed", feed, actors, "source")
-        functions |= self._numbered("fetch", fetch, actors, "sink")
-        self._check_functions(functions)
-        bus, begin = Bus(), perf_counter_ns()
-        records = {name: Record(name, begin) for name in actors}
-        by_thread: dict[str, list[Any]] = {}
-        for name, actor in actors.items():
-            by_thread.setdefault(self.plan.tasks[name].thread or name, []).append(actor)
-        threads = [ActorThread(name, members, bus, functions, records) for name, members in by_thread.items()]
-        self._wait(threads, bus)
-        if bus.failure is not None:
-            failure = bus.failure
+        numbered = self._numbered("feed", feed, "source") | self._numbered("fetch", fetch, "sink")
+        self._check_functions(functions | numbered)
+        if self.cluster is not None and self._crew is None:
+            self._crew = self.cluster.hire(self.plan)
+        crew = self._crew
+        try:
+            if crew is not None:
+                crew.prepare(batches, numbered)
+            part = Part(self._plan, "", self._arrays, functions, numbered, batches, crew.send if crew else None)
+            collectors = crew.begin(part) if crew is not None else []
+            stuck = part.run(list(collectors))
+            self._raise(part, [one.outcome.incomplete for one in collectors if one.outcome], stuck)
+        except BaseException:
+            self.close()  # what other processes still do is of no use
+            raise
+        records = part.records
+        for one in collectors:
+            records |= one.records()
+        return Report(self.plan, {name: records[name] for name in self.plan.tasks}, part.begin, perf_counter_ns())
+
+    def close(self) -> None:
+        """Ends the processes of workers; the next run starts others."""
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.dismiss()
+
+    def _raise(self, part: Part, others: list[tuple[str, int, int] | None], stuck: list[Thread]) -> None:
+        failure = part.bus.failure
+        if failure is not None:
             if isinstance(failure.error, KeyboardInterrupt):
                 raise KeyboardInterrupt from failure.error
             raise ActorError(f"plan {self.plan.name}: {failure.actor} failed in its act {failure.number} (the first is 0): "
                              f"{type(failure.error).__name__}: {failure.error}") from failure.error
-        incomplete = [actor for actor in actors.values() if actor.is_incomplete]
-        if incomplete:
-            one = incomplete[0]
-            raise ActorError(f"plan {self.plan.name}: the batches ended when {one.name} had {one.step} of {one.task.steps} "
-                             "steps",
-                             hint=f"the number of batches is to be a multiple of {one.task.steps}")
-        return Report(self.plan, records, begin, perf_counter_ns())
+        if stuck:
+            raise ActorError(f"plan {self.plan.name}: {stuck[0].name} does not return")
+        incomplete = next((one for one in (part.incomplete, *others) if one is not None), None)
+        if incomplete is not None:
+            name, step, steps = incomplete
+            raise ActorError(f"plan {self.plan.name}: the batches ended when {name} had {step} of {steps} steps",
+                             hint=f"the number of batches is to be a multiple of {steps}")
 
     def _check(self, batches: int | None) -> None:
         if batches is not None and (not isinstance(batches, int) or isinstance(batches, bool) or batches < 0):
@@ -97,8 +113,8 @@ class Runtime:
                 raise ArgumentError(f"run: {batches} batches make {batches * rate} of {name}",
                                     hint=f"the number of batches is to be a multiple of {rate.denominator}")
 
-    def _numbered(self, what: str, given: Any, actors: Mapping[str, Any], kind: str) -> dict[str, Callable[..., Any]]:
-        """Functions of the number of the batch, as functions of arrays."""
+    def _numbered(self, what: str, given: Any, kind: str) -> dict[str, Callable[..., Any]]:
+        """The functions of the number of the batch, by task."""
         if given is None:
             return {}
         names = [name for name, task in self.plan.tasks.items() if task.kind == kind]
@@ -115,7 +131,7 @@ class Runtime:
         if wrong:
             raise ArgumentTypeError(f"run: {what} of {wrong[0]} is {type_in_words(given[wrong[0]])}",
                                     hint="it is called with arrays")
-        return {name: _with_number(function, actors[name]) for name, function in given.items()}
+        return dict(given)
 
     def _check_functions(self, functions: Mapping[str, Any]) -> None:
         missing = [name for name, task in self.plan.tasks.items()
@@ -125,32 +141,5 @@ class Runtime:
             raise ArgumentError(f"plan {self.plan.name}: {missing[0]} has no function that fills its outputs",
                                 hint="pass it when the task is made, or as feed for a source")
 
-    def _wait(self, threads: list[ActorThread], bus: Bus) -> None:
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive() and not bus.stopping:
-                    thread.join(0.2)
-        except BaseException:  # Ctrl-C
-            bus.stop()
-            self._join(threads)
-            raise
-        if bus.stopping:
-            stuck = self._join(threads)
-            if stuck and bus.failure is None:
-                raise ActorError(f"plan {self.plan.name}: {stuck[0].name} does not return")
-
-    @staticmethod
-    def _join(threads: list[ActorThread]) -> list[ActorThread]:
-        end = monotonic() + _PATIENCE
-        for thread in threads:
-            thread.join(max(0.0, end - monotonic()))
-        return [thread for thread in threads if thread.is_alive()]
-
     def __repr__(self) -> str:
         return f"<Runtime of {self.plan!r}: {sum(self.memory.chunks.values())} bytes>"
-
-
-def _with_number(function: Callable[..., Any], actor: Any) -> Callable[..., Any]:
-    return lambda *arrays: function(actor.acts, *arrays)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
 from tedsl.actors.machine.actor import Act, Actor, Message
 from tedsl.actors.running.report import Record
@@ -24,11 +24,18 @@ class Failure:
     error: BaseException
 
 
+class Home(Protocol):
+    """Where actors run: a thread of this process, or another process."""
+
+    def send(self, message: Message | None) -> None:
+        """Brings a message to an actor there. None: the run is to stop."""
+
+
 class Bus:
     """Brings messages to the threads of the actors that they are for, and tells all of them to stop."""
 
     def __init__(self) -> None:
-        self.homes: dict[str, ActorThread] = {}
+        self.homes: dict[str, Home] = {}
         self.failure: Failure | None = None
         self.stopping = False
 
@@ -42,7 +49,7 @@ class Bus:
         """Every thread ends after its present act."""
         self.stopping = True
         for thread in set(self.homes.values()):
-            thread.inbox.put(None)
+            thread.send(None)
 
 
 class ActorThread(threading.Thread):
@@ -54,6 +61,7 @@ class ActorThread(threading.Thread):
         self.actors = {actor.name: actor for actor in actors}
         self.inbox: SimpleQueue[Message | None] = SimpleQueue()
         self.local: deque[Message] = deque()
+        self.send = self.inbox.put
         self.bus, self.functions, self.records = bus, functions, records
         self.acting: Act | None = None
         bus.homes |= dict.fromkeys(self.actors, self)
@@ -103,7 +111,7 @@ class ActorThread(threading.Thread):
             if home is self:
                 self.local.append(message)
             else:
-                home.inbox.put(message)
+                home.send(message)
 
     @staticmethod
     def _look(actor: Actor, ready: deque[Actor]) -> None:
