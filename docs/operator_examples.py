@@ -11,6 +11,7 @@ from typing import Any
 
 import topi
 from tedsl import te
+from tedsl.contrib import sparse
 from topi import image, nn, vision
 
 New = Callable[..., te.Tensor]
@@ -217,4 +218,17 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "random.threefry_split": lambda new: topi.random.threefry_split(new(10)),
     "random.uniform": lambda new: topi.random.uniform(
         te.placeholder((10,), "uint64", name="gen"), new(), new(), (8,), new(1).dtype),
+    # topi.sparse
+    "sparse.csrmm": lambda new: topi.sparse.csrmm(sparse.placeholder((2, 3), 4, new(1).dtype), new(3, 4)),
+    "sparse.csrmv": lambda new: topi.sparse.csrmv(sparse.placeholder((2, 3), 4, new(1).dtype), new(3, 1)),
+    "sparse.dense": lambda new: topi.sparse.dense(new(4, 3), sparse.placeholder((2, 3), 4, new(1).dtype)),
+    "sparse_fill_empty_rows": lambda new: topi.sparse_fill_empty_rows(
+        integers(4, 2), new(4), integers(2), new(), (6, 2), (6,), (3,)),
+    "sparse_reshape": lambda new: topi.sparse_reshape(new(4, 2), new(2), new(3), (4, 3), (3,)),
+    "nn.sparse_add": lambda new: nn.sparse_add(new(2, 3), new(4), integers(4), integers(3)),
+    "nn.sparse_conv2d": lambda new: nn.sparse_conv2d(new(1, 2, 2, 4), new(3, 2, 2), integers(3), integers(3)),
+    "nn.sparse_dense": lambda new: nn.sparse_dense(new(4, 3), new(4), integers(4), integers(3)),
+    "nn.sparse_dense_sp_lhs": lambda new: nn.sparse_dense_sp_lhs(new(4), integers(4), integers(3), new(4, 3)),
+    "nn.sparse_dense_sp_rhs": lambda new: nn.sparse_dense_sp_rhs(new(4, 3), new(4), integers(4), integers(3)),
+    "nn.sparse_transpose": lambda new: nn.sparse_transpose(new(4), integers(4), integers(3)),
 }

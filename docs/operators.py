@@ -32,15 +32,16 @@ warnings.filterwarnings("ignore", message=".* takes floats")  # what is cast is 
 
 PAGE = pathlib.Path(__file__).with_suffix(".md")
 FLOATS, INTEGERS = ("float16", "bfloat16", "float32", "float64"), ("int8", "int32", "int64", "uint8")
-ROOMS = ((topi, ""), (topi.nn, "nn."), (topi.image, "image."), (topi.vision, "vision."), (topi.random, "random."))
+ROOMS = ((topi, ""), (topi.nn, "nn."), (topi.image, "image."), (topi.vision, "vision."), (topi.random, "random."),
+         (topi.sparse, "sparse."))
 DTYPES, WORDS = (*FLOATS, *INTEGERS, "bool"), ("uint32", "uint64")
 TARGETS: dict[str, tuple[dict[type, Rule], str]] = {"generic": ({}, "llvm"), "x86": (CPU, "llvm -mcpu=haswell"),
                                                     "cuda": (GPU, "cuda")}
 HEAD = """\
 # The operators
 
-Every operator of `topi` and of its `nn`, `image`, `vision` and `random`. Made by `python docs/operators.py` from their code:
-what a signature does not say was tried with a small call of each, for each dtype and layout.
+Every operator of `topi` and of its `nn`, `image`, `vision`, `random` and `sparse`. Made by `python docs/operators.py` from
+their code: what a signature does not say was tried with a small call of each, for each dtype and layout.
 
 - record: the types of what the operator leaves in `op.info` of its stages, which schedules read (`topi/kinds.py`); tag: TVM's.
 - dtypes: those that it takes for its data. "floats" are {floats},

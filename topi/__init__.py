@@ -1,15 +1,15 @@
 """topi: operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
 
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `vision/` those of
-detectors, `random/` random numbers; `transform/` moves elements, `indexing/` reads and writes at positions, `ordering/` sorts
-and searches; the others are in this folder. `threads/` holds statements of operators for kernels. Schedules are in
-`schedules/`, with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy references.
+detectors, `random/` random numbers, `sparse/` sparse matrices; `transform/` moves elements, `indexing/` reads and writes at
+positions, `ordering/` sorts and searches; the others are in this folder. `threads/` holds statements of operators for kernels.
+Schedules are in `schedules/`, with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy references.
 """
 
 import sys
 
 from tedsl.errors import entries
-from topi import cuda, generic, image, nn, random, tag, testing, utils, vision, x86
+from topi import cuda, generic, image, nn, random, sparse, tag, testing, utils, vision, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -107,6 +107,7 @@ from topi.ordering import argsort, searchsorted, sort, topk, unique
 from topi.ordering import binary_search as binary_search  # it writes statements: no operator, so not in __all__
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
 from topi.scan import cumprod, cumsum
+from topi.sparse.rearranged import sparse_fill_empty_rows, sparse_reshape
 from topi.transform import (
     concatenate,
     expand_dims,
@@ -157,7 +158,7 @@ __all__ += [
     "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
-__all__ += ["ceil_log2", "fixed_point_multiply", "random"]
+__all__ += ["ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 

@@ -55,6 +55,8 @@ schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_poo
 schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_injective
 schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bitserial_dense = schedule_injective
 schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_injective
+schedule_sparse_dense = schedule_sparse_transpose = schedule_sparse_conv2d = schedule_sparse_add = schedule_injective
+schedule_sparse_reshape = schedule_sparse_fill_empty_rows = schedule_injective
 
 # The formulas are the same on every target; these are names that programs know.
 conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from tedsl.contrib import cc as cc
     from tedsl.contrib import clang as clang
     from tedsl.contrib import intrinsics as intrinsics
+    from tedsl.contrib import sparse as sparse
     from tedsl.contrib import utils as utils
 
-_MODULES = ("cc", "clang", "intrinsics", "utils")
+_MODULES = ("cc", "clang", "intrinsics", "sparse", "utils")
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

@@ -20,7 +20,7 @@ SPEC.loader.exec_module(EXAMPLES)
 WRONG = {"None": None, "string": "x", "number": 7, "fraction": 1.5, "list": [1, "a"], "nones": [None, None], "object": object(),
          "scalar": te.placeholder((), "float32", name="scalar")}
 ROOMS = ((topi, ""), (topi.nn, "nn."), (topi.image, "image."), (topi.vision, "vision."),
-         (topi.random, "random."))
+         (topi.random, "random."), (topi.sparse, "sparse."))
 OPERATORS = [(prefix + name, getattr(room, name)) for room, prefix in ROOMS for name in sorted(room.__all__)
              if inspect.isfunction(getattr(room, name)) and getattr(room, name).__name__ == name]
 

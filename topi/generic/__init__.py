@@ -48,5 +48,7 @@ schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_poo
 schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_extern
 schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bitserial_dense = schedule_extern
 schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_extern
+schedule_sparse_dense = schedule_sparse_transpose = schedule_sparse_conv2d = schedule_sparse_add = schedule_extern
+schedule_sparse_reshape = schedule_sparse_fill_empty_rows = schedule_extern
 
 entries(globals())

@@ -50,6 +50,8 @@ from topi.nn.upsampling import upsampling, upsampling3d
 from topi.nn.utils import get_pad_tuple as get_pad_tuple  # no operators, so not in __all__
 from topi.nn.utils import get_pad_tuple1d as get_pad_tuple1d
 from topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d
+from topi.sparse.products import sparse_conv2d, sparse_dense, sparse_dense_sp_lhs, sparse_dense_sp_rhs
+from topi.sparse.rearranged import sparse_add, sparse_transpose
 
 __all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
@@ -60,6 +62,7 @@ __all__ += [
     "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
 ]
 __all__ += ["binarize_pack", "binary_dense", "bitpack", "bitserial_conv2d_nchw", "bitserial_conv2d_nhwc", "bitserial_dense"]
+__all__ += ["sparse_add", "sparse_conv2d", "sparse_dense", "sparse_dense_sp_lhs", "sparse_dense_sp_rhs", "sparse_transpose"]
 __all__ += ["conv2d_unpack_weights", "prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
 __all__ += [
