@@ -314,6 +314,16 @@ class PlacedSumOp(Differentiable):
 
 
 @record
+class TogetherOp:
+    """Results that statements compute together. formulas: for each of them a tensor of the same values, made of formulas and
+    operators: te.gradient and te.jvp differentiate these.
+    """
+
+    operator: str
+    formulas: tuple[te.Tensor, ...]
+
+
+@record
 class AdaptivePoolOp:
     """The maximum or the sum in as many parts of each spatial dimension as the result has elements."""
 

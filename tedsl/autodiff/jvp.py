@@ -12,7 +12,7 @@ from typing import Any
 
 from tedsl.autodiff.heads import results_of, zeros
 from tedsl.autodiff.partials import partials
-from tedsl.autodiff.records import record_of
+from tedsl.autodiff.records import formulas_of, record_of
 from tedsl.autodiff.reductions import passed_to_elements
 from tedsl.autodiff.registry import rule_of
 from tedsl.autodiff.rules import ends_with, passed_by_rule
@@ -77,6 +77,10 @@ def _of_operation(op: Operation, read: Tangents, found: Tangents) -> Sequence[Te
         return _of_formula(op, read)
     if isinstance(op, ScanOp):
         return _of_scan(op, found)
+    formulas = formulas_of(op)
+    if formulas is not None:
+        tangents = _tangents(producers_first(dict.fromkeys([tensor.op for tensor in formulas])), read)
+        return [tangents.get(tensor) for tensor in formulas]
     info = getattr(op, "info", None)
     if isinstance(info, ScatterAddOp):
         return [scatter_add(replace(info, values=read[info.values]), op.output(0).shape[info.prefix:], f"{op.name}.tangent")]

@@ -33,6 +33,13 @@ def record_of(op: Operation) -> DifferentiableRecord | None:
     return cast(DifferentiableRecord, info) if hasattr(info, "adjoint") and hasattr(info, "operands") else None
 
 
+def formulas_of(op: Operation) -> Sequence[Tensor] | None:
+    """For each output of an operation that is statements, a tensor of the same values that has a derivative, and reads what the
+    operation reads; None where its record has none.
+    """
+    return cast("Sequence[Tensor] | None", getattr(getattr(op, "info", None), "formulas", None))
+
+
 def strictly_inside(op: Operation, operands: Sequence[Tensor]) -> set[Operation]:
     """The operations between `op` and its operands, both excluded."""
     border = {tensor.op for tensor in operands}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tedsl.autodiff.records import record_of, strictly_inside
+from tedsl.autodiff.records import formulas_of, record_of, strictly_inside
 from tedsl.autodiff.registry import Rule, rule_of
 from tedsl.autodiff.rules import passed_by_rule
 from tedsl.autodiff.scans import check_not_inside, passed_by_scan
@@ -73,6 +73,10 @@ class _Walk:
         inputs = [tensor for tensor in op.input_tensors if tensor in self.depend]
         if rule is not None:
             return passed_by_rule(op, rule, heads, self.prefix, inputs)
+        formulas = formulas_of(op)
+        if formulas is not None:
+            found = walk({formulas[number]: head for number, head in heads.items()}, inputs, self.prefix)
+            return {tensor: [part] for tensor, part in zip(inputs, found) if part is not None}
         by_record = self.by_record(op, heads)
         if by_record is not None:
             return by_record

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te
+from topi.adjoints import row_norm
 from topi.adjoints.parts import Part, Parts, in_dtype
 from topi.extents import product
 from topi.injective import injective
@@ -36,6 +37,34 @@ def of_normalization(record: NormalizeOp, op: te.Operation, head: te.Tensor) -> 
 
     source:  scale * (g - mean(g) - n * mean(g * n)) with g = head * gamma;   gamma: the sum over rows of head * n
     """
+    of_source, of_gamma, of_beta = _terms_of_normalization(record, head)
+    kept = [d for d in range(head.ndim) if d not in record.axes]
+
+    @functools.cache
+    def of_scales() -> Sequence[te.Tensor]:
+        return sums_of_both(wide(record.source), kept, of_gamma, of_beta, "scale_terms")
+
+    parts: list[Part] = [(record.source, of_source)]
+    if record.gamma is not None:
+        parts.append((record.gamma, lambda: of_scales()[0]))
+    if record.beta is not None:
+        parts.append((record.beta, lambda: of_scales()[1] if record.gamma is not None else sum_of(wide(head), kept)))
+    return parts
+
+
+def of_normalization_together(record: NormalizeOp, op: te.Operation, head: te.Tensor,
+                              inputs: Sequence[te.Tensor]) -> Parts:
+    """The same where data and gamma get adjoints, in one walk over the rows; None where `row_norm` does not fit."""
+    if record.gamma not in inputs or record.source not in inputs or not row_norm.fits(record, head):
+        return None
+    of_source, of_gamma, of_beta = _terms_of_normalization(record, head)
+    found = row_norm.in_one_walk(record, head, of_source(), [of_gamma, *([] if record.beta is None else [of_beta])])
+    operands = [tensor for tensor in (record.source, record.gamma, record.beta) if tensor is not None]
+    return [(operand, functools.partial(found.__getitem__, n)) for n, operand in enumerate(operands)]
+
+
+def _terms_of_normalization(record: NormalizeOp, head: te.Tensor) -> tuple[Callable[[], te.Tensor], Element, Element]:
+    """The adjoint by data, and what each element adds to those by gamma and beta."""
     x, h, axes = wide(record.source), wide(head), record.axes
     kept = [d for d in range(x.ndim) if d not in axes]
     count = product([x.shape[d] for d in axes])
@@ -68,16 +97,7 @@ def of_normalization(record: NormalizeOp, op: te.Operation, head: te.Tensor) -> 
         return injective("normalization_adjoint", x.shape, lambda *i: of_row(scale, i) * (
             scaled(*i) - of_row(share, i) - normal(*i) * of_row(slope, i)))
 
-    @functools.cache
-    def of_scales() -> Sequence[te.Tensor]:
-        return sums_of_both(x, kept, lambda *i: h(*i) * normal(*i), lambda *i: h(*i), "scale_terms")
-
-    parts: list[Part] = [(record.source, of_source)]
-    if record.gamma is not None:
-        parts.append((record.gamma, lambda: of_scales()[0]))
-    if record.beta is not None:
-        parts.append((record.beta, lambda: of_scales()[1] if record.gamma is not None else sum_of(h, kept)))
-    return parts
+    return of_source, lambda *i: h(*i) * normal(*i), lambda *i: h(*i)
 
 
 def of_channels(record: ChannelNormOp, op: te.Operation, head: te.Tensor) -> Parts:

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from tedsl import te
 from topi.kinds import NormalizeOp, ReduceOp
 from topi.schedules.cpu.reduce import reads_along, rows_of_block
 from topi.schedules.cpu.tiles import divisor_near
@@ -74,8 +75,10 @@ def _is_free(kernel: Kernel) -> bool:
 
 def _is_along_rows(kernel: Kernel, shape: tuple[int, ...], kept: int) -> bool:
     """Whether `kernel` computes each row of an array of `shape` by itself: a statistic of it, or other elements."""
+    if not _is_free(kernel) or not isinstance(kernel.tail, te.ComputeOp):
+        return False
     record, axes = kernel.record, [extent_of(axis) for axis in kernel.tail.axis]
-    if not _is_free(kernel) or axes[:kept] != list(shape[:kept]):
+    if axes[:kept] != list(shape[:kept]):
         return False
     if type(record) is ReduceOp and not kernel.inside:
         of_rows = record.axes == tuple(range(kept, len(shape))) and product(axes[kept:]) == 1

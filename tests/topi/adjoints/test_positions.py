@@ -5,7 +5,7 @@ import pytest
 
 import topi
 from tedsl import te
-from tests.topi.adjoints.differences import check_record, distinct
+from tests.topi.adjoints.differences import check_record, compiled, distinct, values
 
 
 def operand(name, array):
@@ -30,6 +30,26 @@ def test_scatter_nd(places, mode):
     indices, _ = operand("indices", at)
     updates, new = operand("updates", distinct((3, *(3, 2, 2)[len(at):]), seed=1))
     check_record(topi.scatter_nd(data, indices, updates, mode), {data: feed, indices: at, updates: new})
+
+
+@pytest.mark.parametrize("mode", ["add", "update"])
+@pytest.mark.parametrize("places", [[[0, 2, 2], [1, 0, -2]], [[0, 9, -1]]])
+def test_jacobians_of_scatter_nd_are_its_gradients_head_by_head(places, mode):
+    at = np.array(places, "int32")
+    data, feed = operand("data", distinct((3, 2, 2)))
+    indices, _ = operand("indices", at)
+    updates, new = operand("updates", distinct((3, *(3, 2, 2)[len(at):]), seed=1))
+    feeds = {data: feed, indices: at, updates: new}
+    out = topi.scatter_nd(data, indices, updates, mode)
+    head = te.placeholder((3, 2, 2), "float64", name="head")
+    one = compiled(te.gradient(out, [data, updates], head), [*feeds, head])
+    whole = values(te.gradient(out, [data, updates]), feeds)
+    for place in np.ndindex(3, 2, 2):
+        unit, results = np.zeros((3, 2, 2)), [np.empty(array.shape) for array in (feed, new)]
+        unit[place] = 1
+        one(*feeds.values(), unit, *results)
+        for jacobian, expected in zip(whole, results):
+            np.testing.assert_allclose(jacobian[place], expected)
 
 
 def test_sparse_to_dense():
