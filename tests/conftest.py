@@ -15,7 +15,8 @@ from tedsl.passes.context import PassContext
 from tests.golden_files import Golden
 
 # Tests of results; what LLVM optimises is tested in codegen.
-VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors")
+VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors",
+          "devices", "simulate")
 
 ROOT = Path(__file__).parent
 

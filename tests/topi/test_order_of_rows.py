@@ -77,8 +77,9 @@ def test_every_dtype(dtype, target, shape, axis):
     check(target, values(shape, dtype), axis, ascending=shape[0] != 2)
 
 
-@pytest.mark.parametrize("extent", [1, 2, 3, 16, 17, 31, 65, 127, 257, 1025])
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("extent, target", [  # each extent on every other target
+    (extent, target) for i, extent in enumerate([1, 2, 3, 16, 17, 31, 65, 127, 257, 1025])
+    for j, target in enumerate(TARGETS) if (i + j) % 2 == 0])
 def test_rows_of_every_length(extent, target):
     check(target, values((2, extent), "float32", extent), 1, ascending=extent % 2 == 0)
     check(target, values((extent, 5), "int32", extent), 0, ascending=extent % 2 == 1)

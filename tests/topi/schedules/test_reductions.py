@@ -98,9 +98,9 @@ PLACES = [((9,), 0), ((3, 1), 1), ((1, 5), 0), ((5, 16), 1), ((33, 56), 1), ((2,
 ORDERED = ("float32", "float64", "float16", "int8", "uint8", "int32", "int64")
 
 
-@pytest.mark.parametrize("dtype", ORDERED)
-@pytest.mark.parametrize("shape, axis", PLACES, ids=str)
-def test_places_of_the_extremes_among_equal_ones(shape, axis, dtype):
+@pytest.mark.parametrize("dtype, shape, axis", [  # each dtype with every other shape
+    (dtype, *place) for i, dtype in enumerate(ORDERED) for j, place in enumerate(PLACES) if (i + j // 2) % 2 == 0])
+def test_places_of_the_extremes_among_equal_ones(dtype, shape, axis):
     data = (rng.integers(0, 4, shape) - (dtype[0] != "u")).astype(dtype)
     x = te.placeholder(shape, dtype, name="x")
     by_turns = (PLACES.index((shape, axis)) + ORDERED.index(dtype)) % 2  # of argmax the first place and of argmin the last one
@@ -148,10 +148,11 @@ SIDE_BY_SIDE = [((16, 56), 1), ((8, 40), 1), ((24, 5), 1), ((4, 3, 12, 33), 3), 
                 ((16, 31), 1), ((32, 6), 1), ((48, 10), 1), ((16, 3), 1)]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int32"])
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("shape, axis", SIDE_BY_SIDE, ids=str)
-def test_short_rows_are_reduced_side_by_side(shape, axis, keepdims, dtype):
+@pytest.mark.parametrize("dtype, shape, axis", [  # each dtype with every other shape
+    (dtype, *case) for i, dtype in enumerate(["float32", "float64", "float16", "int8", "int32"])
+    for j, case in enumerate(SIDE_BY_SIDE) if (i + j) % 2 == 0])
+def test_short_rows_are_reduced_side_by_side(dtype, shape, axis):
+    keepdims = dtype in ("float64", "int8") or axis == (2, 3)
     data = rng.integers(-3, 4, shape).astype(dtype)
     x = te.placeholder(shape, dtype, name="x")
     total = run(topi.sum(x, axis, keepdims), {x: data})
