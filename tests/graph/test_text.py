@@ -125,6 +125,12 @@ REFUSED = {
 }
 
 
+def test_a_line_is_named_once():
+    source = "def f(x: float32[1]):\n    return x\n" + MAIN + "y: float32[1] = call(f, z)\n    return y"
+    with pytest.raises(GraphError, match="^line 4: z is not the name of a value"):
+        Graph.parse(source)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_texts_that_describe_no_graph_are_refused_with_the_line(name):
     source, words = REFUSED[name]

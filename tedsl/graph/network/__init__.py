@@ -11,6 +11,7 @@
     network    what programs call
     profile    time of each step beside the limit of the machine
     files      networks in .tedsl files
+    absorbed   constants that only preparations read
     reasons    why a step stays below half of its limit
     costs      operations and bytes of a kernel
     limits     what this machine can do

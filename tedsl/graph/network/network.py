@@ -32,16 +32,17 @@ class Network:
         y = network(x)                    # a fresh array; a tuple of them if there are several outputs
         network(image=x, out=y)           # into an array that is there
 
-    graph: what runs, after passes; what it computes of constants alone is computed already. modules: the kernels.
+    graph: what runs, after passes; what it computes of constants alone is computed already. modules: the kernels. prepared:
+    what these computed of constants; after `load`, weights that nothing else reads have no elements (they are not numbers).
     Calls from several threads run one after the other, since they share memory.
     """
 
     def __init__(self, graph: Graph, target: Target, modules: Mapping[KernelSource, RuntimeModule], in_place: Overwrites,
-                 extents: Sequence[tuple[int, ...]] = ()) -> None:
+                 extents: Sequence[tuple[int, ...]] = (), prepared: Prepared | None = None) -> None:
         self.graph, self.target, self.in_place = graph, target, in_place
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.modules = dict(modules)
-        self._prepared: Prepared = {}
+        self.prepared: Prepared = dict(prepared or {})
         self._arguments = Inputs(graph.name, graph.inputs)
         self._instances: dict[tuple[int, ...], Instance] = {}
         self._asked = tuple(extents) if self._arguments.variables else ((),)
@@ -147,7 +148,7 @@ class Network:
         if self._general:
             sources = [source if source in self.modules else general.source
                        for source, general in zip(sources, self._general)]
-        steps = [step_of(use, source, self.modules[source], self._prepared) for use, source in zip(uses, sources)]
+        steps = [step_of(use, source, self.modules[source], self.prepared) for use, source in zip(uses, sources)]
         return Instance(concrete, plan(concrete, in_place=self.in_place), steps)
 
     def _some(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:

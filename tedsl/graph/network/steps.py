@@ -48,14 +48,21 @@ def step_of(use: KernelUse, source: KernelSource, module: RuntimeModule, prepare
 
 def _prepared(use: KernelUse, source: KernelSource, module: Module, number: int, prepared: Prepared) -> Any:
     function = module.function_names[1 + number]
-    *reads, target = module.signature(function).params
-    assert isinstance(target, TensorParam)
+    *reads, _ = module.signature(function).params
     constants = _operands(use, reads)
     key = source, number, constants
     if key not in prepared:
-        prepared[key] = aligned(tuple(map(int, target.shape)), numpy_dtype(target.dtype))
+        prepared[key] = aligned(*prepared_form(module, number))
         module[function](*[value.data for value in constants], prepared[key])
     return prepared[key]
+
+
+def prepared_form(module: RuntimeModule, number: int) -> tuple[tuple[int, ...], Any]:
+    """The shape and the dtype of what function `number` of those that prepare constants writes."""
+    assert isinstance(module, Module)
+    target = module.signature(module.function_names[1 + number]).params[-1]
+    assert isinstance(target, TensorParam)
+    return tuple(map(int, target.shape)), numpy_dtype(target.dtype)
 
 
 def _operands(use: KernelUse, params: Any) -> tuple[Value, ...]:

@@ -43,8 +43,10 @@ def _folded(found: Match) -> Any:
     weights, biases = found["w"], [found[name].data for name in ("own_bias", "bias") if name in found]
     if not weights.dtype.is_float or weights.dtype != found.value.dtype:  # weights of fewer bits cannot hold the product
         return None
-    rows = weights.data.astype("float64").reshape(factor.size, -1) * factor[:, None]
-    new = constant(rows.reshape(weights.data.shape).astype(weights.data.dtype), name=weights.name)
+    rows = weights.data.reshape(factor.size, -1)
+    scaled = numpy.empty_like(rows)
+    numpy.multiply(rows, factor[:, None], out=scaled, dtype="float64", casting="unsafe")  # rounded once, without whole copies
+    new = constant(scaled.reshape(weights.data.shape), name=weights.name)
     bias = constant(shift + factor * sum(biases), str(weights.dtype), name=f"{weights.name}_bias")
     if product.operator == "nn.dense":
         made = apply("nn.dense", found["x"], new, bias, **product.attributes)

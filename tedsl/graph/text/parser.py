@@ -21,7 +21,7 @@ _FLOATS = {"inf": float("inf"), "nan": float("nan")}
 
 
 def parse(source: str, constants: Mapping[str, Any] | None = None) -> Graph:
-    """The last graph of a text, which may call those before it. constants: the arrays that the text names.
+    """The last graph of a text, which may call those before it. constants: the arrays that the text names, or constants.
 
     Raises GraphError, with the number of the line, for a text that describes no graph.
     """
@@ -148,8 +148,9 @@ class _Reader:
     def _call(self, value: ast.Call) -> list[Value]:
         match value.args:
             case [ast.Name(id=name), *operands] if name in self.graphs:
+                given = [self._value(one) for one in operands]
                 try:
-                    return list(call(self.graphs[name], *[self._value(one) for one in operands]).outputs)
+                    return list(call(self.graphs[name], *given).outputs)
                 except GraphError as refusal:
                     raise GraphError(f"line {value.lineno}: {refusal}") from None
             case _:
@@ -181,7 +182,8 @@ class _Reader:
         if name not in self.constants:
             if name not in self.arrays:
                 _refuse(at, f"the array of the constant {name} is missing", hint=f"Graph.parse(text, {{{name!r}: array}})")
-            self.constants[name] = constant(numpy.asarray(self.arrays[name]), name=name)
+            given = self.arrays[name]
+            self.constants[name] = given if isinstance(given, Value) else constant(numpy.asarray(given), name=name)
         if self.constants[name].spec != spec:
             _refuse(at, f"the constant {name} is {spec}, and its array is {self.constants[name].spec}")
         return self.constants[name]

@@ -53,6 +53,39 @@ def test_what_was_prepared_is_saved(tmp_path):
     np.testing.assert_array_equal(again(x), network(x))
 
 
+def test_weights_that_only_preparations_read_are_in_a_file_once(tmp_path):
+    """A convolution by winograd has its transformed weights in panels: neither the weights nor the transform is written."""
+    w = constant(np.random.default_rng(0).standard_normal((64, 32, 3, 3)).astype("float32"), name="w")
+    network = compile(graph.trace(lambda x: ops.nn.relu(ops.nn.conv2d(x, w, 1, 1, 1)), Spec((1, 32, 28, 28))))
+    network.save(tmp_path / "net.tedsl")
+    (panels,) = network.prepared.values()
+    assert panels.nbytes <= (tmp_path / "net.tedsl").stat().st_size < 1.5 * panels.nbytes
+    again = Network.load(tmp_path / "net.tedsl")
+    (x,) = arrays_for(network.graph)
+    np.testing.assert_array_equal(again(x), network(x))
+    ((_, read),) = [(number, constants) for _, number, constants in again.prepared]
+    assert all(np.isnan(value.data).all() and value.data.strides == (0, 0, 0, 0) for value in read)
+    again.save(tmp_path / "again.tedsl")
+    assert (tmp_path / "again.tedsl").read_bytes() == (tmp_path / "net.tedsl").read_bytes()
+
+
+def test_weights_that_others_read_too_keep_their_elements(tmp_path):
+    w = constant(np.random.default_rng(0).standard_normal((200, 64)).astype("float32"), name="w")
+    network = compile(graph.trace(lambda x: [ops.nn.dense(x, w), ops.sum(x, 1), w], Spec((64, 64))), opt_level=0)
+    assert network.prepared, "the product has no copy of the weights that is prepared"
+    network.save(tmp_path / "net.tedsl")
+    again = Network.load(tmp_path / "net.tedsl")
+    (x,) = arrays_for(network.graph)
+    for ours, theirs in zip(again(x), network(x)):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_constants_begin_at_cache_lines(saved):
+    again = Network.load(saved[1])
+    large = [value.data for value in again.graph.constants if value.data.nbytes > 64 and not np.isnan(value.data).any()]
+    assert large and all(array.ctypes.data % 64 == 0 for array in [*large, *again.prepared.values()])
+
+
 @pytest.mark.parametrize("damage, message", [
     (lambda data: data[:-100], "cut off"),
     (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "is damaged"),
