@@ -6,6 +6,7 @@ of the results), inputs, and results that are there already. These are what a re
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +34,11 @@ from topi.schedules import schedule
 
 _MANY = 4  # kernels that are worth more than one process
 _BUILDING = threading.RLock()
-_HOST = Target("llvm")  # the arrays are those of numpy, also where programs build for a device
+
+@functools.cache
+def _host() -> Target:
+    """The target of all kernels: the arrays are those of numpy, also where programs build for a device."""
+    return Target("llvm")
 
 
 @record(eq=False)
@@ -76,8 +81,8 @@ class Formula:
         if self._kernel is None:
             with _BUILDING:
                 if self._kernel is None:
-                    made = schedule(list(self.outputs), _HOST)
-                    self._kernel = build(made, [*self.inputs, *self.outputs], _HOST, name=self.name).entry_func
+                    made = schedule(list(self.outputs), _host())
+                    self._kernel = build(made, [*self.inputs, *self.outputs], _host(), name=self.name).entry_func
         return self._kernel
 
     @property

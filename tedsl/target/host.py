@@ -61,19 +61,47 @@ def host() -> Host:
 
     Its name can be wrong in a virtual machine; the features are read from the processor.
     """
-    store = current_store() if processor() and llvm_library() else None
-    if store is None:
+    if not processor() or not llvm_library():
         return _detected()
-    key = digest(f"{processor()} {llvm_library()}".encode())
-    pieces = store.load(key, HOST) or {}
-    try:
-        triple, cpu, features, text = json.loads(pieces["host"])
-        return Host(triple, cpu, frozenset(features), text)
-    except (KeyError, TypeError, ValueError):
-        found = _detected()
-    said = json.dumps([found.triple, found.cpu, sorted(found.features), found.feature_string])
-    store.save(key, HOST, {"host": said.encode()})
+    key, store = _key(), current_store()
+    for said in (_told.get(key), (store.load(key, HOST) or {}).get("host") if store else None):
+        found = _read(said)
+        if found is not None:
+            return found
+    found = _detected()
+    if store is not None:
+        store.save(key, HOST, {"host": _written(found)})
     return found
+
+
+def what_is_known() -> tuple[str, bytes]:
+    """What LLVM says of this processor, and a key of the processor and of LLVM: for `assume` in other processes."""
+    return _key(), _written(host())
+
+
+def assume(key: str, said: bytes) -> None:
+    """Takes what `what_is_known` returned in another process for what LLVM says, if processor and LLVM are the same."""
+    _told[key] = said
+
+
+_told: dict[str, bytes] = {}
+
+
+def _key() -> str:
+    return digest(f"{processor()} {llvm_library()}".encode()) if processor() and llvm_library() else ""
+
+
+def _written(found: Host) -> bytes:
+    return json.dumps([found.triple, found.cpu, sorted(found.features), found.feature_string]).encode()
+
+
+def _read(said: bytes | None) -> Host | None:
+    """What `_written` wrote; None if it is anything else."""
+    try:
+        triple, cpu, features, text = json.loads(said or b"")
+        return Host(triple, cpu, frozenset(features), text)
+    except (TypeError, ValueError):
+        return None
 
 
 def _detected() -> Host:

@@ -105,3 +105,18 @@ def test_released_pages_are_gone_and_protection_needs_pages():
     pages.release()
     with pytest.raises(OSError, match="there are no"):
         Pages(1 << 62)
+
+
+@pytest.mark.skipif(not ON_X86_64, reason="cpuid")
+def test_what_a_file_says_of_this_processor_is_not_asked_again(asked, monkeypatch):
+    monkeypatch.setattr(host_module, "_told", {})
+    monkeypatch.setenv("TEDSL_CACHE_DIR", "off")
+    key, said = host_module.what_is_known()
+    known, _ = host(), host.cache_clear()
+    asked.clear()
+    host_module.assume("another processor", said.replace(b"avx", b"wax"))
+    host_module.assume(key, said)
+    assert host() == known and not asked
+    host.cache_clear()
+    host_module.assume(key, b'{"no": "list"}')
+    assert host() == known and asked

@@ -1,6 +1,7 @@
 """Networks in files: an archive of the graph as text, its constants, how it runs, and a module for each kernel.
 
     network.json      format, version, target, which steps write over operands, for which extents there are kernels
+    host.json         what LLVM says of the processor, by a key: a process on the same one does not load LLVM to ask it
     graph.txt         the graph that runs, as Graph.parse reads it
     constants/N       the elements of a constant, in the order of network.json; not compressed. Those of which only kernels'
                       preparations read have none
@@ -32,6 +33,7 @@ from tedsl.runtime.array import aligned, numpy_dtype
 from tedsl.runtime.modules.container import Buffer, pack, unpack_in_place
 from tedsl.runtime.modules.files import file_path, from_bytes, module_of_kind, replace_file
 from tedsl.runtime.modules.protocol import RuntimeModule
+from tedsl.target.host import assume, what_is_known
 from tedsl.target.target import Target
 from tedsl.version import VERSION
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 _ABOUT, _GRAPH, _CONSTANT, _KERNEL = "network.json", "graph.txt", "constants/{}", "kernels/{}.tedsl"
 _EXTERNAL, _PREPARED = "external/{}", "prepared/{}"
+_HOST = "host.json"
 _STORED = ("constants/", "prepared/")  # the folders of pieces that are not compressed
 
 
@@ -108,7 +111,9 @@ def _pieces(network: Network) -> dict[str, bytes]:
         "prepared": [[list(ours).index(source), number, names] for source, number, names in prepared],
         "external": [[module.type_key, [[source.compiler, source.name, source.signature] for source in sources]]
                      for module, sources in others]}
-    pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode()}
+    key, said = what_is_known()
+    pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode(),
+              _HOST: json.dumps([key, said.decode()]).encode()}
     pieces |= {_CONSTANT.format(at): value.data.tobytes() for at, (name, value) in enumerate(constants.items())
                if name not in without}
     pieces |= {_PREPARED.format(at): array.tobytes() for at, array in enumerate(prepared.values())}
@@ -132,6 +137,9 @@ def _saved(pieces: Mapping[str, Buffer], path: Path) -> Saved:
     if about["format"] > FORMAT:
         raise ModuleError(f"{path.name} was written by tedsl {about['tedsl']} in version {about['format']} of the format; "
                           f"tedsl {VERSION} reads version {FORMAT} and older", hint="save it again with this version")
+    if _HOST in pieces:
+        key, said = json.loads(bytes(pieces[_HOST]))
+        assume(key, said.encode())
     absorbed_names = set(about.get("absorbed", ()))
     arrays: dict[str, Any] = {
         name: without_elements(name, Spec(shape, of)) if name in absorbed_names else
