@@ -127,7 +127,7 @@ REFUSED = {
 
 def test_a_line_is_named_once():
     source = "def f(x: float32[1]):\n    return x\n" + MAIN + "y: float32[1] = call(f, z)\n    return y"
-    with pytest.raises(GraphError, match="^line 4: z is not the name of a value"):
+    with pytest.raises(GraphError, match=r"^line 4: z is not the name of a value"):
         Graph.parse(source)
 
 
