@@ -88,7 +88,7 @@ def _content(path: Path) -> memoryview:
     """The content of a file, in memory that begins at a cache line, of which arrays are parts."""
     try:
         with path.open("rb", buffering=0) as file:
-            memory = memoryview(aligned((os.fstat(file.fileno()).st_size,), numpy.dtype("uint8")))
+            memory = aligned((os.fstat(file.fileno()).st_size,), numpy.dtype("uint8")).data
             size = 0
             while size < len(memory) and (count := file.readinto(memory[size:])):
                 size += count
