@@ -11,7 +11,8 @@ import os
 import platform
 from typing import Any, NamedTuple
 
-from tedsl.cache.store import HOST, current_store
+from tedsl.cache import carried
+from tedsl.cache.store import HOST
 from tedsl.digest import digest
 from tedsl.errors import TedslError
 from tedsl.target.installed import place_of
@@ -63,32 +64,12 @@ def host() -> Host:
     """
     if not processor() or not llvm_library():
         return _detected()
-    key, store = _key(), current_store()
-    for said in (_told.get(key), (store.load(key, HOST) or {}).get("host") if store else None):
-        found = _read(said)
-        if found is not None:
-            return found
-    found = _detected()
-    if store is not None:
-        store.save(key, HOST, {"host": _written(found)})
+    key = digest(f"{processor()} {llvm_library()}".encode())
+    found = _read((carried.load(key, HOST) or {}).get("host"))
+    if found is None:
+        found = _detected()
+        carried.save(key, HOST, {"host": _written(found)})
     return found
-
-
-def what_is_known() -> tuple[str, bytes]:
-    """What LLVM says of this processor, and a key of the processor and of LLVM: for `assume` in other processes."""
-    return _key(), _written(host())
-
-
-def assume(key: str, said: bytes) -> None:
-    """Takes what `what_is_known` returned in another process for what LLVM says, if processor and LLVM are the same."""
-    _told[key] = said
-
-
-_told: dict[str, bytes] = {}
-
-
-def _key() -> str:
-    return digest(f"{processor()} {llvm_library()}".encode()) if processor() and llvm_library() else ""
 
 
 def _written(found: Host) -> bytes:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tedsl.cache import carried
 from tedsl.cache.store import HOST, current_store
 from tedsl.target import host as host_module
 from tedsl.target.executable import EXECUTE, PAGE, READ, Pages
@@ -23,6 +24,8 @@ def asked(tmp_path, monkeypatch):
     found, times = host_module._detected, []
     monkeypatch.setattr(host_module, "_detected", lambda: times.append(1) or found())
     host.cache_clear()
+    monkeypatch.setattr(carried, "_taken", {})
+    monkeypatch.setattr(carried, "_used", {})
     yield times
     host.cache_clear()
 
@@ -109,14 +112,11 @@ def test_released_pages_are_gone_and_protection_needs_pages():
 
 @pytest.mark.skipif(not ON_X86_64, reason="cpuid")
 def test_what_a_file_says_of_this_processor_is_not_asked_again(asked, monkeypatch):
-    monkeypatch.setattr(host_module, "_told", {})
     monkeypatch.setenv("TEDSL_CACHE_DIR", "off")
-    key, said = host_module.what_is_known()
-    known, _ = host(), host.cache_clear()
-    asked.clear()
-    host_module.assume("another processor", said.replace(b"avx", b"wax"))
-    host_module.assume(key, said)
-    assert host() == known and not asked
-    host.cache_clear()
-    host_module.assume(key, b'{"no": "list"}')
-    assert host() == known and asked
+    known = host()
+    said = carried.entries()
+    for damaged, times in ((b"", 1), (said[:-1], 1), (said, 0)):
+        host.cache_clear()
+        asked.clear()
+        carried.take(damaged)
+        assert host() == known and len(asked) == times

@@ -1,7 +1,7 @@
 """Networks in files: an archive of the graph as text, its constants, how it runs, and a module for each kernel.
 
     network.json      format, version, target, which steps write over operands, for which extents there are kernels
-    host.json         what LLVM says of the processor, by a key: a process on the same one does not load LLVM to ask it
+    machine           what LLVM says of the processor, and the runtime's code: a process on the same one does not load LLVM
     graph.txt         the graph that runs, as Graph.parse reads it
     constants/N       the elements of a constant, in the order of network.json; not compressed. Those of which only kernels'
                       preparations read have none
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
+from tedsl.cache import carried
 from tedsl.errors import GraphError, ModuleError, TedslError
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.absorbed import Place, absorbed, as_prepared, kept, without_elements
@@ -33,7 +34,6 @@ from tedsl.runtime.array import aligned, numpy_dtype
 from tedsl.runtime.modules.container import Buffer, pack, unpack_in_place
 from tedsl.runtime.modules.files import file_path, from_bytes, module_of_kind, replace_file
 from tedsl.runtime.modules.protocol import RuntimeModule
-from tedsl.target.host import assume, what_is_known
 from tedsl.target.target import Target
 from tedsl.version import VERSION
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 _ABOUT, _GRAPH, _CONSTANT, _KERNEL = "network.json", "graph.txt", "constants/{}", "kernels/{}.tedsl"
 _EXTERNAL, _PREPARED = "external/{}", "prepared/{}"
-_HOST = "host.json"
+_MACHINE = "machine"
 _STORED = ("constants/", "prepared/")  # the folders of pieces that are not compressed
 
 
@@ -111,9 +111,7 @@ def _pieces(network: Network) -> dict[str, bytes]:
         "prepared": [[list(ours).index(source), number, names] for source, number, names in prepared],
         "external": [[module.type_key, [[source.compiler, source.name, source.signature] for source in sources]]
                      for module, sources in others]}
-    key, said = what_is_known()
-    pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode(),
-              _HOST: json.dumps([key, said.decode()]).encode()}
+    pieces = {_ABOUT: json.dumps(about).encode(), _GRAPH: text(network.graph).encode(), _MACHINE: carried.entries()}
     pieces |= {_CONSTANT.format(at): value.data.tobytes() for at, (name, value) in enumerate(constants.items())
                if name not in without}
     pieces |= {_PREPARED.format(at): array.tobytes() for at, array in enumerate(prepared.values())}
@@ -137,9 +135,7 @@ def _saved(pieces: Mapping[str, Buffer], path: Path) -> Saved:
     if about["format"] > FORMAT:
         raise ModuleError(f"{path.name} was written by tedsl {about['tedsl']} in version {about['format']} of the format; "
                           f"tedsl {VERSION} reads version {FORMAT} and older", hint="save it again with this version")
-    if _HOST in pieces:
-        key, said = json.loads(bytes(pieces[_HOST]))
-        assume(key, said.encode())
+    carried.take(bytes(pieces.get(_MACHINE, b"")))
     absorbed_names = set(about.get("absorbed", ()))
     arrays: dict[str, Any] = {
         name: without_elements(name, Spec(shape, of)) if name in absorbed_names else

@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from tedsl.cache.store import RUNTIME, current_store
+from tedsl.cache import carried
+from tedsl.cache.store import RUNTIME
 from tedsl.codegen.llvm.linking import lljit
 from tedsl.codegen.llvm.linking.elf import Object, defined_functions
 from tedsl.codegen.llvm.linking.kept import laid_out_of, laid_out_pieces
@@ -106,15 +107,15 @@ def runtime_address(name: str) -> int:
 
 def _runtime_library(text: str, exports: list[str]) -> Library:
     """Links a text of the runtime, whose code comes from the cache on disk if it is there."""
-    store, environment = current_store(), versions()
-    if store is None or environment is None:
+    environment = versions()
+    if environment is None:
         return link(_compile(text), exports)
     key = digest(f"{environment}{host().triple} {text}".encode())
-    pieces = store.load(key, RUNTIME)
+    pieces = carried.load(key, RUNTIME)
     if pieces is None or "object" not in pieces:
         image = _compile(text)
         pieces = {"object": image, **laid_out_pieces(image, exports)}
-        store.save(key, RUNTIME, pieces)
+        carried.save(key, RUNTIME, pieces)
     return link(pieces["object"], exports, laid=laid_out_of(pieces))
 
 
