@@ -13,9 +13,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy
+
 from tedsl.actors.machine.kinds import Kind, kind_named
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
 from tedsl.errors import InternalError
+from tedsl.runtime.devices.device import Device
 
 
 class Register:
@@ -43,7 +46,9 @@ class Register:
 
 
 def read_only(array: Any) -> Any:
-    """The array, as those get it who must not change it."""
+    """The array, as those get it who must not change it; arrays on devices are as they are."""
+    if not isinstance(array, numpy.ndarray):
+        return array
     view = array.view()
     view.flags.writeable = False
     return view
@@ -91,6 +96,7 @@ class Actor:
         self.in_place = {name: plan.registers[name].in_place for name in task.outputs if plan.registers[name].in_place}
         self.borrows = self.kind.borrows or bool(self.in_place)
         self.together = self.kind.gathers or self.kind.one_by_one  # acts of one output
+        self.devices = devices_to_wait_for(plan, task)
         self.open_inputs = set(task.inputs)
         self.out = sum(len(registers[name]) for name in task.outputs
                        if name in primed)  # registers that are filled and not back
@@ -286,6 +292,21 @@ class Actor:
         """The messages to send, which are not kept."""
         messages, self.messages = self.messages, []
         return messages
+
+
+def devices_to_wait_for(plan: Plan, task: Task) -> tuple[Device, ...]:
+    """The devices whose work is to end before others are told of an act. Tasks of one thread use one stream of each device,
+    where what is started later is done later: among them nobody waits.
+    """
+    found: dict[Device, None] = {}
+    for name in (*task.inputs, *task.outputs):
+        register = plan.registers[name]
+        device = register.on_device
+        ends = [plan.tasks[end] for end in (register.producer, *register.consumers)]
+        if device is not None and {(one.worker, one.thread or one.name) for one in ends} != {(task.worker, task.thread or
+                                                                                                task.name)}:
+            found[device] = None
+    return tuple(found)
 
 
 def actors_of(plan: Plan, registers: Mapping[str, list[Register]], batches: int | None) -> dict[str, Actor]:

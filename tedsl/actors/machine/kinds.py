@@ -18,6 +18,8 @@ import numpy
 
 from tedsl.errors import ArgumentError
 from tedsl.record import record
+from tedsl.runtime.array import NDArray
+from tedsl.runtime.devices.memory import DeviceArray
 
 
 @record(eq=False)
@@ -46,7 +48,7 @@ def _call(function: Any, step: int, steps: int, inputs: list[Any], outputs: list
 
 def _copy(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
     for source, target in zip(inputs, outputs):
-        target[...] = source
+        assign(target, source)
 
 
 def _nothing(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
@@ -58,12 +60,12 @@ def _same(step: int, steps: int, arrays: Sequence[Any]) -> list[Any]:
 
 
 def _piece(step: int, steps: int, arrays: Sequence[Any]) -> list[Any]:
-    return [array[step * (len(array) // steps):(step + 1) * (len(array) // steps)] for array in arrays]
+    return [rows(array, array.shape[0] // steps * step, array.shape[0] // steps) for array in arrays]
 
 
 def _pack(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
     for source, target in zip(inputs, outputs):
-        target[step * len(source):(step + 1) * len(source)] = source
+        assign(rows(target, step * source.shape[0], source.shape[0]), source)
 
 
 def _add(function: Any, step: int, steps: int, inputs: list[Any], outputs: list[Any]) -> None:
@@ -84,6 +86,31 @@ KINDS = {kind.name: kind for kind in (
     Kind("normal", _call), Kind("source", _call), Kind("sink", _call), Kind("copy", _copy),
     Kind("repeat", _nothing, spreads=True, view=_same), Kind("unpack", _nothing, spreads=True, view=_piece),
     Kind("pack", _pack, gathers=True), Kind("acc", _add, gathers=True), Kind("inputwise", _each, one_by_one=True))}
+
+
+COMPUTES_ON_HOST = ("acc", "inputwise")  # kinds that, without a function, add arrays of numpy
+
+
+def assign(target: Any, source: Any) -> None:
+    """Copies between arrays of one shape and dtype, wherever they lie: in numpy's memory or, as NDArrays, on devices."""
+    if isinstance(target, NDArray):
+        target.copyfrom(source)
+    elif isinstance(source, NDArray):
+        on_device = source.device_array()
+        if on_device is not None:
+            on_device.copy_out(target)
+    else:
+        target[...] = source
+
+
+def rows(array: Any, begin: int, count: int) -> Any:
+    """Some elements along the first dimension, in the same memory."""
+    on_device = array.device_array() if isinstance(array, NDArray) else None
+    if on_device is None:
+        return array[begin:begin + count]
+    step = on_device.bytes // max(on_device.shape[0], 1)
+    return NDArray(DeviceArray(on_device.device, on_device.owner, on_device.address + begin * step,
+                               (count, *on_device.shape[1:]), on_device.dtype))
 
 
 def kind_named(name: str) -> Kind:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
+from typing import NoReturn
 
-from tedsl.actors.machine.kinds import kind_named
+from tedsl.actors.machine.kinds import COMPUTES_ON_HOST, kind_named
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
-from tedsl.errors import PlanError
+from tedsl.errors import ArgumentError, PlanError
 
 
 def check_parts(plan: Plan) -> None:
@@ -38,6 +39,8 @@ def path_of(plan: Plan, block: str) -> list[Task]:
             _refuse(plan, f"register {register.name} cannot share the block {block}: such registers have the count 1 and "
                           "arrays "
                           "of their own")
+    if len({register.device for register in registers}) > 1:
+        _refuse(plan, f"block {block}: its registers lie on {', '.join(sorted({one.device for one in registers}))}")
     if len({(task.worker, task.thread) for task in path}) > 1:
         _refuse(plan, f"block {block}: {path[0].name} and others run on different threads")
     for before, task in pairwise(path):
@@ -94,7 +97,7 @@ def rates(plan: Plan) -> dict[str, Fraction]:
     return found
 
 
-def _refuse(plan: Plan, problem: str, hint: str = "") -> None:
+def _refuse(plan: Plan, problem: str, hint: str = "") -> NoReturn:
     raise PlanError(f"plan {plan.name}: {problem}", hint=hint)
 
 
@@ -112,6 +115,13 @@ def _check_register(plan: Plan, register: RegisterDescription) -> None:
             _refuse(plan, f"{consumer} does not list register {name} among its inputs")
     if len(set(register.consumers)) < len(register.consumers):
         _refuse(plan, f"register {name} lists a consumer twice")
+    try:
+        on_device = register.on_device
+    except ArgumentError as refusal:
+        _refuse(plan, f"register {name} lies on {register.device!r}: {refusal.args[0]}", 'write "cpu", "opencl" or "opencl:1"')
+    ends = {plan.tasks[end].worker for end in (register.producer, *register.consumers)}
+    if on_device is not None and len(ends) > 1:
+        _refuse(plan, f"register {name} lies on {register.device} and is read in another process", 'copy it to "cpu" first')
     if register.primed and (register.specs or len(register.consumers) != 1):
         _refuse(plan, f"register {name} is primed: it has one consumer and no arrays, which nobody has filled")
     if not all(spec.is_static for spec in register.specs):
@@ -159,6 +169,14 @@ def _check_task(plan: Plan, task: Task) -> None:
     if (task.kind == "source") != (not task.inputs):
         _refuse(plan, f"task {task.name} is a {task.kind} and reads {', '.join(task.inputs) or 'nothing'}",
                 "sources read nothing, all others read something")
+    devices = {plan.registers[name].device for name in (*task.inputs, *task.outputs) if plan.registers[name].specs}
+    if kind.borrows and len(devices) > 1:
+        _refuse(plan, f"task {task.name}: a {task.kind} passes arrays on, and its registers lie on "
+                      f"{', '.join(sorted(devices))}")
+    others = [name for name in (*task.inputs, *task.outputs) if plan.registers[name].on_device is not None]
+    if task.kind in COMPUTES_ON_HOST and others and task.function is None:
+        _refuse(plan, f"task {task.name}: sums are made in the memory of the processor, and {others[0]} lies on "
+                      f"{plan.registers[others[0]].device}", 'copy it to "cpu" before, or write a task that calls a kernel')
     if task.steps < 1 or (task.steps > 1 and not (kind.spreads or kind.gathers)):
         _refuse(plan, f"task {task.name}: a {task.kind} cannot have {task.steps} steps")
     if task.function is not None and plan.functions and task.function not in plan.functions:

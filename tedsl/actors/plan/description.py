@@ -20,6 +20,7 @@ from tedsl.errors import ArgumentError
 from tedsl.graph.plan.offsets import aligned
 from tedsl.graph.value import Spec
 from tedsl.record import record
+from tedsl.runtime.devices.device import CPU, Device, device
 
 SINK = "sink"
 
@@ -28,7 +29,8 @@ SINK = "sink"
 class RegisterDescription:
     """A register between tasks. specs: its arrays, none for a control register, which says only that something is done.
 
-    count: how many there are of it (OneFlow's regst_num). device: where its arrays lie, as "cpu". in_place: the register whose
+    count: how many there are of it (OneFlow's regst_num). device: where its arrays lie: "cpu", "opencl", or "opencl:1" for the
+    second of a kind. in_place: the register whose
     arrays these are, changed; the actor gives that one back when its own is given back. primed: its consumer finds it filled
     before the first batch, as registers from later tasks to earlier ones have to be; for control registers. block: the name of
     memory that it shares with registers that are in use at other times.
@@ -49,9 +51,27 @@ class RegisterDescription:
         return not self.specs
 
     @property
+    def on_device(self) -> Device | None:
+        """The device where its arrays are; None for the memory of the processor. Raises ArgumentError for no known kind."""
+        kind, _, number = self.device.partition(":")
+        found = device(kind, int(number) if number.isdecimal() else 0 if not number else -1)
+        return None if found.device_type == CPU else found
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where its arrays begin in one of the registers, and last the size of one in bytes. Arrays begin at multiples of 64
+        bytes, on devices of 256: parts of memory that kernels of OpenCL can be given begin there.
+        """
+        step = 1 if self.on_device is None else 4
+        found = [0]
+        for spec in self.specs:
+            found.append(found[-1] + step * aligned(-(-spec.bytes // step)))
+        return tuple(found)
+
+    @property
     def bytes(self) -> int:
-        """Size of one of the registers, each array at a multiple of 64 bytes."""
-        return sum(aligned(spec.bytes) for spec in self.specs)
+        """The size of one of the registers."""
+        return self.offsets[-1]
 
 
 @record(eq=False)

@@ -1,13 +1,13 @@
 """Where the arrays of registers lie: addresses are fixed when planned, and running allocates nothing.
 
-    chunk (a device) ── block (a register description, `count` registers) ── register ── arrays, at multiples of 64 bytes
+    chunk (a device) ── block (a register description, `count` registers) ── register ── arrays
 
 Registers made of the arrays of others (repeated, unpacked, changed in place) and control registers take no memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -16,9 +16,10 @@ from tedsl.actors.machine.kinds import kind_named
 from tedsl.actors.plan.check import path_of
 from tedsl.actors.plan.description import Plan, RegisterDescription
 from tedsl.graph.plan.offsets import Range, place
-from tedsl.graph.plan.offsets import aligned as aligned_size
 from tedsl.record import record
-from tedsl.runtime.array import aligned, numpy_dtype
+from tedsl.runtime.array import NDArray, aligned, numpy_dtype
+from tedsl.runtime.devices.device import Device
+from tedsl.runtime.devices.memory import DeviceArray, DeviceMemory
 
 
 @record(eq=False)
@@ -89,15 +90,33 @@ def shared_chunks(plans: Sequence[MemoryPlan]) -> dict[str, int]:
     return {device: max(plan.chunks.get(device, 0) for plan in plans) for device in devices}
 
 
-def new_chunk(size: int) -> Any:
-    """Memory of the processor, at a multiple of 64."""
-    return aligned((size,), numpy.dtype("uint8"))
+class DeviceChunk:
+    """Memory of a device: what registers there lie in."""
+
+    def __init__(self, device: Device, size: int) -> None:
+        self.device, self.size = device, size
+        self.memory = DeviceMemory(device, size)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def new_chunks(plan: Plan, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Memory by device: of the processor an array at a multiple of 64 bytes. Raises DeviceError where a device is missing."""
+    places = {one.device: one.on_device for one in plan.registers.values()}
+    return {name: aligned((size,), numpy.dtype("uint8")) if (device := places[name]) is None else DeviceChunk(device, size)
+            for name, size in sizes.items()}
 
 
 def arrays_at(chunk: Any, register: RegisterDescription, block: Block, number: int) -> list[Any]:
     """The arrays of register `number` of a block."""
-    offset, arrays = block.offset + number * block.stride, []
-    for spec in register.specs:
-        arrays.append(chunk[offset:offset + spec.bytes].view(numpy_dtype(spec.dtype)).reshape(spec.shape))
-        offset += aligned_size(spec.bytes)
+    begin, arrays = block.offset + number * block.stride, []
+    for spec, offset in zip(register.specs, register.offsets):
+        at = begin + offset
+        if isinstance(chunk, DeviceChunk):
+            memory = chunk.memory
+            shape = tuple([int(extent) for extent in spec.shape if isinstance(extent, int)])  # all are: plans are checked
+            arrays.append(NDArray(DeviceArray(chunk.device, memory, memory.address + at, shape, numpy_dtype(spec.dtype))))
+        else:
+            arrays.append(chunk[at:at + spec.bytes].view(numpy_dtype(spec.dtype)).reshape(spec.shape))
     return arrays

@@ -67,23 +67,22 @@ class Pipeline:
 
     def repeat(self, name: str, stream: Stream, steps: int, *, count: int = 2, thread: str = "") -> Stream:
         """Each batch `steps` times, in the arrays of the input, which goes back after the last of them."""
-        return self._add(name, "repeat", None, [stream], list(stream.specs), count, "cpu", thread, steps)
+        return self._add(name, "repeat", None, [stream], list(stream.specs), count, self._place(stream), thread, steps)
 
     def unpack(self, name: str, stream: Stream, steps: int, *, count: int = 2, thread: str = "") -> Stream:
         """Each batch in `steps` pieces along the first dimension, in the arrays of the input."""
         for spec in stream.specs:
             if not spec.shape or not isinstance(spec.shape[0], int) or spec.shape[0] % steps:
                 raise PlanError(f"unpack {name}: {spec} has no first dimension of which {steps} equal pieces can be made")
-        return self._add(name, "unpack", None, [stream], [_scaled(spec, 1, steps) for spec in stream.specs], count, "cpu",
-                         thread,
-                         steps)
+        return self._add(name, "unpack", None, [stream], [_scaled(spec, 1, steps) for spec in stream.specs], count,
+                         self._place(stream), thread, steps)
 
     def pack(self, name: str, stream: Stream, steps: int, *, count: int = 2, thread: str = "") -> Stream:
         """`steps` batches as one, along the first dimension."""
         if not all(spec.shape for spec in stream.specs):
             raise PlanError(f"pack {name}: values without dimensions cannot be joined along the first")
-        return self._add(name, "pack", None, [stream], [_scaled(spec, steps, 1) for spec in stream.specs], count, "cpu", thread,
-                         steps)
+        return self._add(name, "pack", None, [stream], [_scaled(spec, steps, 1) for spec in stream.specs], count,
+                         self._place(stream), thread, steps)
 
     def acc(self, name: str, stream: Stream, steps: int, *, count: int = 2, thread: str = "") -> Stream:
         """The sum of `steps` batches: of gradients, for example."""
@@ -160,6 +159,9 @@ class Pipeline:
             borrowed = inputs[0].register if in_place else None
             self.registers[name] = RegisterDescription(name, name, (), specs, count, device, borrowed)
         return Stream(self, name, specs)
+
+    def _place(self, stream: Stream) -> str:
+        return self.registers[stream.register].device
 
     def _check(self, name: str, kind: str, function: Any, inputs: Sequence[Stream], count: int, steps: int) -> None:
         if not isinstance(name, str) or not name.isidentifier():

@@ -20,6 +20,7 @@ def with_shared_memory(plan: Plan) -> Plan:
     for path in _paths(plan):
         inside = {task.name for task in path}
         shared = [name for task in path for name in task.outputs if _may_share(plan, plan.registers[name], inside)]
+        shared = [name for name in shared if plan.registers[name].device == plan.registers[shared[0]].device]
         if len(shared) < 2:
             continue
         first, last = path[0].name, path[-1].name

@@ -19,7 +19,7 @@ from typing import Any
 from tedsl.actors.machine.kinds import Kind, kind_named, register_if_new
 from tedsl.actors.plan.check import rates
 from tedsl.actors.plan.description import Plan
-from tedsl.actors.plan.memory import memory_of, new_chunk
+from tedsl.actors.plan.memory import memory_of, new_chunks
 from tedsl.actors.plan.text import parse
 from tedsl.actors.running.part import Functions, Parcel, Part, allocated
 from tedsl.actors.running.report import Record
@@ -50,7 +50,7 @@ class Endpoint:
         self.worker, self.functions = worker, functions
         self.plan = parse(text)
         memory = memory_of(self.plan, worker)
-        self.arrays = allocated(self.plan, memory, {device: new_chunk(size) for device, size in memory.chunks.items()})
+        self.arrays = allocated(self.plan, memory, new_chunks(self.plan, memory.chunks))
 
     def prepare(self, batches: int | None, numbered: Functions, peers: Mapping[str, Any]) -> None:
         """Makes the actors of a run, so that messages can come."""

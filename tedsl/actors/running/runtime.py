@@ -9,7 +9,7 @@ from typing import Any
 
 from tedsl.actors.plan.check import rates
 from tedsl.actors.plan.description import Plan, in_one_process
-from tedsl.actors.plan.memory import MemoryPlan, memory_of, new_chunk
+from tedsl.actors.plan.memory import MemoryPlan, memory_of, new_chunks
 from tedsl.actors.plan.stalls import check_plan
 from tedsl.actors.running.part import Part, allocated
 from tedsl.actors.running.ray_cluster import Crew, RayCluster
@@ -37,8 +37,8 @@ class Runtime:
         if strangers:
             raise ArgumentError(f"plan {plan.name} uses no memory on {strangers[0]!r}, for which a chunk is given",
                                 hint=f"it uses memory on {', '.join(self.memory.chunks) or 'no device'}")
-        self.chunks = {device: given[device] if device in given else new_chunk(size) for device,
-                       size in self.memory.chunks.items()}
+        wanted = {device: size for device, size in self.memory.chunks.items() if device not in given}
+        self.chunks = {**new_chunks(plan, wanted), **given}
         for device, size in self.memory.chunks.items():
             if len(self.chunks[device]) < size:
                 raise ArgumentError(f"plan {plan.name} needs {size} bytes on {device}, and its chunk has "

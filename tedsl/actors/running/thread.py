@@ -64,6 +64,7 @@ class ActorThread(threading.Thread):
         self.send = self.inbox.put
         self.bus, self.functions, self.records = bus, functions, records
         self.acting: Act | None = None
+        self.waits = {actor.name: actor.devices for actor in actors if actor.devices}
         bus.homes |= dict.fromkeys(self.actors, self)
 
     def run(self) -> None:
@@ -127,6 +128,8 @@ class ActorThread(threading.Thread):
             if actor.task.inputs:
                 raise
             more = False
+        for device in self.waits.get(actor.name, ()):
+            device.sync()  # what others read, or fill again, is done
         own = hasattr(more, "shape") and not any(more is one for register in act.outputs for one in register.arrays)
         if own and act.outputs:
             raise ActorError(f"the function of {actor.name} returned an array of its own",

@@ -65,9 +65,9 @@ class DeviceArray:
         usual = compact_strides(self.shape, self.dtype.itemsize)
         return self.size == 0 or all(a == b for a, b, n in zip(self.strides, usual, self.shape) if n > 1)
 
-    def copy_out(self) -> Array:
-        """Returns the elements as a numpy array."""
-        values = numpy.empty(self.shape, self.dtype)
+    def copy_out(self, into: Array | None = None) -> Array:
+        """Returns the elements as a numpy array. into: one of this shape and dtype, row-major; by default a new one."""
+        values = numpy.empty(self.shape, self.dtype) if into is None else into
         self._require_compact("read")
         if values.size:
             driver = driver_for(self.device)
