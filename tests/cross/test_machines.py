@@ -1,7 +1,6 @@
 """Operators on other processors, under qemu: the bits of x86-64 with fma where the order of sums is the same, else close."""
 
 import os
-import struct
 
 import numpy as np
 import pytest
@@ -9,47 +8,12 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.target import Target
-from tests.cross.machines import MACHINES, RUNNER, THREADS
+from tests.cross.calls import run
+from tests.cross.machines import MACHINES, THREADS
 from tests.cross.operators import CASES, parallel_rows
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TEDSL_CROSS"), reason="TEDSL_CROSS is not set: .ci/cross runs these")
-CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 CLOSE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-12}
-
-
-def encoded(calls):
-    """The file of calls: for each a symbol and its arrays."""
-    out = bytearray(struct.pack("<q", len(calls)))
-
-    def put(data):
-        out.extend(data)
-        out.extend(bytes(-len(data) % 8))
-
-    for symbol, arrays in calls:
-        out.extend(struct.pack("<q", len(symbol)))
-        put(symbol.encode())
-        out.extend(struct.pack("<q", len(arrays)))
-        for a in arrays:
-            out.extend(struct.pack(f"<{4 + a.ndim}q", CODES[a.dtype.kind], 8 * a.itemsize, a.ndim, *a.shape, a.nbytes))
-            put(a.tobytes())
-    return bytes(out)
-
-
-def results(data, calls):
-    """The arrays after each call, from the file of results."""
-    at = 0
-    for symbol, arrays in calls:
-        status, size = struct.unpack_from("<qq", data, at)
-        message = data[at + 16:at + 16 + size].decode()
-        assert status == 0, f"{symbol}: {status} {message}"
-        at += 16 + size
-        after = []
-        for a in arrays:
-            size, = struct.unpack_from("<q", data, at)
-            after.append(np.frombuffer(data[at + 8:at + 8 + size], a.dtype).reshape(a.shape))
-            at += 8 + size
-        yield symbol, after
-    assert at == len(data)
 
 
 def arguments(func):
@@ -84,14 +48,9 @@ def test_operators_compute_what_they_compute_here(machine, expected, tmp_path):
     if machine.missing():
         pytest.skip(f"not installed: {', '.join(machine.missing())}")
     module, calls = built(machine.target, CASES)
-    module.export_library(tmp_path / "kernels.h", prefix="k")
-    module.export_library(tmp_path / "libkernels.so", prefix="k")
-    runner = machine.compile(RUNNER, tmp_path)
-    (tmp_path / "calls").write_bytes(encoded([(f"k_{name}", arrays) for name, arrays in calls]))
-    machine.run(str(runner), str(tmp_path / "libkernels.so"), str(tmp_path / "calls"), str(tmp_path / "results"))
     scheduled = {case.name for case in CASES if case.scheduled}
     different = []
-    for (name, _), (_, after) in zip(calls, results((tmp_path / "results").read_bytes(), calls)):
+    for (name, _), after in zip(calls, run(machine, module, calls, tmp_path)):
         for got, wanted in zip(after, expected[name]):
             if got.dtype.kind == "f" and (name in scheduled or not machine.exact):
                 close = CLOSE[str(got.dtype)]  # of sums in another order, whose terms are as large as other elements
