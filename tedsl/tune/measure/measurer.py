@@ -46,6 +46,13 @@ class _Trial:
         return self.building is None and self.running is None and not self.code and self.outcome is None
 
 
+def check_options(what: str, build: object, run: object, check: object) -> None:
+    """Raises ArgumentTypeError unless these are a BuildOption, a RunOption and a Checker, or None."""
+    for name, value, of in (("build", build, BuildOption), ("run", run, RunOption), ("check", check, Checker)):
+        if value is not None and not isinstance(value, of):
+            raise ArgumentTypeError(f"{what}: {name} is a {of.__name__}, not {value!r}")
+
+
 class Measurer:
     """Builds and runs candidates for `target` (None: the current one), each in processes of its own.
 
@@ -60,14 +67,9 @@ class Measurer:
         if not hasattr(os, "fork"):
             raise TedslError("candidates are measured in forked processes, which this system does not have",
                              hint="tune on Linux, and use the records here")
-        self.target = as_target(target)
+        check_options("Measurer", build, run, check)
+        self.target, self.check = as_target(target), check
         self.build, self.run = BuildOption() if build is None else build, RunOption() if run is None else run
-        for name, value, of in (("build", self.build, BuildOption), ("run", self.run, RunOption)):
-            if not isinstance(value, of):
-                raise ArgumentTypeError(f"Measurer: {name} is a {of.__name__}, not {value!r}")
-        if check is not None and not isinstance(check, Checker):
-            raise ArgumentTypeError(f"Measurer: check is a Checker, not {check!r}")
-        self.check = check
         if not (self.target.is_device or self.target.runs_here):
             raise ArgumentError(f"Measurer: code for {self.target} does not run on this machine",
                                 hint="measure on a machine like that, and use its records here")

@@ -50,7 +50,8 @@ class Outcome:
     """What measuring says of a candidate.
 
     costs: seconds per call, one number for each repetition; empty after a failure. build_seconds: of the schedule and its code.
-    all_seconds: of building, checking and running. timestamp: when it ended, in seconds since 1970.
+    all_seconds: of building, checking and running. timestamp: when it ended, in seconds since 1970. machine: the model of the
+    one that ran it; "": this one.
     """
 
     costs: tuple[float, ...]
@@ -58,6 +59,7 @@ class Outcome:
     build_seconds: float = 0.0
     all_seconds: float = 0.0
     timestamp: float = 0.0
+    machine: str = ""
 
     @property
     def cost(self) -> float:

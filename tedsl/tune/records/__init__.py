@@ -1,13 +1,13 @@
 """What was measured, kept: for later sessions, other programs, and machines of the same model.
 
-`record.py` is one trial as data, `machine.py` and `task.py` say on what and of what, `store.py` keeps trials in a file of
+`record.py` is one trial as data, `task.py` says of what, `store.py` keeps trials in a file of
 SQLite, `lines.py` in lines of JSON, `history.py` lets `topi.schedules.schedule` use the best.
 """
 
 from tedsl.errors import entries
+from tedsl.tune.measure.machine import machine_model
 from tedsl.tune.records.history import history
 from tedsl.tune.records.lines import append_line, read_lines, write_lines
-from tedsl.tune.records.machine import machine_model
 from tedsl.tune.records.record import Record, record_of
 from tedsl.tune.records.store import Records
 from tedsl.tune.records.task import task_key

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.record import record
 from tedsl.target.current import as_target
+from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.measure.outcome import FAILURES, Candidate, Failure, Outcome
-from tedsl.tune.records.machine import machine_model, tool_versions
 
 FORMAT, VERSION = "tedsl trial", 1
 _TEXTS = ("task", "target", "machine", "tools")
@@ -91,6 +92,9 @@ def _seconds(value: object) -> float:
 
 
 def record_of(task: str, candidate: Candidate, outcome: Outcome, target: Any = None) -> Record:
-    """The record of a candidate that was measured on this machine, for `target` (None: the current one)."""
+    """The record of a candidate that was measured for `target` (None: the current one), on the machine that the outcome
+    names, else on this one.
+    """
     chosen = as_target(target)
-    return Record(task, str(chosen), machine_model(chosen), tool_versions(), candidate.to_json(), outcome)
+    machine = outcome.machine or machine_model(chosen)
+    return Record(task, str(chosen), machine, tool_versions(), candidate.to_json(), replace(outcome, machine=""))

@@ -15,8 +15,8 @@ from tedsl.cache.place import FOLDER, cache_folder
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
+from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.records.lines import read_lines, write_lines
-from tedsl.tune.records.machine import machine_model, tool_versions
 from tedsl.tune.records.record import Record
 
 NAME = "trials.sqlite"
