@@ -203,13 +203,41 @@ def test_an_exception_of_the_program_ends_all_processes():
     assert not children()
 
 
-def test_ctrl_c_ends_all_processes():
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
-    with pytest.raises(KeyboardInterrupt), Measurer("llvm", BuildOption(n_parallel=2), QUICK) as measurer:
-        list(measurer.measure([Doubled(before=hang)] * 4))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+@pytest.fixture
+def interrupt():
+    """Lets Ctrl-C come after some seconds."""
+    def interrupt(seconds):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    yield interrupt
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_ends_all_processes(interrupt):
+    with Measurer("llvm", BuildOption(n_parallel=2), QUICK) as measurer:
+        measuring = measurer.measure([Doubled(before=hang)] * 4)
+        interrupt(0.2)
+        with pytest.raises(KeyboardInterrupt):
+            next(measuring)
     assert not children()
+
+
+def test_ctrl_c_while_a_process_is_forked_ends_that_too(monkeypatch):
+    fork, forked = os.fork, []
+
+    def interrupted_fork():
+        forked.append(fork())
+        if forked[-1]:
+            signal.raise_signal(signal.SIGINT)
+        return forked[-1]
+
+    monkeypatch.setattr(os, "fork", interrupted_fork)
+    measurer = Measurer("llvm", BuildOption(n_parallel=2), QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        next(measurer.measure([Doubled(before=hang)] * 4))
+    assert len(forked) == 1 and not children()
 
 
 def _measure_for_ever(marks):

@@ -13,6 +13,7 @@ from typing import Any
 from tedsl import te
 from tedsl.driver import build
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
+from tedsl.record import record
 from tedsl.target.current import as_target
 from tedsl.tune.measure.building import built, load_compiler
 from tedsl.tune.measure.check import Checker, Expected
@@ -20,7 +21,7 @@ from tedsl.tune.measure.cores import Cores, cores_for, free_memory
 from tedsl.tune.measure.inputs import inputs_for
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome
-from tedsl.tune.measure.process import Process, wait_for
+from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
 from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
 
@@ -44,6 +45,17 @@ class _Trial:
     @property
     def waits(self) -> bool:
         return self.building is None and self.running is None and not self.code and self.outcome is None
+
+
+@record(eq=False)
+class _Order:
+    """What holds for all trials of one measurement. at_once: how many are built at the same time."""
+
+    processes: Processes
+    cores: Cores
+    at_once: int
+    inputs: Sequence[Any] | None
+    expected: Expected | None
 
 
 def check_options(what: str, build: object, run: object, check: object) -> None:
@@ -75,7 +87,7 @@ class Measurer:
                                 hint="measure on a machine like that, and use its records here")
         load_compiler(self.target)
         self._reference: Reference | None = None
-        self._processes: set[Process] = set()
+        self._open: list[Processes] = []
 
     def __enter__(self) -> Measurer:
         return self
@@ -85,8 +97,8 @@ class Measurer:
 
     def close(self) -> None:
         """Ends all processes."""
-        while self._processes:
-            self._processes.pop().kill()
+        while self._open:
+            self._open.pop().close()
 
     def measure(self, candidates: Iterable[Candidate], inputs: Sequence[Any] | None = None) \
             -> Iterator[tuple[Candidate, Outcome]]:
@@ -95,100 +107,74 @@ class Measurer:
         inputs: arrays and numbers for the arguments, which candidates may overwrite; None: those of the check, or seeded ones.
         Nothing runs between two outcomes but builds. Closing the iterator, or an exception such as Ctrl-C, ends all processes.
         """
-        expected = None
-        if self.check is not None:
-            expected = self.check.expected()
-            if inputs is not None and expected is not None:
-                raise ArgumentError("measure: the results for these inputs are not known",
-                                    hint="give them to the Checker: Checker(args, inputs=...)")
-            inputs = self.check.inputs
-        cores = cores_for(self.run.threads)
-        at_once = self.build.n_parallel or len(cores.building)
+        order = self._order(inputs)
         rest, trials = iter(candidates), deque[_Trial]()
+        self._open.append(order.processes)
         try:
             while True:
-                if not (cores.take_turns and trials):  # a batch is run before the next one is built
-                    trials += map(_Trial, itertools.islice(rest, _AHEAD * at_once - len(trials)))
+                if not (order.cores.take_turns and trials):  # a batch is run before the next one is built
+                    trials += map(_Trial, itertools.islice(rest, _AHEAD * order.at_once - len(trials)))
                 if not trials:
                     return
                 while (outcome := trials[0].outcome) is None:
-                    self._advance(trials, at_once, cores, inputs, expected)
+                    self._advance(trials, order)
                 yield trials.popleft().candidate, outcome
         finally:
-            for trial in trials:
-                for process in (trial.building, trial.running):
-                    self._forget(process)
+            order.processes.close()
+            if order.processes in self._open:  # nobody has closed it
+                self._open.remove(order.processes)
 
-    def _advance(self, trials: Sequence[_Trial], at_once: int, cores: Cores, inputs: Sequence[Any] | None,
-                 expected: Expected | None) -> None:
+    def _order(self, inputs: Sequence[Any] | None) -> _Order:
+        expected = None
+        if self.check is not None:
+            if inputs is not None:
+                raise ArgumentError("measure: the results for these inputs are not known",
+                                    hint="give them to the Checker: Checker(args, inputs=...)")
+            expected, inputs = self.check.expected(), self.check.inputs
+        cores = cores_for(self.run.threads)
+        return _Order(Processes(), cores, self.build.n_parallel or len(cores.building), inputs, expected)
+
+    def _advance(self, trials: Sequence[_Trial], order: _Order) -> None:
         """Starts what may start, and waits until a process has ended. No run but that of the first trial is ever started, so
         that none goes on while the program looks at an outcome.
         """
         first = trials[0]
         building = [trial for trial in trials if trial.building is not None]
         for trial in trials:
-            if trial.waits and len(building) < at_once:
-                self._start_build(trial, at_once, cores)
+            if trial.waits and len(building) < order.at_once:
+                self._start_build(trial, order)
                 building.append(trial)
-        if first.code and first.running is None and not (cores.take_turns and building):
-            self._start_run(first, cores, inputs, expected)
+        if first.code and first.running is None and not (order.cores.take_turns and building):
+            self._start_run(first, order)
         busy = {process: trial for trial in (*building, first) if (process := trial.building or trial.running) is not None}
         for process in wait_for(list(busy)):
-            self._finish(busy[process], process)
+            _finish(busy[process], order.processes.finish(process))
 
     # --- one trial ------------------------------------------------------------------------------------------------------
 
-    def _start(self, work: Callable[[], object], kind: str, limit: float, cores: Sequence[int], memory: int) -> Process:
-        process = Process(work, kind, limit, cores, memory)
-        self._processes.add(process)
-        return process
+    def _start_build(self, trial: _Trial, order: _Order) -> None:
+        candidate, threads = trial.candidate, len(order.cores.running)
+        memory = self.build.memory or free_memory() // (2 * order.at_once)
+        trial.building = order.processes.start(lambda: built(candidate, self.target, threads), "compile", self.build.timeout,
+                                               order.cores.building, memory)
 
-    def _start_build(self, trial: _Trial, at_once: int, cores: Cores) -> None:
-        candidate = trial.candidate
-        memory = self.build.memory or free_memory() // (2 * at_once)
-        threads = len(cores.running)
-        trial.building = self._start(lambda: built(candidate, self.target, threads), "compile", self.build.timeout,
-                                     cores.building, memory)
-
-    def _start_run(self, trial: _Trial, cores: Cores, inputs: Sequence[Any] | None, expected: Expected | None) -> None:
+    def _start_run(self, trial: _Trial, order: _Order) -> None:
         time.sleep(self.run.cooldown_interval)
-        reference = self._calm_reference(cores, inputs) if self.run.precise else None
-        code, threads = trial.code, len(cores.running)
-        trial.running = self._start(lambda: costs_of(code, self.target, self.run, threads, inputs, expected, reference), "run",
-                                    self._run_limit, cores.running, free_memory() // 2)
+        reference = self._calm_reference(order) if self.run.precise else None
+        code, threads = trial.code, len(order.cores.running)
+        trial.running = self._run_process(
+            order, lambda: costs_of(code, self.target, self.run, threads, order.inputs, order.expected, reference))
 
-    @property
-    def _run_limit(self) -> float:
-        return self.run.timeout + (self.run.precise_seconds if self.run.precise else 0.0)
+    def _run_process(self, order: _Order, work: Callable[[], object]) -> Process:
+        limit = self.run.timeout + (self.run.precise_seconds if self.run.precise else 0.0)
+        return order.processes.start(work, "run", limit, order.cores.running, free_memory() // 2)
 
-    def _forget(self, process: Process | None) -> None:
-        if process is not None:
-            process.kill()
-            self._processes.discard(process)
-
-    def _finish(self, trial: _Trial, process: Process) -> None:
-        ended = process.finish()
-        self._processes.discard(process)
-        if trial.building is process:
-            trial.building, trial.build_seconds = None, ended.seconds
-            if isinstance(ended.value, bytes):
-                trial.code = ended.value
-                return
-        seconds = trial.build_seconds + (ended.seconds if trial.running is process else 0.0)
-        costs = ended.value if isinstance(ended.value, tuple) else ()
-        trial.code, trial.running = b"", None
-        trial.outcome = Outcome(costs, ended.failure, trial.build_seconds, seconds, time.time())
-
-    def _calm_reference(self, cores: Cores, inputs: Sequence[Any] | None) -> Reference:
+    def _calm_reference(self, order: _Order) -> Reference:
         """The reference kernel, with the time of its calls when it was first measured."""
         if self._reference is None:
-            made = self._make_reference()
-            process = self._start(lambda: seconds_of(made, self.target, self.run, len(cores.running), inputs), "run",
-                                  self._run_limit, cores.running, free_memory() // 2)
-            try:
-                ended = process.finish()
-            finally:
-                self._forget(process)
+            made, threads = self._make_reference(), len(order.cores.running)
+            ended = order.processes.finish(self._run_process(
+                order, lambda: seconds_of(made, self.target, self.run, threads, order.inputs)))
             if not isinstance(ended.value, float):
                 raise TedslError(f"the reference kernel cannot be measured: {ended.failure}")
             self._reference = replace(made, seconds=ended.value)
@@ -205,3 +191,18 @@ class Measurer:
         c = matmul(a, b)
         module = build(schedules.schedule(c, self.target), [a, b, c], self.target)
         return Reference(module.save_to_bytes(), inputs_for(module.signature(module.entry_name), 0))
+
+
+def _finish(trial: _Trial, ended: Ended) -> None:
+    """Takes in how the process of a trial ended: a build with code goes on to run, all else is its outcome."""
+    if trial.building is not None:
+        trial.building, trial.build_seconds = None, ended.seconds
+        if isinstance(ended.value, bytes):
+            trial.code = ended.value
+            return
+        seconds = ended.seconds
+    else:
+        seconds = trial.build_seconds + ended.seconds
+    costs = ended.value if isinstance(ended.value, tuple) else ()
+    trial.code, trial.running = b"", None
+    trial.outcome = Outcome(costs, ended.failure, trial.build_seconds, seconds, time.time())

@@ -16,10 +16,12 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import BinaryIO
 
 from tedsl.errors import TedslError
@@ -104,7 +106,8 @@ class Process:
         """Ends the process, and those that it started, and forgets it. Does nothing after `finish`."""
         if self._pid:
             self._end()
-            os.waitpid(self._pid, 0)
+            with suppress(ChildProcessError):  # an interrupt came when it had been waited for
+                os.waitpid(self._pid, 0)
             self._pid = 0
         if self._notice >= 0:
             os.close(self._notice)
@@ -171,6 +174,50 @@ class Process:
         if cores:
             keep_processors()
             os.sched_setaffinity(0, cores)
+
+
+class Processes:
+    """The processes of one measurement, all of which `close` ends, whenever an interrupt came."""
+
+    def __init__(self) -> None:
+        self._started: set[Process] = set()
+
+    def start(self, work: Callable[[], object], kind: str, limit: float, cores: Sequence[int], memory: int) -> Process:
+        """Starts a process, with the arguments of Process."""
+        with _uninterrupted():
+            process = Process(work, kind, limit, cores, memory)
+            self._started.add(process)
+        return process
+
+    def finish(self, process: Process) -> Ended:
+        """Waits for the end of one of these processes, and says how it ended."""
+        ended = process.finish()
+        self._started.discard(process)
+        return ended
+
+    def close(self) -> None:
+        """Ends all processes."""
+        while self._started:
+            process = next(iter(self._started))
+            process.kill()
+            self._started.discard(process)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Context manager in which Ctrl-C waits for the end of the block, where a process that is being forked is known."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            before(*waiting[0])
 
 
 def _done(work: Callable[[], object], kind: str) -> tuple[object, Failure | None]:
