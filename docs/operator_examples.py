@@ -134,6 +134,9 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "nn.conv1d_transpose_ncw": square(nn.conv1d_transpose_ncw, (4, 4, 3), 2, 1, None, 0),
     "nn.conv2d": conv2d,
     "nn.conv2d_NCHWc": lambda new: nn.conv2d_NCHWc(new(1, 2, 4, 4, 4), new(2, 2, 3, 3, 4, 4), 1, 1, 1),
+    "nn.conv2d_NCHWc_int8": lambda new: nn.conv2d_NCHWc_int8(
+        new(1, 2, 4, 4, 4), te.placeholder((2, 2, 3, 3, 1, 4, 4), "int8", name="kernel"), 1, 1, 1),
+    "nn.conv2d_gemm_weight_transform": lambda new: nn.conv2d_gemm_weight_transform(new(3, 3, 2, 5), 4, 8),
     "nn.conv2d_hwcn": lambda new: nn.conv2d_hwcn(new(4, 4, 4, 2), new(3, 3, 4, 4), 1, 1, 1),
     "nn.conv2d_nchw": square(nn.conv2d_nchw, (4, 4, 3, 3)),
     "nn.conv2d_nhwc": square(nn.conv2d_nhwc, (3, 3, 4, 4)),
@@ -147,6 +150,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "nn.conv3d_ncdhw": square(nn.conv3d_ncdhw, (4, 4, 3, 3, 3)),
     "nn.conv3d_ndhwc": square(nn.conv3d_ndhwc, (3, 3, 3, 4, 4)),
     "nn.conv3d_transpose_ncdhw": square(nn.conv3d_transpose_ncdhw, (4, 4, 3, 3, 3), 2, 1, None, (0, 0, 0)),
+    "nn.conv3d_winograd_weight_transform": lambda new: nn.conv3d_winograd_weight_transform(new(2, 2, 3, 3, 3), 2),
     "nn.correlation_nchw": lambda new: nn.correlation_nchw(new(1, 2, 6, 6), new(1, 2, 6, 6), 1, 1, 1, 1, 1, True),
     "nn.deformable_conv2d_nchw":
         lambda new: nn.deformable_conv2d_nchw(new(1, 2, 4, 4), new(1, 18, 4, 4), new(2, 2, 3, 3), 1, 1, 1, 1, 1),
@@ -154,6 +158,10 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
         lambda new: nn.deformable_conv2d_nhwc(new(1, 4, 4, 2), new(1, 4, 4, 18), new(3, 3, 2, 2), 1, 1, 1, 1, 1),
     "nn.dense": lambda new: nn.dense(new(2, 3), new(4, 3)),
     "nn.depth_to_space": lambda new, layout="NCHW": nn.depth_to_space(cube(new, layout), 2, layout),
+    "nn.depthwise_conv2d_backward_input_nhwc": lambda new: nn.depthwise_conv2d_backward_input_nhwc(
+        new(3, 3, 4, 1), new(1, 4, 4, 4), (1, 4, 4, 4), (1, 4, 4, 4), 1, 1),
+    "nn.depthwise_conv2d_backward_weight_nhwc": lambda new: nn.depthwise_conv2d_backward_weight_nhwc(
+        new(1, 4, 4, 4), new(1, 4, 4, 4), (1, 4, 4, 4), (3, 3, 4, 1), 1, 1),
     "nn.depthwise_conv2d_NCHWc": lambda new: nn.depthwise_conv2d_NCHWc(new(1, 2, 4, 4, 4), new(2, 1, 3, 3, 1, 4), 1, 1, 1),
     "nn.depthwise_conv2d_nchw": square(nn.depthwise_conv2d_nchw, (4, 1, 3, 3)),
     "nn.depthwise_conv2d_nhwc": square(nn.depthwise_conv2d_nhwc, (3, 3, 4, 1)),

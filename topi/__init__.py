@@ -3,13 +3,13 @@
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `vision/` those of
 detectors, `random/` random numbers, `sparse/` sparse matrices; `transform/` moves elements, `indexing/` reads and writes at
 positions, `ordering/` sorts and searches; the others are in this folder. `threads/` holds statements of operators for kernels.
-Schedules are in `schedules/`, with TVM's names in `generic/`; derivatives in `adjoints/`; `testing/` holds numpy references.
+Schedules are in `schedules/`, with TVM's names in `generic/`, `x86/`; derivatives in `adjoints/`; `testing/` holds references.
 """
 
 import sys
 
 from tedsl.errors import entries
-from topi import cuda, generic, image, nn, random, sparse, tag, testing, utils, vision, x86
+from topi import arm_cpu, cuda, generic, image, nn, random, sparse, tag, testing, utils, vision, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -158,7 +158,7 @@ __all__ += [
     "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
-__all__ += ["ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
+__all__ += ["arm_cpu", "ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 

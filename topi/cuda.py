@@ -80,6 +80,14 @@ schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bit
 schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_injective
 schedule_sparse_dense = schedule_sparse_transpose = schedule_sparse_conv2d = schedule_sparse_add = schedule_injective
 schedule_sparse_reshape = schedule_sparse_fill_empty_rows = schedule_injective
+schedule_conv2d_NCHWc_int8 = schedule_conv2d_nhwc_pack = schedule_conv2d_gemm_weight_transform = schedule_injective
+schedule_depthwise_conv2d_backward_input_nhwc = schedule_depthwise_conv2d_backward_weight_nhwc = schedule_injective
+schedule_conv3d_winograd_weight_transform = schedule_conv3d_winograd_without_weight_transform = schedule_injective
+schedule_group_conv2d_nchwc = schedule_upsampling = schedule_fifo_buffer = schedule_injective
+schedule_conv2d_winograd_weight_transform = schedule_conv2d_winograd_without_weight_transform = schedule_injective
+schedule_group_conv2d_transpose_nchw = schedule_invert_permutation = schedule_correlation_nchw = schedule_injective
+schedule_deformable_conv2d_nchw = schedule_deformable_conv2d_nhwc = schedule_injective
+schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_injective
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

@@ -30,7 +30,7 @@ def arguments_of(name, operator):
     own = inspect.unwrap(operator)
     required = [one for one in inspect.signature(operator).parameters.values() if one.default is inspect.Parameter.empty]
     example = EXAMPLES.EXAMPLES.get(name) or EXAMPLES.plain(operator, len(required))
-    for dtype in ("float32", "int32", "bool"):
+    for dtype in ("float32", "int32", "bool", "uint32", "uint64"):
         found = []
 
         def look(frame, event, argument, found=found):

@@ -50,5 +50,9 @@ schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bit
 schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_extern
 schedule_sparse_dense = schedule_sparse_transpose = schedule_sparse_conv2d = schedule_sparse_add = schedule_extern
 schedule_sparse_reshape = schedule_sparse_fill_empty_rows = schedule_extern
+schedule_conv2d_NCHWc_int8 = schedule_conv2d_nhwc_pack = schedule_conv2d_gemm_weight_transform = schedule_extern
+schedule_depthwise_conv2d_backward_input_nhwc = schedule_depthwise_conv2d_backward_weight_nhwc = schedule_extern
+schedule_conv3d_winograd_weight_transform = schedule_conv3d_winograd_without_weight_transform = schedule_extern
+schedule_group_conv2d_nchwc = schedule_upsampling = schedule_fifo_buffer = schedule_extern
 
 entries(globals())

@@ -10,9 +10,11 @@ from topi.nn.conv import (
     conv1d_nwc,
     conv1d_transpose_ncw,
     conv2d,
+    conv2d_gemm_weight_transform,
     conv2d_hwcn,
     conv2d_nchw,
     conv2d_NCHWc,
+    conv2d_NCHWc_int8,
     conv2d_nhwc,
     conv2d_pack_weights,
     conv2d_transpose_nchw,
@@ -23,8 +25,11 @@ from topi.nn.conv import (
     conv3d_ncdhw,
     conv3d_ndhwc,
     conv3d_transpose_ncdhw,
+    conv3d_winograd_weight_transform,
     deformable_conv2d_nchw,
     deformable_conv2d_nhwc,
+    depthwise_conv2d_backward_input_nhwc,
+    depthwise_conv2d_backward_weight_nhwc,
     depthwise_conv2d_nchw,
     depthwise_conv2d_NCHWc,
     depthwise_conv2d_nhwc,
@@ -63,6 +68,8 @@ __all__ += [
 ]
 __all__ += ["binarize_pack", "binary_dense", "bitpack", "bitserial_conv2d_nchw", "bitserial_conv2d_nhwc", "bitserial_dense"]
 __all__ += ["sparse_add", "sparse_conv2d", "sparse_dense", "sparse_dense_sp_lhs", "sparse_dense_sp_rhs", "sparse_transpose"]
+__all__ += ["conv2d_NCHWc_int8", "conv2d_gemm_weight_transform", "conv3d_winograd_weight_transform",
+            "depthwise_conv2d_backward_input_nhwc", "depthwise_conv2d_backward_weight_nhwc"]
 __all__ += ["conv2d_unpack_weights", "prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
 __all__ += [
@@ -77,4 +84,6 @@ __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", 
 
 util = utils  # its name before TVM 0.8
 
-entries(globals())
+entries(globals(), instead=dict.fromkeys(
+    ("conv2d_winograd_nnpack_weight_transform", "conv2d_winograd_nnpack_without_weight_transform"),
+    "topi.nn.conv2d_winograd_nchw: NNPACK is not called"))

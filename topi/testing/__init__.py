@@ -8,6 +8,7 @@ from topi.testing.convolution import (
     conv2d_nchw_python,
     conv2d_nhwc_python,
     conv2d_transpose_nchw_python,
+    conv2d_transpose_nhwc_python,
     conv3d_ncdhw_python,
     conv3d_ndhwc_python,
     conv3d_transpose_ncdhw_python,
@@ -21,7 +22,9 @@ from topi.testing.image import (
     affine_grid_python,
     crop_and_resize_python,
     dilation2d_python,
+    resize1d_python,
     resize2d_python,
+    resize3d_python,
     resize_python,
     upsampling3d_python,
     upsampling_python,
@@ -50,6 +53,7 @@ from topi.testing.normalization import (
     space_to_depth_python,
 )
 from topi.testing.pooling import adaptive_pool, pool_grad_nchw, poolnd_python
+from topi.testing.products import batch_matmul, dense, matmul, slice_axis_python
 from topi.testing.schedules import (
     dispatch,
     get_broadcast_schedule,
@@ -85,6 +89,8 @@ __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]
 __all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sample_nchw_python", "upsampling3d_python",
             "upsampling_python"]
+__all__ += ["batch_matmul", "conv2d_transpose_nhwc_python", "dense", "matmul", "resize1d_python", "resize3d_python",
+            "slice_axis_python"]
 __all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]
 
 

@@ -115,6 +115,14 @@ def conv2d_transpose_nchw_python(a_np: Array, w_np: Array, stride: Any, padding:
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding, groups)
 
 
+def conv2d_transpose_nhwc_python(a_nhwc: Array, weight: Array, weight_format: str, stride: Any, padding: Any,
+                                 output_padding: Any = 0) -> Array:
+    """The transposed convolution of a (n, h, w, c); weight_format: the order of I (c), O (results), H and W in the weight."""
+    kernel = weight.transpose([weight_format.index(letter) for letter in "IOHW"])
+    found = conv_transpose_python(a_nhwc.transpose(0, 3, 1, 2), kernel, stride, padding, output_padding)
+    return found.transpose(0, 2, 3, 1)
+
+
 def conv3d_transpose_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0) -> Array:
     """The transposed convolution of a (n, c, d, h, w) with w (c, o, d, h, w)."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)

@@ -56,14 +56,33 @@ def resize_python(data: Array, size: Sequence[int], method: str, mode: str, roun
     return out.astype(data.dtype)
 
 
+def resize1d_python(data: Array, scale: Sequence[float], layout: str = "NCW", method: str = "nearest_neighbor",
+                    coordinate_transformation_mode: str = "align_corners", bicubic_alpha: float = -0.5,
+                    rounding_method: str = "") -> Array:
+    """data with its width multiplied by `scale`; layout "NCW" or "NWC"."""
+    return _scaled(data, scale, layout, method, coordinate_transformation_mode, bicubic_alpha, rounding_method)
+
+
 def resize2d_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
                     coordinate_transformation_mode: str = "align_corners", bicubic_alpha: float = -0.5,
                     rounding_method: str = "") -> Array:
     """data with height and width multiplied by `scale`; layout "NCHW" or "NHWC"."""
-    moved = np.moveaxis(data, -1, 1) if layout == "NHWC" else data
+    return _scaled(data, scale, layout, method, coordinate_transformation_mode, bicubic_alpha, rounding_method)
+
+
+def resize3d_python(data: Array, scale: Sequence[float], layout: str = "NCDHW", method: str = "nearest_neighbor",
+                    coordinate_transformation_mode: str = "align_corners", bicubic_alpha: float = -0.5,
+                    rounding_method: str = "") -> Array:
+    """data with depth, height and width multiplied by `scale`; layout "NCDHW" or "NDHWC"."""
+    return _scaled(data, scale, layout, method, coordinate_transformation_mode, bicubic_alpha, rounding_method)
+
+
+def _scaled(data: Array, scale: Sequence[float], layout: str, method: str, mode: str, alpha: float, rounding: str) -> Array:
+    """data with its spatial extents multiplied by `scale`, channels second or last."""
+    moved = np.moveaxis(data, -1, 1) if layout.endswith("C") else data
     size = [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)]
-    result = resize_python(moved, size, method, coordinate_transformation_mode, rounding_method, bicubic_alpha)
-    return np.moveaxis(result, 1, -1) if layout == "NHWC" else result
+    result = resize_python(moved, size, method, mode, rounding, alpha)
+    return np.moveaxis(result, 1, -1) if layout.endswith("C") else result
 
 
 def upsampling_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",

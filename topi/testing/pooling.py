@@ -29,8 +29,9 @@ def poolnd_python(np_data: Array, kernel: Sequence[int], strides: Sequence[int],
     return result.astype(dtype)
 
 
-def adaptive_pool(np_data: Array, out_size: Sequence[int], pool_type: str, layout: str = "NCHW") -> Array:
-    """Maximum or average in parts of the spatial dimensions."""
+def adaptive_pool(np_data: Array, out_size: int | Sequence[int], pool_type: str, layout: str = "NCHW") -> Array:
+    """Maximum or average in parts of the spatial dimensions, as many as `out_size` says; an int for data of one dimension."""
+    out_size = (out_size,) if isinstance(out_size, int) else out_size
     data = np.moveaxis(np_data, -1, 1) if layout.endswith("C") else np_data
     out = np.empty(data.shape[:2] + tuple(out_size), np.float64)
     for place in np.ndindex(*out_size):

@@ -1,5 +1,6 @@
 """Convolutions."""
 
+from topi.nn.conv.backward import depthwise_conv2d_backward_input_nhwc, depthwise_conv2d_backward_weight_nhwc
 from topi.nn.conv.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
 from topi.nn.conv.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
 from topi.nn.conv.direct import (
@@ -22,7 +23,13 @@ from topi.nn.conv.transposed import (
     conv3d_transpose_ncdhw,
     group_conv2d_transpose_nchw,
 )
-from topi.nn.conv.winograd import conv2d_winograd_nchw, conv2d_winograd_nhwc, conv2d_winograd_weight_transform
+from topi.nn.conv.weights import conv2d_gemm_weight_transform, conv2d_NCHWc_int8
+from topi.nn.conv.winograd import (
+    conv2d_winograd_nchw,
+    conv2d_winograd_nhwc,
+    conv2d_winograd_weight_transform,
+    conv3d_winograd_weight_transform,
+)
 
 __all__ = [
     "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
@@ -32,3 +39,5 @@ __all__ = [
 ]
 __all__ += ["conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform", "conv2d_unpack_weights",
             "deformable_conv2d_nchw", "deformable_conv2d_nhwc"]
+__all__ += ["conv2d_NCHWc_int8", "conv2d_gemm_weight_transform", "conv3d_winograd_weight_transform",
+            "depthwise_conv2d_backward_input_nhwc", "depthwise_conv2d_backward_weight_nhwc"]

@@ -59,6 +59,33 @@ def conv2d_winograd_weight_transform(kernel: te.Tensor, tile_size: int, layout: 
     return _weights(kernel, tile_size, layout, "OI", str(kernel.dtype), where)
 
 
+@checked
+def conv3d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Tensor:
+    """G applied along height and width, and along depth where it has their extent, for each pair of channels.
+
+    kernel: (result, channel, depth, height, width). The result is (m + r - 1, m + r - 1, m + r - 1, result, channel), of depth,
+    height and width, or without a transformed depth (m + r - 1, m + r - 1, depth, result, channel).
+    """
+    where = opening("conv3d_winograd_weight_transform", kernel)
+    require_rank(kernel, "OIDHW", where)
+    results, channels, depth, height, width = kernel.shape
+    r, wide = _square(height, width, where), _wide(kernel.dtype, where)
+    _, _, g = transform_matrices(tile_size, r)
+    alpha = tile_size + r - 1
+    rows = te.compute((alpha, r, depth, results, channels), lambda e, x, d, o, c: _times(
+        g, e, lambda y: kernel(o, c, d, y, x).astype(wide), wide), name="weight_rows", info=InjectiveOp("winograd"))
+    flat = te.compute((alpha, alpha, depth, results, channels), lambda e, n, d, o, c: _times(
+        g, n, lambda x: rows(e, x, d, o, c), wide), name="weight_planes", info=InjectiveOp("winograd"))
+    if as_int(depth) == r:
+        deep: te.Tensor = te.compute((alpha, alpha, alpha, results, channels), lambda w, e, n, o, c: _times(
+            g, w, lambda d: flat(e, n, d, o, c), wide).astype(kernel.dtype), name="transform_weight",
+            info=InjectiveOp("winograd"))
+        return deep
+    made: te.Tensor = te.compute(flat.shape, lambda *i: flat(*i).astype(kernel.dtype), name="transform_weight",
+                                 info=InjectiveOp("winograd"))
+    return made
+
+
 def transform_matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
     """A (m + r - 1, m), B (m + r - 1, m + r - 1) and G (m + r - 1, r) as exact fractions."""
     count = m + r - 2
