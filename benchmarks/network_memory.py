@@ -1,7 +1,7 @@
 """`python -m benchmarks.network_memory [NAME ...]`: the peak memory of processes that load a network and call it.
 
 tedsl loads what `Network.save` wrote, onnxruntime the file of the model; each in a process of its own, with one thread. The
-first process of tedsl asks LLVM about the machine, about 70 MB; later ones find that in the cache on disk.
+first process of tedsl has an empty cache on disk: it would load LLVM, about 70 MB, if the file did not say what LLVM says.
 """
 
 from __future__ import annotations

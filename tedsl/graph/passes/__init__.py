@@ -5,7 +5,8 @@
         graph = step(graph)
 
 fusion/: groups of nodes that one kernel computes. kinds.py: the kinds of operators.
-A file for each pass: infer.py, fold_constants.py, simplify.py, merge_equal.py, drop_dead.py, fold_batch_norm.py.
+A file for each pass: infer.py, fold_constants.py, simplify.py, merge_equal.py, drop_dead.py, fold_batch_norm.py,
+layouts.py.
 weights.py: constant weights of convolutions in other forms: pack.py (panels), winograd.py.
 """
 
@@ -15,11 +16,12 @@ from tedsl.graph.passes.fold_constants import fold_constants
 from tedsl.graph.passes.fusion import fuse, groups_of
 from tedsl.graph.passes.infer import infer
 from tedsl.graph.passes.kinds import Kind, kind_of
+from tedsl.graph.passes.layouts import layouts
 from tedsl.graph.passes.merge_equal import merge_equal
 from tedsl.graph.passes.pack import pack_weights
 from tedsl.graph.passes.pipeline import pipeline
 from tedsl.graph.passes.simplify import simplify
 from tedsl.graph.passes.winograd import use_winograd
 
-__all__ = ["Kind", "drop_dead", "fold_batch_norm", "fold_constants", "fuse", "groups_of", "infer", "kind_of", "merge_equal",
-           "pack_weights", "pipeline", "simplify", "use_winograd"]
+__all__ = ["Kind", "drop_dead", "fold_batch_norm", "fold_constants", "fuse", "groups_of", "infer", "kind_of", "layouts",
+           "merge_equal", "pack_weights", "pipeline", "simplify", "use_winograd"]
