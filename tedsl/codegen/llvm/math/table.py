@@ -74,7 +74,8 @@ def documentation() -> str:
     """
     lines = ["# Mathematical functions", "",
              "Largest error in ulp of each function on every path (vector, scalar, with and without fused multiply-add),",
-             "held by `tests/codegen/test_math.py`. Infinities, NaN, denormals and the sign of zero follow C.",
+             "held by `tests/codegen/test_math.py`, and on other processors by `tests/cross/test_math.py`. Infinities, NaN,",
+             "denormals and the sign of zero follow C; 32-bit ARM flushes denormals of float32 to zero in vectors.",
              "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library; sqrt, floor, ceil, "
              "trunc, round, nearbyint,", "fabs and copysign are exact.", "",
              "| function | float32 | float64 | computed |", "|---|---|---|---|"]
