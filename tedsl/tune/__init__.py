@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tedsl.errors import entries
 
 if TYPE_CHECKING:
+    from tedsl.tune.measure.budget import within
     from tedsl.tune.measure.check import Checker
     from tedsl.tune.measure.measurer import Measurer
     from tedsl.tune.measure.options import BuildOption, RunOption
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tedsl.tune.records.task import task_key
 
 __all__ = ["BuildOption", "Candidate", "Checker", "Failure", "Measurer", "Outcome", "Record", "Records", "RunOption", "history",
-           "record_of", "task_key"]
+           "record_of", "task_key", "within"]
 
 entries(globals(), later={
     "BuildOption": "tedsl.tune.measure.options:BuildOption", "Candidate": "tedsl.tune.measure.outcome:Candidate",
@@ -29,4 +30,5 @@ entries(globals(), later={
     "Measurer": "tedsl.tune.measure.measurer:Measurer", "Outcome": "tedsl.tune.measure.outcome:Outcome",
     "Record": "tedsl.tune.records.record:Record", "Records": "tedsl.tune.records.store:Records",
     "RunOption": "tedsl.tune.measure.options:RunOption", "history": "tedsl.tune.records.history:history",
-    "record_of": "tedsl.tune.records.record:record_of", "task_key": "tedsl.tune.records.task:task_key"})
+    "record_of": "tedsl.tune.records.record:record_of", "task_key": "tedsl.tune.records.task:task_key",
+    "within": "tedsl.tune.measure.budget:within"})

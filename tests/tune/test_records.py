@@ -98,6 +98,15 @@ def test_records_are_there_for_the_next_program(tmp_path):
         assert list(second) == [trial()]
 
 
+def test_a_search_that_was_ended_goes_on(records):
+    for k in (2, 3):
+        records.add(trial(split=k))
+    records.add(trial(None, split=5))
+    records.add(trial(split=1, machine="abacus"))
+    records.add(trial(split=1, task="other"))
+    assert [one.split for one in records.untried(map(Doubled, range(1, 7)), "task", "llvm")] == [1, 4, 6]
+
+
 def test_records_of_several_machines_are_merged(records, tmp_path):
     here, there = [trial(split=k) for k in range(3)], [trial(split=k, machine="abacus") for k in range(3)]
     for record in here:

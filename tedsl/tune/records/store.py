@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
 from tedsl.tune.measure.machine import machine_model, tool_versions
+from tedsl.tune.measure.outcome import Candidate
 from tedsl.tune.records.lines import read_lines, write_lines
 from tedsl.tune.records.record import Record
 
@@ -103,6 +105,16 @@ class Records:
         ranked = self.ranked(task, target, machine, tools)
         return ranked[0] if ranked else None
 
+    def untried(self, candidates: Iterable[Candidate], task: str, target: Any = None) -> Iterator[Candidate]:
+        """The candidates of which there is no record, of a trial of this task for `target` on this model of machine by these
+        tools: a search that was ended goes on.
+        """
+        chosen = as_target(target)
+        rows = self._rows("select record from trials where task = ? and target = ? and machine = ? and tools = ?",
+                          (task, str(chosen), machine_model(chosen), tool_versions()))
+        tried = {_sorted(Record.from_json(text).candidate) for (text,) in rows}
+        return (candidate for candidate in candidates if _sorted(candidate.to_json()) not in tried)
+
     def merge(self, *sources: Any) -> int:
         """Adds the records of files, of SQLite or lines of JSON, and of other Records; those that are here are not added
         again. Returns how many were added.
@@ -177,6 +189,10 @@ class Records:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
+
+
+def _sorted(candidate: object) -> str:
+    return json.dumps(candidate, sort_keys=True)
 
 
 def is_database(path: Path) -> bool:
