@@ -6,6 +6,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.actors import Pipeline, Runtime, Spec, memory_of, parse
+from tedsl.actors.machine.actor import devices_to_wait_for
 from tedsl.errors import ActorError, DeviceError, PlanError
 from tests.devices.opencl_device import needs_opencl
 
@@ -50,6 +51,7 @@ def test_kernels_on_a_device_between_copies(kind, thread):
     """On one thread the kernels share a stream, and nobody waits between them."""
     plan = there_and_back(kind, thread)
     assert str(parse(str(plan), plan.functions)) == str(plan)
+    assert devices_to_wait_for(plan, plan.tasks["twice"]) == (() if thread else (tedsl.device(kind),))
     assert memory_of(plan).chunks == {"cpu": 2 * 448 + 2 * 448, kind: 3 * 2 * 512}
     for n, value in enumerate(results(plan)):
         np.testing.assert_array_equal(value, 4 * (np.arange(SIZE) + 10 * n))

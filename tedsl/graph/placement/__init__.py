@@ -6,7 +6,8 @@
     print(placed)                                                     # who computes what, when, and why
     y = placed.run(x)                                                 # over actors: a thread for each device
 
-split.py: parts. costs.py: operations, parameters, bytes. devices.py, profile.py: what a part takes on a device.
+split.py: parts. costs.py: operations, parameters, bytes. devices.py, accelerator.py, links.py, profile.py: what a part takes
+on a device, and what is sent.
 problem.py: the question in numbers, and the times of an answer. methods/: answers. placed.py: one with its picture.
 run.py: runs it.
 
@@ -15,6 +16,7 @@ Source: adaptive partition of convolutional networks over processors and acceler
 """
 
 from tedsl.errors import entries
+from tedsl.graph.placement.accelerator import Accelerator
 from tedsl.graph.placement.costs import Costs, costs_of
 from tedsl.graph.placement.devices import Device, Processor, Simulated
 from tedsl.graph.placement.methods import METHODS
@@ -24,7 +26,7 @@ from tedsl.graph.placement.problem import Edge, Problem, Transfers, schedule_of
 from tedsl.graph.placement.profile import Profile, profile
 from tedsl.graph.placement.split import Part, Parts, split
 
-__all__ = ["METHODS", "Costs", "Device", "Edge", "Part", "Parts", "Placement", "Problem", "Processor", "Profile", "Simulated",
-           "Transfers", "costs_of", "place", "profile", "schedule_of", "split"]
+__all__ = ["METHODS", "Accelerator", "Costs", "Device", "Edge", "Part", "Parts", "Placement", "Problem", "Processor",
+           "Profile", "Simulated", "Transfers", "costs_of", "place", "profile", "schedule_of", "split"]
 
 entries(globals())

@@ -92,7 +92,7 @@ class Processor:
     def measure(self, part: Part, repeat: int) -> Measured:
         """Compiles the part, and measures it on random numbers."""
         rng = numpy.random.default_rng(0)
-        arrays = [_numbers(rng, value.spec) for value in part.graph.inputs]
+        arrays = [numbers_for(rng, value.spec) for value in part.graph.inputs]
         network = compile(part.graph)
         network(*arrays)
         seconds = []
@@ -106,7 +106,8 @@ class Processor:
         return f"Processor({self.name!r})"
 
 
-def _numbers(rng: Any, spec: Any) -> Any:
+def numbers_for(rng: Any, spec: Any) -> Any:
+    """An array to measure with. Raises DeviceError where the shape is not known."""
     if not all(isinstance(extent, int) for extent in spec.shape):
         raise DeviceError(f"profile: the shape of {spec} is known only at the call", hint="trace the network for one size")
     if spec.dtype.is_float:

@@ -59,7 +59,7 @@ class Placement:
         if self.profile is None:
             raise ArgumentError("run: this is the placement of a problem, which has no parts to run",
                                 hint="place(placement.split(graph), devices)")
-        return Runner(self.profile.parts, [self.problem.devices[at] for at in self.assignment])
+        return Runner(self.profile.parts, [self.profile.devices[at] for at in self.assignment])
 
     def run(self, *arrays: Any, batches: int | None = None, feed: Callable[..., Any] | None = None,
             fetch: Callable[..., Any] | None = None) -> Any:

@@ -18,16 +18,17 @@ from tedsl.record import record
 
 @record(eq=False)
 class Profile:
-    """times[part][device]."""
+    """times[part][device]. links: for each device the seconds, and the seconds for each byte, of what is sent to or from it."""
 
     parts: Parts
     devices: tuple[Device, ...]
     times: tuple[tuple[Measured, ...], ...]
+    links: tuple[tuple[float, float], ...]
 
     def problem(self) -> Problem:
         """The question in numbers, by the means."""
         edges = [Edge(source, target, sum(value.spec.bytes for value in values)) for source, target, values in self.parts.edges]
-        links = [device.link for device in self.devices]
+        links = self.links
         pairs = range(len(links))
         sent = tuple([tuple([0.0 if a == b else links[a][0] + links[b][0] for b in pairs]) for a in pairs])
         each = tuple([tuple([0.0 if a == b else links[a][1] + links[b][1] for b in pairs]) for a in pairs])
@@ -59,7 +60,11 @@ def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any
         raise ArgumentTypeError(f"profile: file is the path of a file, not {type_in_words(file)}")
     kept = {} if file is None else _read(Path(file))
     rows: list[list[Measured]] = [[] for _ in parts]
+    links: list[tuple[float, float]] = []
     for device in listed:
+        place = digest(f"link of {device.text}".encode())
+        latency, each = kept.setdefault(place, list(device.link))
+        links.append((latency, each))
         for part, row in zip(parts, rows):
             key = digest(f"{repeat} times on {device.text}\n{part.graph}".encode())
             if key not in kept:
@@ -67,7 +72,7 @@ def profile(parts: Parts, devices: Sequence[Device], repeat: int = 10, file: Any
             row.append(Measured(tuple(kept[key])))
     if file is not None:
         _write(Path(file), json.dumps({"tedsl placement profile": 1, "seconds": kept}, indent=1))
-    return Profile(parts, listed, tuple(map(tuple, rows)))
+    return Profile(parts, listed, tuple(map(tuple, rows)), tuple(links))
 
 
 def _write(file: Path, text: str) -> None:

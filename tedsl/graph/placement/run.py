@@ -9,17 +9,20 @@ import numpy
 
 from tedsl.actors import Pipeline, Plan, Report, Runtime, Stream
 from tedsl.errors import ArgumentError
-from tedsl.graph.network import Network, compile
-from tedsl.graph.placement.split import Parts
+from tedsl.graph.network import compile
+from tedsl.graph.placement.accelerator import Accelerator
+from tedsl.graph.placement.devices import Device
+from tedsl.graph.placement.split import Part, Parts
 from tedsl.graph.value import Value
 
+HOST = "cpu"  # the memory of the processor
 INPUTS = "inputs"  # the task that the inputs of the network come from
 RESULTS = "results"  # the task that takes its results
 
 
-def plan_of(parts: Parts, threads: Sequence[str], networks: Sequence[Network]) -> Plan:
-    """The plan of a network: threads and networks by part. A register has as many places as batches lie between a part and the
-    last one that reads it.
+def plan_of(parts: Parts, devices: Sequence[Device]) -> Plan:
+    """The plan of a network: the device of each part. A register has as many places as batches lie between a part and the last
+    one that reads it. Between devices with memories of their own there are tasks that copy.
     """
     pipeline = Pipeline(parts.graph.name)
     depth = _depths(parts)
@@ -32,18 +35,35 @@ def plan_of(parts: Parts, threads: Sequence[str], networks: Sequence[Network]) -
             reads[at] = end
         if set(part.inputs) & set(parts.graph.inputs):
             reads[-1] = max(reads.get(-1, 0), depth[at])
-    given = pipeline.source(INPUTS, None, [value.spec for value in parts.graph.inputs], count=reads.get(-1, 1) + 1)
-    streams: list[Stream] = []
+    counts = {-1: reads.get(-1, 1) + 1} | {at: max(2, reads.get(at, 0) - depth[at] + 1) for at in range(len(parts))}
+    given = pipeline.source(INPUTS, None, [value.spec for value in parts.graph.inputs], count=counts[-1])
+    streams: dict[tuple[int, str], Stream] = {(-1, HOST): given}  # by part and memory
+    memories = {-1: HOST} | {at: memory_of(device) for at, device in enumerate(devices)}
+
+    def stream(source: int, memory: str) -> Stream:
+        """The results of a part, in some memory."""
+        if (source, memory) not in streams:
+            made = streams[source, memories[source]]
+            name = f"{made.register}_to_{memory.replace(':', '_')}"
+            streams[source, memory] = pipeline.copy(name, made, memory, count=counts[source])
+        return streams[source, memory]
+
     makers = {value: at for at, part in enumerate(parts) for value in part.outputs}
     for at, part in enumerate(parts):
         sources = sorted({makers.get(value, -1) for value in part.inputs})
         places = _places(parts, sources)
-        function = _calls(networks[at], [places[value] for value in part.inputs])
-        streams.append(pipeline.task(part.name, function, [given if source < 0 else streams[source] for source in sources],
-                                     [value.spec for value in part.outputs], count=max(2, reads.get(at, 0) - depth[at] + 1),
-                                     thread=threads[at]))
-    pipeline.sink(RESULTS, None, [streams[source] for source in _last(parts)])
+        function = _calls(part, devices[at], [places[value] for value in part.inputs])
+        memory = memories[at]
+        streams[at, memory] = pipeline.task(part.name, function, [stream(source, memory) for source in sources],
+                                            [value.spec for value in part.outputs], count=counts[at], device=memory,
+                                            thread=devices[at].name)
+    pipeline.sink(RESULTS, None, [stream(source, HOST) for source in _last(parts)])
     return pipeline.plan()
+
+
+def memory_of(device: Device) -> str:
+    """Where the arrays lie that parts on a device read and fill."""
+    return device.memory if isinstance(device, Accelerator) else HOST
 
 
 def _last(parts: Parts) -> list[int]:
@@ -65,11 +85,18 @@ def _places(parts: Parts, sources: Sequence[int]) -> dict[Value, int]:
     return {value: at for at, value in enumerate(values)}
 
 
-def _calls(network: Network, places: Sequence[int]) -> Callable[..., None]:
+def _calls(part: Part, device: Device, places: Sequence[int]) -> Callable[..., None]:
+    """The part as a function of the arrays of its registers; places: which of them its inputs are."""
+    count = len(part.outputs)
+    if isinstance(device, Accelerator):
+        compiled = device.compiled(part)
+        return lambda *arrays: compiled([arrays[at] for at in places], arrays[len(arrays) - count:])
+    network = compile(part.graph)
+
     def function(*arrays: Any) -> None:
         results = network(*[arrays[at] for at in places])
         made = results if isinstance(results, tuple) else (results,)
-        for result, out in zip(made, arrays[len(arrays) - len(made):]):
+        for result, out in zip(made, arrays[len(arrays) - count:]):
             out[...] = result
 
     return function
@@ -78,7 +105,7 @@ def _calls(network: Network, places: Sequence[int]) -> Callable[..., None]:
 class Runner:
     """The compiled parts of a network, and the runtime that runs them."""
 
-    def __init__(self, parts: Parts, threads: Sequence[str]) -> None:
+    def __init__(self, parts: Parts, devices: Sequence[Device]) -> None:
         others = [value for value in parts.graph.outputs if value.node is None]
         if others:
             raise ArgumentError(f"run: the network returns {others[0].name}, which no part computes",
@@ -86,7 +113,7 @@ class Runner:
         if not parts.graph.inputs:
             raise ArgumentError("run: the network has no inputs", hint="call it: graph.compile(g)()")
         self.parts = parts
-        self.runtime = Runtime(plan_of(parts, threads, [compile(part.graph) for part in parts]))
+        self.runtime = Runtime(plan_of(parts, devices))
         places = _places(parts, _last(parts))
         self._results = [places[value] for value in parts.graph.outputs]
 

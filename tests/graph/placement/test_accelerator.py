@@ -1,0 +1,57 @@
+"""Parts on devices of tedsl: they run there, what is sent is copied, and the result is that of the whole."""
+
+import numpy as np
+import pytest
+
+from tedsl import graph
+from tedsl.errors import DeviceError
+from tedsl.graph import Spec, constant, ops, placement
+from tedsl.graph.placement.links import line_through
+from tests.devices.opencl_device import needs_opencl
+
+RNG = np.random.default_rng(0)
+
+
+def small():
+    """A pool, two branches and their concatenation, of few elements: devices are simulated."""
+    w = constant(RNG.standard_normal((2, 2, 1, 1)).astype("float32"), name="w")
+
+    def network(x, scale):
+        x = ops.nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max")
+        return ops.nn.relu(ops.concatenate([ops.nn.conv2d(x, w, 1, 0, 1), ops.tanh(x) * scale], 1)), x + 1
+
+    return graph.trace(network, Spec((1, 2, 4, 4)), Spec((1,)))
+
+
+def arrays():
+    return [RNG.standard_normal((1, 2, 4, 4)).astype("float32"), np.full(1, 2.5, "float32")]
+
+
+@pytest.mark.parametrize("kind", ["sim", pytest.param("opencl", marks=needs_opencl)])
+def test_parts_run_on_a_device_and_give_what_the_whole_gives(kind):
+    parts = placement.split(small())
+    devices = [placement.Processor("cpu"), placement.Accelerator(kind)]
+    profile = placement.profile(parts, devices, repeat=1)
+    problem = profile.problem()
+    assert problem.transfers.time(0, 0, 1) == devices[1].link[0] > 0
+    assignment = tuple([at % 2 for at in range(len(parts))])
+    placed = placement.Placement(problem, assignment, "by hand", profile)
+    copies = [task for task in placed.runner.runtime.plan.tasks.values() if task.kind == "copy"]
+    assert copies and {register.device for register in placed.runner.runtime.plan.registers.values()} == {"cpu", kind}
+    given = arrays()
+    for made, expected in zip(placed.run(*given), graph.evaluate(parts.graph, *given)):
+        np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_line_through_a_curve():
+    exact = line_through([(size, 2e-5 + size * 1e-10) for size in (1000, 100_000, 10_000_000)])
+    assert exact.seconds == pytest.approx(2e-5) and exact.per_byte == pytest.approx(1e-10)
+    assert line_through([(1, 3e-6), (1000, 2e-6), (2000, 1e-6)]).per_byte == 0
+    assert line_through([(1000, 1e-6), (2000, 3e-6)]).seconds == 0
+
+
+def test_devices_that_are_not_there():
+    with pytest.raises(DeviceError, match=r"there is no device sim\(99\) here"):
+        placement.Accelerator("sim", 99)
+    with pytest.raises(DeviceError, match="it is the processor itself"):
+        placement.Accelerator("cpu")
