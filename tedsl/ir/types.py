@@ -11,9 +11,14 @@ MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a"
 
 
 def is_scope(scope: str) -> bool:
-    """Whether `scope` is a memory scope, possibly with a suffix ("local.L1"), or "", which leaves it open."""
-    known = any(scope == kind or scope.startswith(f"{kind}.") for kind in MEMORY_SCOPES)
+    """Whether `scope` is a memory scope, possibly with a tag ("local.L1", "global:texture"), or "", which leaves it open."""
+    known = any(scope == kind or scope.startswith((f"{kind}.", f"{kind}:")) for kind in MEMORY_SCOPES)
     return not scope or (known and scope.isprintable())
+
+
+def memory_kind(scope: str) -> str:
+    """The kind of memory of `scope`, without its tag: "local" of "local.L1", "global" of "global:texture"."""
+    return scope.replace(":", ".").split(".")[0]
 
 
 def check_scope(scope: object, what: str) -> None:

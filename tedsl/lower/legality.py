@@ -13,6 +13,7 @@ from tedsl.errors import LoweringError
 from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
+from tedsl.ir.types import memory_kind
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import Launch, Program, StagePlan
@@ -60,7 +61,7 @@ def _check_scopes(schedule: ScheduleState, program: Program) -> None:
 
 def _whose(scope: str) -> str:
     return {"shared": "the threads of one block share", "warp": "the threads of one warp share"}.get(
-        scope.split(".")[0], "each thread has for itself")
+        memory_kind(scope), "each thread has for itself")
 
 
 def _inside(stage: StageState) -> str:

@@ -231,6 +231,7 @@ class Stage:
         - "parallel_stride_pattern": thread t of T takes the iterations t, t + T, t + 2T, ... instead of a contiguous range.
         - "parallel_launch_point", "parallel_barrier_when_finish": accepted, for programs written for TVM; without effect.
         - "debug_skip_region": the loop is left out.
+        - Any other name: the loop keeps it as the attribute "pragma_" + name, for passes of your own, with a warning.
 
         Example (table):
             xo, xi = s[C].split(x, factor=4)

@@ -9,6 +9,7 @@ The region of a stage covers all threads that share its memory: bound inference 
 
 from __future__ import annotations
 
+from tedsl.ir.types import memory_kind
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.attach import attach_path
 from tedsl.schedule.scan.stages import scans_of
@@ -36,7 +37,7 @@ def thread_rank(tag: str) -> int:
 
 def memory_rank(scope: str) -> int:
     """The rank of the memory `scope`: 0 for memory of all threads; unknown scopes ("wmma...") belong to one thread."""
-    return RANKS.get(scope.split(".")[0], RANKS["local"])
+    return RANKS.get(memory_kind(scope), RANKS["local"])
 
 
 def is_shared_among(scope: str, tag: str) -> bool:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ScheduleError
 from tedsl.ir.evaluate import run
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.parallel import get_num_threads
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers
@@ -106,14 +107,42 @@ def test_a_region_that_is_skipped_is_nothing():
     np.testing.assert_array_equal(first, 77)
 
 
-def test_unknown_pragmas_are_refused_with_the_list():
+@pytest.mark.parametrize("value, shown", [(None, "1"), (3, "3"), ("fast", '"fast"')])
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_pragmas_of_users_stay_on_the_loop(target, value, shown):
     A, B, s = scaled(8)
-    with pytest.raises(ScheduleError, match=r"there is no pragma 'unrol'(.|\n)*choose one of unroll, vectorize, "
-                                            r"auto_unroll_max_step, unroll_explicit(.|\n)*loop_partition_hint"):
+    with pytest.warns(UserWarning, match=r"no pass of tedsl knows this pragma; the loop keeps it as the attribute pragma_mine"):
+        s[B].pragma(B.op.axis[0], "mine", value)
+    assert f'"pragma_mine" = {shown}' in str(tedsl.lower(s, [A, B]))
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tedsl.build(s, [A, B], target=target)(a, b)
+    np.testing.assert_array_equal(b, a * 2)
+
+
+def test_a_pass_of_the_user_finds_its_pragma():
+    A, B, s = scaled(8)
+    with pytest.warns(UserWarning, match="pragma_mine"):
+        s[B].pragma(B.op.axis[0], "mine", 3)
+    seen = []
+
+    def look(func):
+        seen.extend(node.value.value for node in post_order(func.body)
+                    if isinstance(node, tir.AttrStmt) and node.attr_key == "pragma_mine")
+        return func
+
+    with tedsl.transform.PassContext(config={"tir.add_lower_pass": [(1, look)]}):
+        tedsl.lower(s, [A, B])
+    assert seen == [3]
+
+
+def test_a_pragma_that_is_nearly_known():
+    A, B, s = scaled(8)
+    with pytest.warns(UserWarning, match="did you mean unroll"):
         s[B].pragma(B.op.axis[0], "unrol")
 
 
-@pytest.mark.parametrize("scope", ["", "global", "shared", "local", "warp", "texture", "local.L1", "wmma.matrix_a"])
+@pytest.mark.parametrize("scope", ["", "global", "shared", "local", "warp", "texture", "local.L1", "wmma.matrix_a", "local.l0a",
+                                   "global.texture", "global:tag", "shared:tag"])
 def test_scopes(scope):
     A = te.placeholder((6,), name="A")
     B = te.compute((6,), lambda i: A[i] * 2.0, name="B")

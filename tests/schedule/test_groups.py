@@ -177,18 +177,18 @@ def test_a_stage_does_not_go_back_to_a_group_where_it_cannot_be(refused):
     refused(flat, flat[B].compute_root, "to loop i of D where group_0 is", "C uses B too")
 
 
-def test_the_loop_of_a_group_stays(diamond, refused):
+def test_a_group_moves_with_its_loop(diamond):
     p, s = diamond, diamond.s
     group = s.create_group([p.E], [p.A])
     group.compute_at(s[p.F], p.F.op.axis[0])
     for tensor in (p.B, p.C, p.D, p.E):
         s[tensor].compute_at(s[p.F], p.F.op.axis[1])
-    refused(s, lambda: s[p.F].split(p.F.op.axis[0], 4), "group_0 is computed at i: that loop must stay",
-            "call group_0.compute_root() first")
+    _, inner = s[p.F].split(p.F.op.axis[0], 4)
+    assert group.attach_ivar is inner and s[p.E].attach_ivar is p.F.op.axis[1]
     s[p.E].compute_root()
-    assert s[p.E].attach_ivar is p.F.op.axis[0]
+    assert s[p.E].attach_ivar is inner
     group.compute_root()
-    s[p.F].split(p.F.op.axis[0], 4)
+    assert group.attach_ivar is None and s[p.E].attach_ivar is None
 
 
 def test_the_host_of_a_group_keeps_its_loops(diamond, refused):

@@ -112,10 +112,11 @@ def test_the_directive_that_placed_a_guest(chain):
     s, B, C, D = chain.s, chain.B, chain.C, chain.D
     outer = s[D].reverse_compute_at(s[C], C.op.axis[0])[0]
     with pytest.raises(ScheduleError, match=r"do this before s\[D\]\.reverse_compute_at\(s\[C\], s\[C\]\.op\.axis\[0\]\), or"):
-        s[D].split(outer, 3)
+        s.cache_write(D, "global")
+    assert outer is s[D].leaf_iter_vars[0]
     s[B].compute_at(s[C], C.op.axis[1])
     with pytest.raises(ScheduleError, match=r"do this before s\[B\]\.compute_at\(s\[C\], s\[C\]\.op\.axis\[1\]\), or"):
-        s[C].split(C.op.axis[1], 3)
+        s.cache_write(C, "global")
 
 
 @pytest.mark.parametrize("scope, whose", [("local", "which each thread has for itself"),
@@ -261,9 +262,9 @@ def test_the_loop_of_a_group_stays_until_the_group_moves(sums):
     y, _ = D.op.axis
     group.compute_at(s[D], y)
     with pytest.raises(ScheduleError, match=r"do this before (group\w*).compute_at, or call \1.compute_root\(\) first"):
-        s[D].split(y, 4)
+        s.cache_write(D, "global")
     group.compute_root()
-    s[D].split(y, 4)
+    s.cache_write(D, "global")
 
 
 def test_a_sum_is_divided_in_two_steps(sums):

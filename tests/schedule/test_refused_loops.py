@@ -227,13 +227,13 @@ def test_annotations_of_a_stage_inside_a_vector(chain, refused):
 
 
 @pytest.mark.parametrize("kind, value, words", [
-    ("auto_unroll_max_steps", 16, "there is no pragma 'auto_unroll_max_steps'"), (3, 16,
-    "the pragma is a string, got the int 3"),
+    ("auto unroll", 16, "there is no pragma 'auto unroll'"), ("joined", 1, "there is no pragma 'joined'"),
+    ("import_fortran", "end", "there is no pragma 'import_fortran'"), (3, 16, "the pragma is a string, got the int 3"),
     ("auto_unroll_max_step", None, "the value of auto_unroll_max_step is a constant integer, got None"),
     ("auto_unroll_max_step", "8", "a constant integer, got the str '8'"), ("import_c", [1],
     "import_c takes code as text, got a list of 1"), ("import_llvm", None, "import_llvm takes code as text, got None"),
     ("loop_partition_hint", [1], "a number or a string, got a list of 1"),
-    ("unrol", 1, "choose one of unroll, vectorize, auto_unroll_max_step")])
+    ("", 1, "choose one of unroll, vectorize, auto_unroll_max_step")])
 def test_wrong_pragmas(chain, refused, kind, value, words):
     refused(chain.s, lambda: chain.s[chain.D].pragma(chain.D.op.axis[0], kind, value), words)
 

@@ -73,8 +73,6 @@ def rfactor(s: Scheduler) -> str | None:
 
 def _factorable(stage: StageState) -> list[int]:
     reduction = operation(stage).reduction if replaceable(stage) else None
-    if reduction is None or reduction.init:
+    if reduction is None:
         return []
-    if any(leaf not in operation(stage).axis for leaf in stage.leaf_iter_vars if not leaf.is_reduction):
-        return []  # loops made of others would be lost
     return [at for at, leaf in enumerate(stage.leaf_iter_vars) if leaf.is_reduction]

@@ -12,7 +12,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ALLREDUCE, SYNC
 from tedsl.ir.stmt import LAUNCH, Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Stmt, Store
-from tedsl.ir.types import PointerType
+from tedsl.ir.types import PointerType, memory_kind
 from tedsl.ir.walk.visitor import post_order
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _allocated(node: Node) -> Var | None:
 def scope_of(data: Var) -> str:
     """The kind of memory in a kernel: "warp", "shared" (also for global and no scope), or "local" for any other scope."""
     annotation = data.type_annotation
-    scope = annotation.storage_scope.split(".")[0] if isinstance(annotation, PointerType) else ""
+    scope = memory_kind(annotation.storage_scope) if isinstance(annotation, PointerType) else ""
     return "shared" if scope in ("", "global", "shared") else "warp" if scope == "warp" else "local"
 
 

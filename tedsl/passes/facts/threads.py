@@ -7,7 +7,7 @@ from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import LAUNCH, THREADS, AttrStmt, For, ForKind, Stmt, no_op
-from tedsl.ir.types import PointerType
+from tedsl.ir.types import PointerType, memory_kind
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order
 
@@ -58,7 +58,7 @@ def is_common(scope: str, tag: str) -> bool:
 def scope_of(annotation: object) -> str:
     """Returns the memory scope, without its suffix, in the type of a data pointer."""
     scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""
-    return scope.split(".")[0] or "global"
+    return memory_kind(scope) or "global"
 
 
 def noted_memory(name: str) -> str:

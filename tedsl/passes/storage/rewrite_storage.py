@@ -38,7 +38,7 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
-from tedsl.ir.types import PointerType
+from tedsl.ir.types import PointerType, memory_kind
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
@@ -241,7 +241,7 @@ def _size(node: Allocate) -> Expr:
 
 def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
     """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
-    if life.first is None or _is_small(life.node, size) or _scope(life.node).split(".")[0] in ("local", "warp", "wmma"):
+    if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
         return None  # registers, or as good as
     fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
                and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)

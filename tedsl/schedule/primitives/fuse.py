@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import written_tiling
+from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.script_loops import check_nest, check_new_loop
@@ -20,7 +21,8 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
 
         for i in 0..n: for j in 0..m: body(i, j)   →   for f in 0..n * m: body(f // m, f % m)
 
-    A single loop is returned unchanged; without loops a new outermost loop of one iteration is added.
+    A single loop is returned unchanged; without loops a new outermost loop of one iteration is added. Stages that are computed
+    at one of `loops` are computed at the new loop then.
     """
     directive = f"fuse({', '.join(map(show, loops))})"
     stage.must_have_loops(directive)
@@ -42,6 +44,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
     stage.leaf_iter_vars = tuple(leaves)
     stage.all_iter_vars += tuple([r.fused for r in relations])
     stage.relations += tuple(relations)
+    move_guests(stage, loops, fused)
     return fused  # type: ignore[no-any-return]
 
 
@@ -51,7 +54,7 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
         raise stage.refuse(directive, f"{twice.name} is named twice", hint="name each loop once")
     for loop in loops:
         stage.must_be_plain(loop, directive, "fuse first, then annotate the fused loop")
-    stage.must_have_no_guests(loops, directive)
+    guests_must_be_movable(stage, loops, directive)
     check_nest(stage, loops, directive)
     reducing = [loop for loop in loops if loop.is_reduction]
     if reducing and len(reducing) < len(loops):

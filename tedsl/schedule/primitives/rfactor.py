@@ -29,7 +29,8 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
         B.rf[k.inner, i] = sum(A[i, k.outer * 16 + k.inner], k.outer);  B[ax0] = sum(B.rf[k.inner.v, ax0], k.inner.v)
 
     `factor_axis` is the position of the new axis in B.rf. Iterations beyond the extent of a split are excluded by the condition
-    of the reduction.
+    of the reduction. Start values (init) are those of the reduction that is left in `stage`. Loops that other axes were split
+    or fused into are given up: both stages begin with the axes of their formulas.
     """
     named = "" if whole_number(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
     directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
@@ -60,9 +61,6 @@ def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[C
         moved = f"; the reduction is in stage {where}" if (where := _moved_to(stage)) else ""
         raise stage.refuse(directive, f"{stage.name} is not a reduction{moved}",
                            hint="rfactor takes a tensor made by te.sum, te.max, te.comm_reducer(...), ...")
-    if whole.init:
-        raise stage.refuse(directive, f"the reduction {stage.name} starts from a value of its own (init), which "
-                           "would count twice", hint="reduce without init and combine with it in another te.compute")
     stage.position_of(loop, directive)
     if not loop.is_reduction:
         reducing = [one.name for one in stage.leaf_iter_vars if one.is_reduction]
@@ -85,12 +83,6 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
         raise stage.refuse(
             directive, f"the extent of {loop.name} is {shown(extent)}, which differs from element to element",
             hint=f"split it by a constant, _, inner = {stage.written}.split({loop.name}, 16), and factor the inner loop")
-    touched = touched_by([loop], stage.relations)
-    known = set(op.axis) | set(op.reduce_axis)
-    lost = [one.name for one in stage.leaf_iter_vars if one not in touched and one not in known]
-    if lost:
-        raise stage.refuse(directive, f"the loop {lost[0]}, made by split or fuse of another axis, would be lost",
-                           hint="call rfactor first, then split and fuse the loops of both stages")
 
 
 def _moved_to(stage: StageState) -> str | None:
@@ -145,7 +137,7 @@ def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeO
     """The operation of B.rf: the factored loop becomes a data axis, the other loops of the reduction axes stay reduction
     axes.
     """
-    source: Reduce = substitute(whole, plan.values)
+    source: Reduce = substitute(whole.replace(init=()), plan.values)
     condition = source.condition
     if plan.conditions:
         condition = build.logical_and(build.likely(reduce(build.logical_and, plan.conditions)), condition)
@@ -165,6 +157,7 @@ def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place
     over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
     indices = (*axes[:place], over, *axes[place:])
     partial = tuple([load(factored.output(v), indices) for v in range(op.num_outputs)])
-    first = Reduce(whole.combiner, partial, (over,), build.true(), 0)
+    here = {old.var: new.var for old, new in zip(op.axis, axes)}
+    first = Reduce(whole.combiner, partial, (over,), build.true(), 0, tuple([substitute(value, here) for value in whole.init]))
     body = tuple([first.replace(value_index=v) for v in range(op.num_outputs)])
     return ComputeOp(f"{op.name}.repl", op.tag, op.attrs, axes, (over,), body, op.info, op.source)

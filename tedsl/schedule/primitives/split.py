@@ -8,6 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.given_numbers import OF_A_CALL, why_many
+from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
 from tedsl.schedule.relations import GUARD, Split, derived
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import check_tail
@@ -20,7 +21,7 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
         for i in 0..n: body(i)   →   for io in 0..ceil(n / f): for ii in 0..f: body(io * f + ii)
 
     Where the product of the two is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail`
-    says.
+    says. Stages that are computed at `loop` are computed at `inner` then.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
     given += "" if str(tail) == GUARD else f"{', ' if given else ''}tail={show(tail)}"
@@ -32,13 +33,14 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     what, value = ("factor", factor) if nparts is None else ("nparts", nparts)
     count = positive_count(stage, directive, what, value, loop)
     stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops")
-    stage.must_have_no_guests([loop], directive)
+    guests_must_be_movable(stage, [loop], directive)
     check_tail(stage, loop, count, tail, directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
     relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
     stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], outer, inner, *stage.leaf_iter_vars[at + 1:])
     stage.all_iter_vars += (outer, inner)
     stage.relations += (relation,)
+    move_guests(stage, [loop], inner)
     return outer, inner
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.errors import ScheduleError
 from tedsl.ir.iters import IterVar
+from tedsl.schedule.primitives.places.moved import guests_must_be_movable
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.split import positive_count, split
 from tedsl.schedule.state import StageState, show
@@ -21,7 +22,7 @@ def tile(stage: StageState, x: Any, y: Any, x_factor: Any, y_factor: Any) -> tup
         stage.position_of(loop, directive)
         positive_count(stage, directive, what, factor, loop)
         stage.must_be_plain(loop, directive, "tile first, then annotate the resulting loops")
-    stage.must_have_no_guests([x, y], directive)
+    guests_must_be_movable(stage, [x, y], directive)
     if x is y:
         raise stage.refuse(directive, f"{x.name} is named twice", hint="tile takes two loops; split cuts one")
     before = stage.leaf_iter_vars, stage.all_iter_vars, stage.relations
