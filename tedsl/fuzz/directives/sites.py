@@ -15,8 +15,8 @@ SCOPES = ("local", "global", "shared")
 
 
 def plain_loops(stage: StageState) -> list[int]:
-    """The numbers of the loops that may be split, fused or reordered: no annotation, no pragma, and if there are several versions
-    of the stage, nothing computed there.
+    """The numbers of the loops that may be split, fused or reordered: no annotation, no pragma, and if there are several
+    versions of the stage, nothing computed there.
     """
     held = {guest.attach_ivar for guest in stage.guests()} if stage.versions or stage.version_of is not None else ()
     return [at for at, leaf in enumerate(stage.leaf_iter_vars)
@@ -40,7 +40,8 @@ def operation(stage: StageState) -> ComputeOp:
 
 def replaceable(stage: StageState) -> bool:
     """Whether cache_write or rfactor may give the stage another operation."""
-    return stage.attach_type != AttachType.INLINE and not stage.guests() and len(plain_loops(stage)) == len(stage.leaf_iter_vars) \
+    return stage.attach_type != AttachType.INLINE and not stage.guests() \
+        and len(plain_loops(stage)) == len(stage.leaf_iter_vars) \
         and isinstance(stage.op, ComputeOp) and not stage.env_threads and stage.init_at is None \
         and all(relation.tail == GUARD for relation in stage.relations if isinstance(relation, Split))
 
