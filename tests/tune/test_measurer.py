@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import resource
 import signal
+import threading
 import time
 from dataclasses import replace
 
@@ -190,6 +192,20 @@ def test_given_inputs_are_those_of_the_calls_and_stay_as_they_are(measure):
     fits, misfit = measure(Doubled(n=5), Doubled(n=6), inputs=[np.ones(5, "float32"), b])
     assert fits.failure is None and not b.any()
     assert misfit.failure.kind == "run" and "shape" in misfit.failure.message
+
+
+def test_measuring_in_a_thread_of_a_program_with_many_files(measure):
+    outcomes, files = [], [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)] if _allows_files(1300) else []
+    thread = threading.Thread(target=lambda: outcomes.extend(measure(Doubled(), Doubled(before=abort))))
+    thread.start()
+    thread.join()
+    for file in files:
+        os.close(file)
+    assert [outcome.failure and outcome.failure.kind for outcome in outcomes] == [None, "crash"] and not children()
+
+
+def _allows_files(count):
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] > count
 
 
 def test_nothing_to_measure(measure):

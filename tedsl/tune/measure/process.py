@@ -77,7 +77,7 @@ class Process:
     # --- in the parent --------------------------------------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """What `select` can wait for: readable when the process has ended."""
+        """The file that is closed on the other side when the process has ended."""
         return self._notice
 
     @property
@@ -85,14 +85,9 @@ class Process:
         """The time at which the process is to be killed, by the monotonic clock: it has missed its alarm."""
         return self._begun + self._limit + _LATE
 
-    def has_ended(self) -> bool:
-        """Tells whether `finish` returns at once."""
-        return bool(select.select([self._notice], [], [], 0)[0])
-
     def finish(self) -> Ended:
         """Waits for the end of the process, and says how it ended."""
-        select.select([self._notice], [], [], max(0.0, self.overdue - time.monotonic()))
-        if not self.has_ended():
+        if not _ready([self], self.overdue - time.monotonic()):
             self._end()
         _, status = os.waitpid(self._pid, 0)
         self._pid = 0
@@ -254,6 +249,14 @@ def _how(status: int) -> str:
 
 def wait_for(processes: Sequence[Process]) -> list[Process]:
     """Waits until one of `processes` has ended or is overdue, and returns those."""
-    patience = max(0.0, min(process.overdue for process in processes) - time.monotonic())
-    ended, _, _ = select.select(processes, [], [], patience)
+    ended = _ready(processes, min(process.overdue for process in processes) - time.monotonic())
     return ended or [process for process in processes if process.overdue <= time.monotonic()]
+
+
+def _ready(processes: Sequence[Process], seconds: float) -> list[Process]:
+    """Those of `processes` that have ended, when one has or `seconds` have passed."""
+    poll = select.poll()  # select knows the first 1024 files of a program alone
+    for process in processes:
+        poll.register(process.fileno())
+    ended = {number for number, _ in poll.poll(max(0.0, seconds) * 1e3)}
+    return [process for process in processes if process.fileno() in ended]
