@@ -33,6 +33,27 @@ def copy(ib: Any, source: Any, target: Any, shape: Sequence[Any]) -> None:
         target[i] = source[i]
 
 
+def places(first: Any, lanes: int, step: int = 1) -> Any:
+    """The indices of `lanes` elements, `step` apart: a vector, or a scalar for one."""
+    return tir.Ramp(first, tir.const(step, "int32"), lanes) if lanes > 1 else first
+
+
+def first_of(at: Any) -> Any:
+    """The first of the indices that `places` gives."""
+    return at.base if isinstance(at, tir.Ramp) else at
+
+
+def store(memory: Any, at: Any, value: Any) -> None:
+    """Stores `value` at the indices `at`, as a call."""
+    memory[at] = value
+
+
+def prefetch(ib: Any, element: Any, writes: bool = False) -> None:
+    """Asks for the line of memory of `element`, an access to a pointer; writes: in order to write it."""
+    address = tir.call_intrin("handle", "tir.address_of", element)
+    ib.emit(tir.Evaluate(tir.call_intrin("int32", "tir.prefetch", address, int(writes), 3, 1)))
+
+
 def fill(ib: Any, target: Any, shape: Sequence[Any], value: Any) -> None:
     """Stores `value` in all elements."""
     with loops(ib, shape, rows_kind(shape), "c") as i:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
+from topi.adjoints import pooled_maxima
 from topi.adjoints.parts import Parts
 from topi.extents import as_int, indices_at, row_major
 from topi.injective import injective
@@ -31,7 +32,12 @@ def of_pooling(record: PoolOp, op: te.Operation, head: te.Tensor) -> Parts:
     neighbours = places == list(range(places[0], places[0] + len(places))) if places else False
     if record.operator != "max" or not neighbours or any(as_int(record.data.shape[d]) is None for d in places):
         return None
-    return [(record.data, lambda: _summed(head, _winners(record, op.output(0), places), record.data.shape, places))]
+
+    def of_maxima() -> te.Tensor:
+        formula = _summed(head, _winners(record, op.output(0), places), record.data.shape, places)
+        return pooled_maxima.from_planes(record, head, formula) if pooled_maxima.fits(record, head, places) else formula
+
+    return [(record.data, of_maxima)]
 
 
 def _winners(record: PoolOp, maxima: te.Tensor, places: Sequence[int]) -> te.Tensor:

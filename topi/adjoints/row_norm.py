@@ -12,7 +12,6 @@ data and by gamma the data and the head once each.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -22,7 +21,7 @@ from tedsl.target import Target
 from topi.extents import as_int, indices_at, product
 from topi.kinds import NormalizeOp, TogetherOp
 from topi.reduction import sum as sum_of
-from topi.statements import rows_kind
+from topi.statements import first_of, places, prefetch, rows_kind, store
 
 _VECTORS = 2  # of partial sums: their additions overlap, and those of the other sums
 _TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
@@ -75,8 +74,7 @@ def in_one_walk(record: NormalizeOp, head: te.Tensor, of_source: te.Tensor, term
         result, *sums = (ib.buffer_ptr(buffer, shape=(n, count)) for buffer, n in zip(outs, (rows, chunks, chunks)))
         with ib.for_range(0, chunks, name="chunk", kind=rows_kind((rows, count))) as chunk:
             walk = _Row(ib, count, source.dtype, target)
-            for total in sums:
-                walk.each(functools.partial(_store, total, chunk, walk.zero))
+            walk.clear([(total, chunk) for total in sums])
             with ib.for_range(0, part, name="row") as within:
                 row = chunk * part + within
                 with ib.if_scope(row < rows) if rows % part else nullcontext():
@@ -110,21 +108,29 @@ class _Row:
         full = self.count // self.width
         if full:
             with self.ib.for_range(0, full, name="k") as k:
-                visit(_places(k * self.width, self.width))
+                visit(places(k * self.width, self.width))
         at = full * self.width
         while at < self.count:
             lanes = self.lanes if self.count - at >= self.lanes else self.count - at
-            visit(_places(te.const(at, "int32"), lanes))
+            visit(places(te.const(at, "int32"), lanes))
             at += lanes
+
+    def clear(self, rows: Sequence[tuple[Any, Any]]) -> None:
+        """Stores zeros in rows of memory."""
+        def visit(at: Any) -> None:
+            for memory, row in rows:
+                memory[row, at] = self.zero
+
+        self.each(visit)
 
     def sums(self, *formulas: Elements, also: Callable[[Any], Any] = lambda at: None) -> list[Any]:
         """The sum of each of the formulas over the row; also: what else is done at the places of each vector."""
         kept = self.partial[:len(formulas)]
         for partial in kept:
-            partial[_places(te.const(0, "int32"), self.width)] = self.zero
+            partial[places(te.const(0, "int32"), self.width)] = self.zero
 
         def visit(at: Any) -> None:
-            mine = _places(te.const(0, "int32"), at.dtype.lanes)
+            mine = places(te.const(0, "int32"), at.dtype.lanes)
             for partial, formula in zip(kept, formulas):
                 partial[mine] = partial[mine] + formula(at)
             also(at)
@@ -132,7 +138,7 @@ class _Row:
         self.each(visit)
         half = self.width // 2
         while half:
-            low, high = _places(te.const(0, "int32"), half), _places(te.const(half, "int32"), half)
+            low, high = places(te.const(0, "int32"), half), places(te.const(half, "int32"), half)
             for partial in kept:
                 partial[low] = partial[low] + partial[high]
             half //= 2
@@ -140,10 +146,8 @@ class _Row:
 
     def prefetch(self, elements: Elements, at: Any) -> None:
         """Asks for the memory of a vector, a line at a time: reading then overlaps with a look at what is in the caches."""
-        first = at.base if at.dtype.lanes > 1 else at
         for step in range(0, at.dtype.lanes, self.line):
-            address = tir.call_intrin("handle", "tir.address_of", elements(first + step))
-            self.ib.emit(tir.Evaluate(tir.call_intrin("int32", "tir.prefetch", address, 0, 3, 1)))
+            prefetch(self.ib, elements(first_of(at) + step))
 
     def adjoints(self, x: Elements, head: Elements, gamma: Elements, epsilon: float, sums: Sequence[tuple[Any, Any]],
                  result: tuple[Any, Any]) -> None:
@@ -164,13 +168,5 @@ class _Row:
         share = self.ib.let("share", first / count)
         slope = self.ib.let("slope", second * scale / count * scale)
         target, row = result
-        self.each(lambda at: _store(target, row, scale * (head(at) * gamma(at) - share - (x(at) - mean) * slope), at))
-
-
-def _store(target: Any, row: Any, value: Any, at: Any) -> None:
-    target[row, at] = value
-
-
-def _places(first: Any, lanes: int) -> Any:
-    """The places of `lanes` neighbouring elements."""
-    return tir.Ramp(first, te.const(1, "int32"), lanes) if lanes > 1 else first
+        self.each(lambda at: store(
+            target, (row, at), scale * (head(at) * gamma(at) - share - (x(at) - mean) * slope)))

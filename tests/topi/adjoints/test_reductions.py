@@ -5,7 +5,8 @@ import pytest
 
 import topi
 from tedsl import te
-from tests.topi.adjoints.differences import check_record, distinct, values
+from tedsl.target import Target
+from tests.topi.adjoints.differences import check_record, differences, distinct, shape_of, values
 from topi import nn
 
 AXES = [None, 0, 1, -1, (0, 2), (1, 2)]
@@ -117,3 +118,54 @@ def test_a_window_with_nan_gives_its_head_to_it():
     pooled = nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max")
     made, = adjoint_of(pooled, {x: np.array([[[[1, np.nan], [3, 2]]]])}, [[[[3]]]])
     assert np.array_equal(made[0, 0], [[0, 3], [0, 0]])
+
+
+BY_PLANES = [
+    ((2, 3, 9, 70), (3, 3), (2, 2), (1, 1, 1, 1), "float32"), ((5, 1, 6, 37), (2, 5), (1, 4), (0, 2, 1, 3), "float32"),
+    ((3, 1, 7, 33), (2, 2), (3, 3), (0, 1, 0, 0), "float64"), ((1, 2, 6, 18), (3, 4), (5, 4), (2, 3, 2, 3), "float64"),
+    ((2, 2, 5, 4, 21), (2, 1, 3), (2, 1, 1), (1, 0, 2, 0, 0, 0), "float64"), ((4, 3, 19), (3,), (2,), (1, 1), "float32"),
+    ((1, 1, 1, 1), (1, 1), (1, 1), (0, 0, 0, 0), "float32")]
+
+
+def pooled_by_planes(shape, kernel, stride, padding, dtype):
+    x, rank = te.placeholder(shape, dtype, name="x"), len(kernel)
+    pooled = {1: nn.pool1d, 2: nn.pool2d, 3: nn.pool3d}[rank](x, kernel, stride, [1] * rank, padding, "max")
+    return x, pooled, te.placeholder(pooled.shape, dtype, name="head")
+
+
+@pytest.mark.parametrize("case", BY_PLANES, ids=str)
+def test_maxima_by_planes_are_those_of_formulas(case):
+    shape, *_, dtype = case
+    x, pooled, head = pooled_by_planes(*case)
+    found, = te.gradient(pooled, [x], head)
+    assert found.op.tag == "pooled_maxima_adjoint"
+    with Target("cuda"):  # as formulas and sums one after the other
+        expected, = te.gradient(pooled, [x], head)
+    assert expected.op.tag == "placed_sums"
+    rng = np.random.default_rng(0)
+    data = rng.integers(-2, 3, shape).astype(dtype)  # many ties
+    data[rng.random(shape) < 0.05] = np.nan
+    data[rng.random(shape) < 0.3] = -np.inf
+    feeds = {x: data, head: rng.integers(1, 9, shape_of(head)).astype(dtype)}  # sums are exact in any order
+    for made, wanted in zip(values([found], feeds), values([expected], feeds)):
+        assert np.array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("kernel, stride, layout, dtype", [
+    ((6, 6), (6, 6), "NCHW", "float32"), ((2, 2), (2, 5), "NCHW", "float32"), ((2, 2), (2, 2), "NHWC", "float32"),
+    ((2, 2), (2, 2), "NCHW", "float16")], ids=["many taps", "far apart", "channels last", "narrow"])
+def test_other_maxima_stay_formulas(kernel, stride, layout, dtype):
+    x = te.placeholder((2, 12, 12, 12), dtype, name="x")
+    pooled = nn.pool2d(x, kernel, stride, (1, 1), (0, 0, 0, 0), "max", layout=layout)
+    assert te.gradient(pooled, [x], te.placeholder(pooled.shape, dtype, name="head"))[0].op.tag != "pooled_maxima_adjoint"
+
+
+def test_gradients_of_maxima_by_planes_have_gradients():
+    x, pooled, head = pooled_by_planes((2, 1, 5, 6), (3, 2), (2, 1), (1, 1, 0, 1), "float64")
+    found, = te.gradient(pooled, [x], head)
+    feeds = {x: distinct((2, 1, 5, 6)), head: distinct(shape_of(pooled), seed=5)}
+    weights, given = te.placeholder(found.shape, "float64", name="weights"), distinct((2, 1, 5, 6), seed=7)
+    made, = values(te.gradient(found, [head], weights), {**feeds, weights: given})
+    np.testing.assert_allclose(made, differences(found, feeds, head, given), rtol=1e-7, atol=1e-7)
+    tangent, = values([te.jvp(pooled, [x], [weights])], {x: feeds[x], weights: given})
+    assert np.isclose(np.sum(values([found], feeds)[0] * given), np.sum(tangent * feeds[head]))
