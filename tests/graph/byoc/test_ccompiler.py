@@ -121,6 +121,27 @@ def test_any_dtype(dtype):
 
 
 @needs_compiler
+@pytest.mark.parametrize("one, other", [((3, 4), (4,)), ((3, 1), (4,)), ((), (2, 3)), ((2, 1, 3), (5, 1)), ((1, 1), (1,)),
+                                        ((0, 4), (1, 4)), ((1,), (2, 1, 2))], ids=str)
+def test_operands_are_broadcast(one, other):
+    agrees(lambda a, b: (a - b) * a, Spec(one), Spec(other))
+    agrees(lambda a, b: (a - b) + b, Spec(one, "uint8"), Spec(other, "uint8"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype, numbers", [("float32", (0.1, -2.5)), ("float64", (0.1, 1e300)), ("int8", (-128, 127)),
+                                            ("uint64", (0, 2**63 - 1)), ("int64", (-2**63, 3))])
+def test_numbers_are_operands(dtype, numbers):
+    agrees(lambda x: numbers[0] - x * numbers[1], Spec((3, 4), dtype))
+
+
+@pytest.mark.parametrize("fn", [lambda x: x / 2, ops.nn.relu], ids=["division", "relu"])
+def test_what_c_would_compute_otherwise_stays_with_tedsl(fn):
+    g = graph.trace(lambda x: fn(x), Spec((4,), "int32"))
+    assert not partition(merge_regions(annotate(g, "ccompiler"))).functions
+
+
+@needs_compiler
 def test_sums_of_integers_wrap():
     made = partition(annotate(graph.trace(lambda a: a * a, Spec((2,), "int32")), "ccompiler"))
     x = np.array([2**31 - 1, -2**31], "int32")

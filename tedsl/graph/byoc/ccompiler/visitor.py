@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tedsl.errors import GraphError
@@ -68,6 +67,8 @@ class CVisitor:
         if node.operator in kernels.UNARY:
             self.macros[kernels.unary_macro(rank)] = None
             return kernels.unary(name, node)
+        if not kernels.is_plain(node):
+            return kernels.broadcast(name, node)
         self.macros[kernels.binary_macro(rank)] = None
         return kernels.binary(name, node)
 
@@ -80,7 +81,7 @@ class CVisitor:
 
     def visit_constant(self, value: Value, name: str) -> str:
         """The definition of the array `name`."""
-        numbers = [_number(number, c_type(value.spec)) for number in value.data.ravel().tolist()]
+        numbers = [kernels.number_text(number, c_type(value.spec)) for number in value.data.ravel().tolist()]
         lines = [", ".join(numbers[at:at + 8]) for at in range(0, len(numbers), 8)]
         head = f"static const {c_type(value.spec)} {name}[{max(len(numbers), 1)}]"
         return f"{head} = {{\n    " + ",\n    ".join(lines or ["0"]) + "\n};"
@@ -167,14 +168,3 @@ def _from_outputs(graph: Graph) -> list[Node]:
 def _bytes(spec: Spec) -> str:
     """The size of a buffer, in C; at least one element, since malloc(0) may be NULL."""
     return f"sizeof({c_type(spec)}) * (size_t){max(spec.size, 1)}"
-
-
-def _number(number: Any, kind: str) -> str:
-    """A number in C, exactly."""
-    if kind in ("float", "double"):
-        if not math.isfinite(number):
-            return "NAN" if math.isnan(number) else "INFINITY" if number > 0 else "-INFINITY"
-        return f"{number!r}{'f' * (kind == 'float')}"
-    if number == -2**63:
-        return "INT64_MIN"
-    return f"{number}{'u' * kind.startswith('u')}{'ll' * kind.endswith('64_t')}"
