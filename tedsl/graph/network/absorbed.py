@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy
@@ -53,6 +53,17 @@ def _is_kept(key: tuple[KernelSource, int, tuple[Value, ...]], constants: Mappin
              places: Mapping[Place, numpy.ndarray]) -> bool:
     return any(source == key[0] and number == key[1] and tuple([constants[name] for name in names]) == key[2]
                for source, number, names in places)
+
+
+def drop_elements(network: Network, arrays: Sequence[numpy.ndarray]) -> None:
+    """Gives the memory of those of `arrays`, which the network has to itself, back of which kernels have prepared forms."""
+    own = {id(array) for array in arrays}
+    constants = names_of_constants(network.graph)
+    for value in [constants[name] for name in absorbed(network, kept(network))]:
+        if id(value.data.base) in own:
+            object.__setattr__(value, "data", without_elements(value.name, value.spec).data)
+            for instance in network.instances.values():
+                instance.fixed.pop(value, None)
 
 
 def without_elements(name: str, spec: Spec) -> Value:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.graph.graph import Graph
+from tedsl.graph.network.absorbed import drop_elements
 from tedsl.graph.network.build import build_kernels
 from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import KernelSource
@@ -53,7 +54,9 @@ def assembled(split: Split, target: Target, extents: Sequence[tuple[int, ...]]) 
     if split.before is not None:
         steps = [step_of(use, use.source, modules[use.source], {}) for use in uses_of(split.before, (), prepares=False)]
         Instance(split.before, plan(split.before, in_place=False), steps).run((), split.arrays)
-    return Network(graph, target, {source: modules[source] for source in sources}, in_place, extents)
+    network = Network(graph, target, {source: modules[source] for source in sources}, in_place, extents)
+    drop_elements(network, split.arrays)
+    return network
 
 
 def _sources(graph: Graph, in_place: Overwrites, extents: Sequence[tuple[int, ...]]) -> list[KernelSource]:

@@ -33,7 +33,8 @@ class Network:
         network(image=x, out=y)           # into an array that is there
 
     graph: what runs, after passes; what it computes of constants alone is computed already. modules: the kernels. prepared:
-    what these computed of constants; after `load`, weights that nothing else reads have no elements (they are not numbers).
+    what these computed of constants. What was computed of constants and is read for that alone has no elements left, nor have,
+    after `load`, weights: they are not numbers.
     Calls from several threads run one after the other, since they share memory.
     """
 

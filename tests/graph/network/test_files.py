@@ -69,6 +69,17 @@ def test_weights_that_only_preparations_read_are_in_a_file_once(tmp_path):
     assert (tmp_path / "again.tedsl").read_bytes() == (tmp_path / "net.tedsl").read_bytes()
 
 
+def test_what_a_network_computed_of_weights_is_kept_in_one_form():
+    w = constant(np.random.default_rng(0).standard_normal((64, 32, 3, 3)).astype("float32"), name="w")
+    g = graph.trace(lambda x: ops.nn.relu(ops.nn.conv2d(x, w, 1, 1, 1)), Spec((1, 32, 28, 28)))
+    network = compile(g)
+    ((_, _, (transformed,)),) = network.prepared
+    assert np.isnan(transformed.data).all() and not any(transformed.data.strides)
+    (x,) = arrays_for(g)
+    np.testing.assert_allclose(network(x), graph.evaluate(g, x)[0], rtol=1e-3, atol=1e-4)
+    assert not np.isnan(w.data).any()
+
+
 def test_weights_that_others_read_too_keep_their_elements(tmp_path):
     w = constant(np.random.default_rng(0).standard_normal((200, 64)).astype("float32"), name="w")
     network = compile(graph.trace(lambda x: [ops.nn.dense(x, w), ops.sum(x, 1), w], Spec((64, 64))), opt_level=0)

@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tedsl.errors import GraphError
 from tedsl.graph.byoc.ccompiler import kernels
 from tedsl.graph.byoc.ccompiler.kernels import c_type
