@@ -64,15 +64,22 @@ def row_place(shape: Sequence[Any], along: int, number: Any) -> Place:
     return lambda t: (*other[:along], t, *other[along:])
 
 
-def independently(shape: Sequence[Any], write: Write, work: Sequence[Any] = ()) -> dict[str, Any]:
+def independently(shape: Sequence[Any], write: Write, work: Sequence[Any] = (), *, inside: bool = False) -> dict[str, Any]:
     """The statements of a te.extern whose work at each index of `shape` is independent of that at the others.
 
     write(ib, inputs, outputs, index) writes the work at an index. In loops, those over `shape` run in parallel if there is
     enough work: as many elements as `shape` and `work` together have; in a kernel each index has a thread.
+    inside: indices of outputs that data decide are known to be in range.
     """
+    def memory_of(ib: Any, ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tuple[list[Any], list[Any]]:
+        inputs, outputs = [ib.buffer_ptr(one) for one in ins], [ib.buffer_ptr(one) for one in outs]
+        for memory in outputs if inside else ():
+            ib.scope_attr(memory, *TRUST)
+        return inputs, outputs
+
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        memory = [ib.buffer_ptr(one) for one in ins], [ib.buffer_ptr(one) for one in outs]
+        memory = memory_of(ib, ins, outs)
         with loops(ib, shape, rows_kind((*shape, *work))) as index:
             write(ib, *memory, index)
         made: tir.Stmt = ib.get()
@@ -80,7 +87,7 @@ def independently(shape: Sequence[Any], write: Write, work: Sequence[Any] = ()) 
 
     def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        memory = [ib.buffer_ptr(one) for one in ins], [ib.buffer_ptr(one) for one in outs]
+        memory = memory_of(ib, ins, outs)
         with each(ib, product(shape), threads) as number:
             write(ib, *memory, indices_of(number, shape))
         made: tir.Stmt = ib.get()

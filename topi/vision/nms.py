@@ -56,8 +56,8 @@ def get_valid_counts(data: te.Tensor, score_threshold: Threshold = 0, id_index: 
 
     made: list[te.Tensor] = te.extern(
         [(batch,), data.shape, (batch, boxes)], [data, *_tensors(score_threshold)],
-        **independently((batch,), write, data.shape[1:]), name="get_valid_counts", dtype=["int32", data.dtype, "int32"],
-        tag="get_valid_counts")
+        **independently((batch,), write, data.shape[1:], inside=True), name="get_valid_counts",
+        dtype=["int32", data.dtype, "int32"], tag="get_valid_counts")
     return made
 
 
@@ -125,7 +125,7 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
 
     inputs = [data, order, valid_count, *([indices] if return_indices else []),
               *_tensors(max_output_size), *_tensors(iou_threshold)]
-    *made, _ = te.extern([*shapes, (batch, boxes)], inputs, **independently((batch,), write, data.shape[1:]),
+    *made, _ = te.extern([*shapes, (batch, boxes)], inputs, **independently((batch,), write, data.shape[1:], inside=True),
                          name="non_max_suppression", dtype=[*dtypes, "int32"], tag="nms")
     return made if return_indices else made[0]
 
@@ -231,7 +231,8 @@ def all_class_non_max_suppression(boxes: te.Tensor, scores: te.Tensor, max_outpu
     ranks, numbers = te.extern(
         [(rows, count), (rows,)],
         [boxes, order, best, *_tensors(max_output_boxes_per_class), *_tensors(iou_threshold), *_tensors(score_threshold)],
-        **independently((rows,), write, (count, count)), name="all_class_nms", dtype=["int32", "int32"], tag="all_class_nms")
+        **independently((rows,), write, (count, count), inside=True), name="all_class_nms", dtype=["int32", "int32"],
+        tag="all_class_nms")
     return _collected(scores, order, best, ranks, numbers, output_format == "onnx")
 
 
@@ -262,8 +263,9 @@ def _collected(scores: te.Tensor, order: te.Tensor, best: te.Tensor, ranks: te.T
                 outs[1][place] = te.if_then_else(stays, ranked[row, rank], te.const(0, scores.dtype))
 
     shapes = [(batch * classes * count, 3)] if onnx else [(batch, classes * count, 2), (batch, classes * count)]
-    made = te.extern(shapes, [order, best, ranks, numbers, before, total], **independently((batch, classes), write, (count,)),
-                     name="collect_indices", dtype=["int64"] if onnx else ["int64", scores.dtype], tag="collect_indices")
+    made = te.extern(shapes, [order, best, ranks, numbers, before, total],
+                     **independently((batch, classes), write, (count,), inside=True), name="collect_indices",
+                     dtype=["int64"] if onnx else ["int64", scores.dtype], tag="collect_indices")
     return [*(made if isinstance(made, (list, tuple)) else [made]), total]
 
 

@@ -105,8 +105,8 @@ def multibox_transform_loc(cls_prob: te.Tensor, loc_pred: te.Tensor, anchor: te.
             boxes[i, j, d] = te.const(-1, dtype)
 
     made: list[te.Tensor] = te.extern([(batch, anchors, 6), (batch,)], [cls_prob, loc_pred, anchor],
-                                      **independently((batch,), write, (classes, anchors)), name="multibox_transform_loc",
-                                      dtype=[dtype, "int32"], tag="multibox_transform_loc")
+                                      **independently((batch,), write, (classes, anchors), inside=True),
+                                      name="multibox_transform_loc", dtype=[dtype, "int32"], tag="multibox_transform_loc")
     return made
 
 

@@ -63,7 +63,7 @@ def proposal(cls_prob: te.Tensor, bbox_pred: te.Tensor, im_info: te.Tensor, scal
                 target[row, d + 1] = found[b, source, d]
 
     made = te.extern([(batch * rpn_post_nms_top_n, 5), (batch, kept)], [boxes, order],
-                     **independently((batch,), write, (count, rpn_post_nms_top_n)), name="proposal",
+                     **independently((batch,), write, (count, rpn_post_nms_top_n), inside=True), name="proposal",
                      dtype=[cls_prob.dtype, "int32"], tag="proposal")
     regions: te.Tensor = made[0]
     return regions
