@@ -74,6 +74,10 @@ class Act:
 
     def run(self, function: Any) -> Any:
         """Does the work of the act on the arrays of its registers; outputs that are inputs, changed, are not given twice."""
+        if not self.actor.borrows:
+            return self.actor.kind.run(function, self.step, self.actor.task.steps,
+                                       [view for register in self.inputs for view in register.views],
+                                       [array for register in self.outputs for array in register.arrays])
         changed = {register.lender for register in self.outputs} if self.actor.in_place else ()
         given = [array for register in self.inputs for array in (register.arrays if register in changed else register.views)]
         filled = [array for register in self.outputs if register.lender is None for array in register.arrays]

@@ -149,7 +149,10 @@ class Part:
             self.bus.stop()
             _join(threads)
             raise
-        return _join(threads) if self.bus.stopping else []
+        stuck = _join(threads) if self.bus.stopping else []
+        if not stuck:
+            self.bus.homes.clear()  # no circle of objects keeps what the run remembers until garbage is collected
+        return stuck
 
     @property
     def incomplete(self) -> tuple[str, int, int] | None:

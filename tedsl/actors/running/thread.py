@@ -64,7 +64,6 @@ class ActorThread(threading.Thread):
         self.send = self.inbox.put
         self.bus, self.functions, self.records = bus, functions, records
         self.acting: Act | None = None
-        self.waits = {actor.name: actor.devices for actor in actors if actor.devices}
         bus.homes |= dict.fromkeys(self.actors, self)
 
     def run(self) -> None:
@@ -128,18 +127,25 @@ class ActorThread(threading.Thread):
             if actor.task.inputs:
                 raise
             more = False
-        for device in self.waits.get(actor.name, ()):
+        for device in actor.devices:
             device.sync()  # what others read, or fill again, is done
-        own = hasattr(more, "shape") and not any(more is one for register in act.outputs for one in register.arrays)
-        if own and act.outputs:
-            raise ActorError(f"the function of {actor.name} returned an array of its own",
-                             hint="it fills the arrays of its outputs: out[...] = x")
+        if more is not None:
+            self._check_result(more, act)
         if more is False and not actor.task.inputs:
             self._post(actor.cancel(act))
         else:
             end = perf_counter_ns()
             messages = actor.finish(act)
-            self.records[actor.name].add(act.number, begin, end, actor.read_ready, actor.write_ready)
+            can_read, can_write = actor.read_ready, actor.write_ready
+            self.records[actor.name].add(act.number, begin, end, can_read, can_write)
             self._post(messages)
+            if can_read and can_write and not actor.zombie and actor not in ready:
+                ready.append(actor)
         self.acting = None
-        self._look(actor, ready)
+
+    @staticmethod
+    def _check_result(result: Any, act: Act) -> None:
+        own = hasattr(result, "shape") and not any(result is one for register in act.outputs for one in register.arrays)
+        if own and act.outputs:
+            raise ActorError(f"the function of {act.actor.name} returned an array of its own",
+                             hint="it fills the arrays of its outputs: out[...] = x")
