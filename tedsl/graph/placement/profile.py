@@ -10,7 +10,8 @@ from typing import Any
 
 from tedsl.digest import digest
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
-from tedsl.graph.placement.devices import Device, Measured, checked_devices
+from tedsl.graph.placement.accelerator import Accelerator
+from tedsl.graph.placement.devices import Device, Measured, Processor, checked_devices
 from tedsl.graph.placement.problem import Edge, Problem, Transfers
 from tedsl.graph.placement.split import Parts
 from tedsl.record import record
@@ -24,6 +25,12 @@ class Profile:
     devices: tuple[Device, ...]
     times: tuple[tuple[Measured, ...], ...]
     links: tuple[tuple[float, float], ...]
+
+    @property
+    def is_real(self) -> bool:
+        """Whether every device computes its parts, in times that can be measured: those that follow a model do not."""
+        return all(isinstance(one, Processor) or (isinstance(one, Accelerator) and one.device.kind != "sim")
+                   for one in self.devices)
 
     def problem(self) -> Problem:
         """The question in numbers, by the means."""

@@ -11,18 +11,23 @@ from tedsl.actors import Pipeline, Plan, Report, Runtime, Stream
 from tedsl.errors import ArgumentError
 from tedsl.graph.network import compile
 from tedsl.graph.placement.accelerator import Accelerator
-from tedsl.graph.placement.devices import Device
+from tedsl.graph.placement.devices import Device, numbers_for
+from tedsl.graph.placement.problem import Assignment
+from tedsl.graph.placement.profile import Profile
 from tedsl.graph.placement.split import Part, Parts
 from tedsl.graph.value import Value
 
 HOST = "cpu"  # the memory of the processor
 INPUTS = "inputs"  # the task that the inputs of the network come from
 RESULTS = "results"  # the task that takes its results
+Compiled = dict[tuple[Part, str], Callable[..., Any]]  # by part and name of the device
 
 
-def plan_of(parts: Parts, devices: Sequence[Device]) -> Plan:
-    """The plan of a network: the device of each part. A register has as many places as batches lie between a part and the last
-    one that reads it. Between devices with memories of their own there are tasks that copy.
+def plan_of(parts: Parts, devices: Sequence[Device], known: Compiled) -> Plan:
+    """The plan of a network: the device of each part; `known` takes what is compiled for it.
+
+    A register has as many places as batches lie between a part and the last one that reads it. Between devices with memories
+    of their own there are tasks that copy.
     """
     pipeline = Pipeline(parts.graph.name)
     depth = _depths(parts)
@@ -52,7 +57,7 @@ def plan_of(parts: Parts, devices: Sequence[Device]) -> Plan:
     for at, part in enumerate(parts):
         sources = sorted({makers.get(value, -1) for value in part.inputs})
         places = _places(parts, sources)
-        function = _calls(part, devices[at], [places[value] for value in part.inputs])
+        function = _calls(part, _compiled(part, devices[at], known), devices[at], [places[value] for value in part.inputs])
         memory = memories[at]
         streams[at, memory] = pipeline.task(part.name, function, [stream(source, memory) for source in sources],
                                             [value.spec for value in part.outputs], count=counts[at], device=memory,
@@ -85,16 +90,22 @@ def _places(parts: Parts, sources: Sequence[int]) -> dict[Value, int]:
     return {value: at for at, value in enumerate(values)}
 
 
-def _calls(part: Part, device: Device, places: Sequence[int]) -> Callable[..., None]:
+def _compiled(part: Part, device: Device, known: Compiled) -> Callable[..., Any]:
+    """The part as a function for a device."""
+    key = part, device.name
+    if key not in known:
+        known[key] = device.compiled(part) if isinstance(device, Accelerator) else compile(part.graph)
+    return known[key]
+
+
+def _calls(part: Part, compiled: Callable[..., Any], device: Device, places: Sequence[int]) -> Callable[..., None]:
     """The part as a function of the arrays of its registers; places: which of them its inputs are."""
     count = len(part.outputs)
     if isinstance(device, Accelerator):
-        compiled = device.compiled(part)
         return lambda *arrays: compiled([arrays[at] for at in places], arrays[len(arrays) - count:])
-    network = compile(part.graph)
 
     def function(*arrays: Any) -> None:
-        results = network(*[arrays[at] for at in places])
+        results = compiled(*[arrays[at] for at in places])
         made = results if isinstance(results, tuple) else (results,)
         for result, out in zip(made, arrays[len(arrays) - count:]):
             out[...] = result
@@ -103,9 +114,9 @@ def _calls(part: Part, device: Device, places: Sequence[int]) -> Callable[..., N
 
 
 class Runner:
-    """The compiled parts of a network, and the runtime that runs them."""
+    """The compiled parts of a network, and the runtime that runs them. known: parts that are compiled, which grow by these."""
 
-    def __init__(self, parts: Parts, devices: Sequence[Device]) -> None:
+    def __init__(self, parts: Parts, devices: Sequence[Device], known: Compiled | None = None) -> None:
         others = [value for value in parts.graph.outputs if value.node is None]
         if others:
             raise ArgumentError(f"run: the network returns {others[0].name}, which no part computes",
@@ -113,7 +124,7 @@ class Runner:
         if not parts.graph.inputs:
             raise ArgumentError("run: the network has no inputs", hint="call it: graph.compile(g)()")
         self.parts = parts
-        self.runtime = Runtime(plan_of(parts, devices))
+        self.runtime = Runtime(plan_of(parts, devices, {} if known is None else known))
         places = _places(parts, _last(parts))
         self._results = [places[value] for value in parts.graph.outputs]
 
@@ -160,3 +171,17 @@ class Runner:
         for value, array in zip(inputs, arrays):
             if tuple(numpy.shape(array)) != tuple(value.shape):
                 raise ArgumentError(f"run: {value.name} is {value.spec}, and the array has shape {tuple(numpy.shape(array))}")
+
+
+def measured_whole(profile: Profile, repeat: int = 3) -> Callable[[Assignment], float]:
+    """A function that measures assignments: the least seconds of `repeat` runs of one input, after a first one."""
+    known: Compiled = {}
+    rng = numpy.random.default_rng(0)
+    arrays = [numbers_for(rng, value.spec) for value in profile.parts.graph.inputs]
+
+    def seconds(assignment: Assignment) -> float:
+        runner = Runner(profile.parts, [profile.devices[at] for at in assignment], known)
+        runner.one(arrays)
+        return min(runner.many(arrays, 1, None, None).seconds for _ in range(repeat))
+
+    return seconds

@@ -28,7 +28,9 @@ _ADDITIONS = ("add", "elemwise_sum")
 class Part:
     """A sub-model. nodes: of the whole network; inputs, outputs: its values that the part reads and that others read of it.
 
-    graph: the same as a network of its own, with inputs and outputs in that order.
+    graph: the same as a network of its own, with inputs and outputs in that order. kind: "residual" and "inception" for
+    branches that meet in an addition or in a concatenation, and what begins there; else "conv" with convolutions, "fc" with
+    matrix products alone, and "other".
     """
 
     name: str
@@ -36,6 +38,7 @@ class Part:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     graph: Graph
+    kind: str = "other"
 
     @cached_property
     def costs(self) -> Costs:
@@ -66,11 +69,11 @@ class Parts(Sequence[Part]):
         return tuple([(*ends, tuple(found[ends])) for ends in sorted(found)])
 
     def __str__(self) -> str:
-        rows = [("part", "nodes", "parameters", "multiply-adds", "reads", "begins with ... ends with")]
+        rows = [("part", "kind", "nodes", "parameters", "multiply-adds", "reads", "begins with ... ends with")]
         for at, part in enumerate(self._parts):
             sources = ", ".join(self._parts[source].name for source, target, _ in self.edges if target == at) or "inputs"
-            rows.append((part.name, str(len(part.nodes)), f"{part.costs.parameters:,}", f"{part.costs.multiply_adds:,}",
-                         sources, f"{part.nodes[0].operator} ... {part.nodes[-1].operator}"))
+            rows.append((part.name, part.kind, str(len(part.nodes)), f"{part.costs.parameters:,}",
+                         f"{part.costs.multiply_adds:,}", sources, f"{part.nodes[0].operator} ... {part.nodes[-1].operator}"))
         widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
@@ -98,11 +101,13 @@ def split(graph: Graph, at: Sequence[str] = ("max_pool", "concatenate"), residua
                             hint=f"its operators: {', '.join(sorted({node.operator for node in graph.nodes}))}")
     if not graph.nodes:
         raise ArgumentError(f"split: {graph.name} has no nodes")
-    labels = _labels(graph, _Keys(graph, at, residual))
+    keys = _Keys(graph, at, residual)
+    labels = _labels(graph, keys)
     groups: dict[int, list[Node]] = {}
     for node in graph.nodes:
         groups.setdefault(labels[node], []).append(node)
-    return Parts(graph, [_part(graph, f"part{number}", nodes) for number, nodes in enumerate(groups.values())])
+    return Parts(graph, [_part(graph, f"part{number}", nodes, _kind_of(nodes, keys))
+                         for number, nodes in enumerate(groups.values())])
 
 
 class _Keys:
@@ -114,6 +119,7 @@ class _Keys:
         self.joins: set[Node] = set()
         self.ends: set[Node] = {node for node in graph.nodes if node.operator in at and node.operator not in joining}
         within: set[Node] = set()
+        self.block: dict[Node, str] = {}  # of nodes in branches, and of those that join them; the innermost
         for node in graph.nodes:
             before = _producers(node)
             if node.operator in joining and len(before) > 1:
@@ -121,9 +127,21 @@ class _Keys:
                 fork = dominator[node]
                 if fork is not None:
                     self.ends.add(fork)
-                within |= _between(fork, node)
+                branches = _between(fork, node)
+                within |= branches
+                block = "inception" if node.operator == "concatenate" else "residual"
+                self.block = dict.fromkeys([*branches, node], block) | self.block
         if "max_pool" in at:
             self.ends |= {node for node in graph.nodes if _is_max_pool(node) and node not in within}
+
+
+def _kind_of(nodes: Sequence[Node], keys: _Keys) -> str:
+    """The kind of a part: of the block that its first node is in, else by what it computes."""
+    if nodes[0] in keys.block:
+        return keys.block[nodes[0]]
+    if any("conv" in node.operator for node in nodes):
+        return "conv"
+    return "fc" if any(costs_of(node).multiply_adds for node in nodes) else "other"
 
 
 def _is_max_pool(node: Node) -> bool:
@@ -182,7 +200,7 @@ def _labels(graph: Graph, keys: _Keys) -> dict[Node, int]:
     return labels
 
 
-def _part(graph: Graph, name: str, nodes: Sequence[Node]) -> Part:
+def _part(graph: Graph, name: str, nodes: Sequence[Node], kind: str) -> Part:
     inside = set(nodes)
     read = tuple(dict.fromkeys([value for node in nodes for value in node.inputs
                                 if not value.is_constant and value.node not in inside]))
@@ -194,4 +212,4 @@ def _part(graph: Graph, name: str, nodes: Sequence[Node]) -> Part:
         present = with_arguments(node, {key: with_values(argument, replaced) for key, argument in node.arguments.items()})
         replaced |= zip(node.outputs, present.outputs)
     whole = Graph(arguments, [replaced.get(value, value) for value in returned], name)
-    return Part(name, tuple(nodes), read, returned, whole)
+    return Part(name, tuple(nodes), read, returned, whole, kind)

@@ -1,5 +1,7 @@
 """Parts on devices of tedsl: they run there, what is sent is copied, and the result is that of the whole."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tedsl.graph import Spec, constant, ops, placement
 from tedsl.graph.placement.links import line_through
 from tests.devices.opencl_device import needs_opencl
 
+place = sys.modules["tedsl.graph.placement.place"]  # the module, whose name in the package is that of its function
 RNG = np.random.default_rng(0)
 
 
@@ -41,6 +44,23 @@ def test_parts_run_on_a_device_and_give_what_the_whole_gives(kind):
     given = arrays()
     for made, expected in zip(placed.run(*given), graph.evaluate(parts.graph, *given)):
         np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_whole_is_measured_where_devices_are_real(monkeypatch):
+    """On simulated devices the time of the whole is estimated; here a simulated one passes for real: parts run on it."""
+    profile = placement.profile(placement.split(small()), [placement.Processor("cpu"), placement.Accelerator("sim")], repeat=1)
+    measured = []
+    whole = place.measured_whole(profile, repeat=1)
+    monkeypatch.setattr(place, "measured_whole", lambda given: lambda assignment: measured.append(assignment) or
+                        whole(assignment))
+    assert not profile.is_real
+    placement.place(profile)
+    assert not measured
+    monkeypatch.setattr(placement.Profile, "is_real", True)
+    placement.place(profile, measure=False)
+    assert not measured
+    placed = placement.place(profile, rounds=1)
+    assert len(set(measured)) == len(measured) > 1 and placed.assignment in measured
 
 
 def test_the_line_through_a_curve():

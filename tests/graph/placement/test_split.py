@@ -99,3 +99,12 @@ def test_what_cannot_be_split():
         placement.split(3)
     with pytest.raises(ArgumentTypeError, match="a graph or nodes"):
         placement.costs_of([3])
+
+
+def test_kinds_of_parts():
+    kinds = {name: [part.kind for part in placement.split(network(name))] for name in ("alexnet", "resnet18", "squeezenet")}
+    assert kinds["alexnet"] == ["conv", "conv", "conv", "fc"]
+    assert kinds["resnet18"][0] == "conv" and set(kinds["resnet18"][1:]) == {"residual"}
+    assert set(kinds["squeezenet"]) == {"conv", "inception"}
+    nothing = graph.trace(lambda x: ops.nn.relu(x), Spec((2, 3)))
+    assert [part.kind for part in placement.split(nothing)] == ["other"]
