@@ -99,7 +99,8 @@ class Schedule:
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
         """Compute `tensor` in a new stage in memory of `scope`, from which the old stage copies. Returns the new tensor.
 
-        Of an operation with several tensors all are given, as a list, and a list is returned.
+        Of an operation with several tensors, which are computed together, all are computed there; for a list of them a list is
+        returned.
 
         Example (matmul):
             CC = s.cache_write(C, "global")

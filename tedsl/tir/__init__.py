@@ -141,6 +141,26 @@ from tedsl.lang.math import (
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.tir import analysis, ir_builder, stmt_functor
+from tedsl.tir.instructions import (
+    Any,
+    address_of,
+    atomic_add,
+    trace,
+    tvm_access_ptr,
+    tvm_bmma_sync,
+    tvm_fill_fragment,
+    tvm_load_matrix_sync,
+    tvm_mma_sync,
+    tvm_storage_sync,
+    tvm_store_matrix_sync,
+    tvm_thread_allreduce,
+    tvm_tuple,
+    tvm_warp_activemask,
+    tvm_warp_shuffle,
+    tvm_warp_shuffle_down,
+    tvm_warp_shuffle_up,
+    type_annotation,
+)
 from tedsl.tir.sequence import stmt_list, stmt_seq
 
 if TYPE_CHECKING:
@@ -161,6 +181,10 @@ __all__ = [
     "call_llvm_pure_intrin", "ret", "analysis", "buffer", "ceildiv", "expr", "stmt", "ir_builder", "stmt_functor", "transform",
     "add", "subtract", "multiply", "q_multiply_shift", "stmt_list", "stmt_seq",
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
+    "Any", "address_of", "atomic_add", "trace", "tvm_access_ptr", "tvm_bmma_sync", "tvm_fill_fragment",
+    "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_storage_sync", "tvm_store_matrix_sync", "tvm_thread_allreduce",
+    "tvm_tuple", "tvm_warp_activemask", "tvm_warp_shuffle", "tvm_warp_shuffle_down", "tvm_warp_shuffle_up",
+    "type_annotation",
 ]
 
 entries(globals(), later={"transform": "tedsl.tir.transform"})

@@ -20,7 +20,8 @@ from tedsl.schedule.tails import must_have_plain_tails
 
 
 def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any) -> list[Tensor]:
-    """Moves the computation of `tensors`, all outputs of one operation, to a new stage, from which the old stage copies.
+    """Moves the computation of `tensors`, outputs of one operation, to a new stage, from which the old stage copies. Outputs
+    that are not among `tensors` are computed there too, since the operation computes all of them together.
 
         C[i] = sum(A[i, k], k)   →   C.local[i.c] = sum(A[i.c, k], k);  C[i] = C.local[i]
 
@@ -51,9 +52,8 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
     if other:
         raise stage.refuse(directive, f"{stage.name} and {other[0]} are made by different operations",
                            hint="call cache_write once for each operation")
-    if len({t.value_index for t in tensors}) != op.num_outputs or len(tensors) != op.num_outputs:
-        raise stage.refuse(directive, f"{stage.name} has {op.num_outputs} outputs, which are computed together; "
-                           f"{len(tensors)} given", hint="give the list of all of them")
+    if len({t.value_index for t in tensors}) != len(tensors):
+        raise stage.refuse(directive, f"an output of {stage.name} is given twice", hint="give each output once")
     _check_loops(stage, directive)
     return op
 
