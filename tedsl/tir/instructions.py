@@ -9,7 +9,7 @@ from typing import Any as Value
 
 from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir import build
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import INT32, DType
 from tedsl.ir.expr import Expr, SizeVar
 from tedsl.lang.intrinsic import call_intrin
 from tedsl.runtime.functions import get_global_func, register_func
@@ -116,7 +116,7 @@ def atomic_add(address: Value, value: Value) -> Expr:
 
 def Any() -> SizeVar:
     """A size that only the arrays of a call give: a variable of its own, wherever it is written in a shape."""
-    return SizeVar("any_dim", "int32")
+    return SizeVar("any_dim", INT32)
 
 
 def trace(args: Sequence[Value], trace_action: str = DEFAULT_ACTION) -> Expr:
