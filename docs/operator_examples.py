@@ -101,6 +101,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "scatter": lambda new: topi.scatter(new(2, 3), integers(2, 3), new(2, 3)),
     "scatter_add": lambda new: topi.scatter_add(new(2, 3), integers(2, 3), new(2, 3)),
     "scatter_nd": lambda new: topi.scatter_nd(new(2, 3), integers(1, 2), new(2, 3), "add"),
+    "scanop": lambda new: topi.scanop(new(2, 3), te.max, 0, "cummax", 1),
     "searchsorted": lambda new: topi.searchsorted(new(5), new(3)),
     "sequence_mask": lambda new: topi.sequence_mask(new(2, 3), integers(3)),
     "sparse_to_dense": lambda new: topi.sparse_to_dense(integers(3), (5,), new(3), topi.full((), new(1).dtype, 0)),

@@ -106,7 +106,7 @@ from topi.linalg import matmul, tensordot
 from topi.ordering import argsort, searchsorted, sort, topk, unique
 from topi.ordering import binary_search as binary_search  # it writes statements: no operator, so not in __all__
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
-from topi.scan import cumprod, cumsum
+from topi.scan import cumprod, cumsum, scanop
 from topi.sparse.rearranged import sparse_fill_empty_rows, sparse_reshape
 from topi.transform import (
     concatenate,
@@ -158,7 +158,8 @@ __all__ += [
     "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
-__all__ += ["arm_cpu", "ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
+__all__ += ["arm_cpu", "scanop"]
+__all__ += ["ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 

@@ -11,6 +11,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.target import Target
+from topi import indexing, nn, ordering, scan, vision
 from topi.indexing.scatter_threads import scatter_add_by_threads
 from topi.kinds import ConvOp, MatmulOp
 from topi.nn import conv, dense
@@ -18,6 +19,7 @@ from topi.schedules import gpu
 from topi.schedules.gpu.conv import ConvTiles
 from topi.schedules.schedule import advised_or_scheduled, as_target, schedule_with
 from topi.schedules.table import GPU, Rule
+from topi.sparse import rearranged
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
@@ -102,6 +104,17 @@ conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_n
 depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
 depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw
 
+batch_matmul, conv1d_ncw, conv1d_nwc, conv3d_ndhwc = nn.batch_matmul, nn.conv1d_ncw, nn.conv1d_nwc, nn.conv3d_ndhwc
+conv2d_hwcn, conv1d_transpose_ncw, conv3d_transpose_ncdhw = nn.conv2d_hwcn, nn.conv1d_transpose_ncw, nn.conv3d_transpose_ncdhw
+sparse_dense, sparse_transpose, sparse_add = nn.sparse_dense, nn.sparse_transpose, nn.sparse_add
+get_valid_counts, non_max_suppression = vision.get_valid_counts, vision.non_max_suppression
+all_class_non_max_suppression, proposal = vision.all_class_non_max_suppression, vision.proposal
+multibox_prior, multibox_transform_loc = vision.multibox_prior, vision.multibox_transform_loc
+multibox_detection = vision.multibox_detection
+sort, argsort, topk = ordering.sort, ordering.argsort, ordering.topk
+unique, searchsorted, argwhere = ordering.unique, ordering.searchsorted, indexing.argwhere
+cumsum, cumprod, scatter, scatter_nd = scan.cumsum, scan.cumprod, indexing.scatter, indexing.scatter_nd
+sparse_reshape = rearranged.sparse_reshape
 scatter_add = scatter_add_by_threads
 
 entries(globals())

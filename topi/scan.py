@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.errors import DTypeError
-from topi.extents import as_int, axis_of, opening, product
+from tedsl.errors import ArgumentTypeError, DTypeError
+from topi.extents import as_int, axis_of, constant, opening, product
 from topi.kinds import CumulativeOp
 from topi.statements import loops, rows_kind
 from topi.threads.scan import Scan, scan_rows
 from topi.transform.dims import reshape
 
+KNOWN = ("cumsum", "cumprod")  # operators with an adjoint
 Binary = Callable[[Any, Any], Any]
 LANES = 16  # of a block: the same on every machine, so that sums of floats have the same bits
 
@@ -32,7 +33,21 @@ def cumprod(data: te.Tensor, axis: int | None = None, dtype: Any = None, exclusi
     return _running("cumprod", data, axis, dtype, exclusive, 1, lambda a, b: a * b)
 
 
-def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclusive: bool | None, start: int,
+def scanop(data: te.Tensor, binop: Binary, identity_value: float, op_name: str, axis: int | None = None, dtype: Any = None,
+           exclusive: bool | None = None) -> te.Tensor:
+    """As `cumsum` with any associative operation: result[i] = binop(result[i - 1], data[i]).
+
+    binop: a function of two expressions; identity_value: the number that it leaves others unchanged with, the first element of
+    an exclusive result. op_name: the name of the stage.
+    """
+    if not callable(binop):
+        raise ArgumentTypeError(f"scanop: binop is {binop!r}", hint="lambda a, b: a + b")
+    if not isinstance(op_name, str):
+        raise ArgumentTypeError(f"scanop: op_name is {op_name!r} where a string is meant", hint='"maximum"')
+    return _running(op_name, data, axis, dtype, exclusive, identity_value, binop)
+
+
+def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclusive: bool | None, start: float,
              joined: Binary) -> te.Tensor:
     where = opening(operator, data)
     if axis is None:
@@ -52,7 +67,7 @@ def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclu
         ib = tir.ir_builder.create()
         source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with loops(ib, data.shape[:along], rows_kind(data.shape)) as o:
-            rows(ib, source, target, o, data.shape, bool(exclusive), te.const(start, of), joined)
+            rows(ib, source, target, o, data.shape, bool(exclusive), constant(start, of, where, "identity_value"), joined)
         return ib.get()
 
     def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
@@ -65,7 +80,7 @@ def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclu
 
     output: te.Tensor = te.extern([data.shape], [data], body, by_threads=by_threads, name=f"{operator}_generic",
                                   dtype=of, tag=f"{operator}_generic",
-                                  info=CumulativeOp(operator, data, along, bool(exclusive)))
+                                  info=CumulativeOp(operator, data, along, bool(exclusive)) if operator in KNOWN else None)
     return output
 
 

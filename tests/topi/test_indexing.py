@@ -61,6 +61,12 @@ def test_gather_nd(shape, index_shape):
     check(topi.gather_nd(a, indices), {a: x, indices: p}, reference.gather_nd_python(x, p))
 
 
+def test_gather_nd_drops_fractions():
+    a, x = tensor((4, 3))
+    indices, p = te.placeholder((2, 3), name="indices"), np.array([[0, 3, 1.9], [2.5, 0, 1]], "float32")
+    check(topi.gather_nd(a, indices), {a: x, indices: p}, x[[0, 3, 1], [2, 0, 1]])
+
+
 def test_adv_index():
     a, x = tensor((4, 5, 3))
     (i, p), (j, q), (k, r) = places((3, 1), -4, 4, name="i"), places((2,), 0, 5, "int64", name="j"), places((), 0, 3, name="k")

@@ -8,7 +8,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tedsl.ir.evaluate import run as interpret
 from tests.topi.checking import check as check_schedules
 from tests.topi.checking import plain, tensor
@@ -28,6 +28,15 @@ def test_cumsum_and_cumprod(shape, axis, dtype):
            topi.cumprod(a, axis, None, True)], {a: x},
           [np.cumsum(x, axis), np.cumprod(x, axis), shifted(np.cumsum(x, axis), axis, 0),
            shifted(np.cumprod(x, axis), axis, 1)], rtol=1e-5)
+
+
+def test_scans_with_other_operations():
+    a, x = tensor((3, 40))
+    made = [topi.scanop(a, te.max, -1e9, "cummax", 1), topi.scanop(a, te.min, 1e9, "cummin", 0, exclusive=True)]
+    least = np.vstack([np.full((1, 40), 1e9, "float32"), np.minimum.accumulate(x)[:-1]])
+    check(made, {a: x}, [np.maximum.accumulate(x, 1), least])
+    with pytest.raises(ArgumentTypeError, match="binop is 'max'"):
+        topi.scanop(a, "max", 0, "cummax")
 
 
 @pytest.mark.parametrize("shape", [(32,), (47,), (3, 160), (2, 0), ((n, 100),), ((n, 3), (m, 33)), ((n, 2), (m, 5))])

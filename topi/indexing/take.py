@@ -82,13 +82,14 @@ def _larger(one: Any, other: Any) -> bool:
 def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
     """result[y, x] = a[indices[0, y], ..., indices[M - 1, y], x]: the first dimension of `indices` counts dimensions of `a`.
 
-    a: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N. Returns (Y_0, ..., X_M, ..., X_{N-1}). Negative
-    indices count from the end. Same as a[tuple(indices)] of numpy.
+    a: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) with M <= N, integers, or floats, whose fractions are dropped. Returns
+    (Y_0, ..., X_M, ..., X_{N-1}). Negative indices count from the end. Same as a[tuple(indices)] of numpy.
 
     Raises ShapeError for indices that do not fit the data.
     """
     where = opening("gather_nd", a)
-    require_integers(indices, where)
+    if not isinstance(indices, te.Tensor) or not indices.dtype.is_float:
+        require_integers(indices, where)
     count = as_int(indices.shape[0]) if indices.ndim else None
     if count is None or count > a.ndim:
         raise ShapeError(f"{where}: the indices {indices.name} have the shape {shown(indices.shape)}, the data "
@@ -97,9 +98,13 @@ def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
     outer = indices.ndim - 1
 
     def formula(*i: Any) -> Any:
-        return a(*[from_end(indices(d, *i[:outer]), a.shape[d]) for d in range(count)], *i[outer:])
+        return a(*[from_end(_whole(indices(d, *i[:outer])), a.shape[d]) for d in range(count)], *i[outer:])
 
     return injective("gather_nd", (*indices.shape[1:], *a.shape[count:]), formula)
+
+
+def _whole(index: Any) -> Any:
+    return index.astype("int32") if index.dtype.is_float else index
 
 
 @checked

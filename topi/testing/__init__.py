@@ -57,6 +57,7 @@ from topi.testing.products import batch_matmul, dense, matmul, slice_axis_python
 from topi.testing.schedules import (
     dispatch,
     get_broadcast_schedule,
+    get_conv2d_nchw_implement,
     get_elemwise_schedule,
     get_injective_schedule,
     get_reduce_schedule,
@@ -69,7 +70,12 @@ from topi.testing.transform import (
     strided_slice_python,
 )
 from topi.testing.vision import reorg_python, roi_align_nchw_python, roi_align_nhwc_python, roi_pool_nchw_python
-from topi.testing.windows import correlation_nchw_python, deformable_conv2d_nchw_python, grid_sample_nchw_python
+from topi.testing.windows import (
+    correlation_nchw_python,
+    deformable_conv2d_nchw_python,
+    deformable_conv2d_nhwc_python,
+    grid_sample_nchw_python,
+)
 
 sequence_mask = sequence_mask_python  # its name in TVM
 
@@ -89,6 +95,7 @@ __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]
 __all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sample_nchw_python", "upsampling3d_python",
             "upsampling_python"]
+__all__ += ["deformable_conv2d_nhwc_python", "get_conv2d_nchw_implement"]
 __all__ += ["batch_matmul", "conv2d_transpose_nhwc_python", "dense", "matmul", "resize1d_python", "resize3d_python",
             "slice_axis_python"]
 __all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]

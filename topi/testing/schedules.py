@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
-from topi import cuda, generic, x86
+from topi import cuda, generic, nn, x86
 
 Schedule = Callable[[Any], te.Schedule]
 
@@ -33,6 +33,12 @@ def get_reduce_schedule(target: Any) -> Schedule:
     schedule: Schedule = dispatch(target, {"generic": generic.schedule_reduce, "cpu": x86.schedule_reduce,
                                        "gpu": cuda.schedule_reduce})
     return schedule
+
+
+def get_conv2d_nchw_implement(target: Any) -> tuple[Callable[..., te.Tensor], Schedule]:
+    """conv2d_nchw, and the schedule function for it on `target`."""
+    return nn.conv2d_nchw, dispatch(target, {"generic": generic.schedule_conv2d_nchw, "cpu": x86.schedule_conv2d_nchw,
+                                             "gpu": cuda.schedule_conv2d_nchw})
 
 
 get_broadcast_schedule = get_elemwise_schedule = get_injective_schedule

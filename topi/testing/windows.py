@@ -26,6 +26,13 @@ def deformable_conv2d_nchw_python(a_np: Array, offset_np: Array, w_np: Array, st
     return np.concatenate(parts, 1).astype(a_np.dtype)
 
 
+def deformable_conv2d_nhwc_python(a_np: Array, offset_np: Array, w_np: Array, stride: int, padding: int, dilation: int,
+                                  deformable_groups: int, groups: int) -> Array:
+    """The same of a (n, h, w, c) with w (kh, kw, c / groups, o); offset: (n, height, width, offsets)."""
+    moved = (a_np.transpose(0, 3, 1, 2), offset_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1))
+    return deformable_conv2d_nchw_python(*moved, stride, padding, dilation, deformable_groups, groups).transpose(0, 2, 3, 1)
+
+
 def correlation_nchw_python(data1: Array, data2: Array, kernel_size: int, max_displacement: int, stride1: int, stride2: int,
                             padding: int, is_multiply: bool) -> Array:
     """The correlation of data1 and data2 (n, c, h, w): means over patches of both, the second one moved by each

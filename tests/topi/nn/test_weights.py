@@ -85,6 +85,7 @@ def test_names_of_processors():
     for name in ("batch_matmul", "dense_nopack", "dense_pack", "conv3d_ndhwc", "conv3d_transpose_ncdhw", "scatter_nd",
                  "roi_align_nchw", "schedule_dense_nopack", "schedule_conv3d_ndhwc", "schedule_group_conv2d_nchwc"):
         assert callable(getattr(topi.x86, name))
+    assert topi.cuda.non_max_suppression is topi.vision.non_max_suppression and topi.cuda.sparse_dense is nn.sparse_dense
     a, w = te.placeholder((1, 4, 6, 6), name="a"), te.placeholder((4, 4, 3, 3), name="w")
     with tedsl.target.Target("llvm -mtriple=aarch64-linux-gnu"):
         made = topi.arm_cpu.conv2d_nchw_spatial_pack(a, w, 1, 1, 1)
@@ -107,6 +108,11 @@ def test_references():
     cube = numbers((1, 2, 3, 2, 2))
     doubled = cube.repeat(2, 2).repeat(2, 3).repeat(2, 4)
     np.testing.assert_array_equal(testing.resize3d_python(cube, [2, 2, 2], "NCDHW", "nearest_neighbor", "asymmetric"), doubled)
+    compute, schedule = testing.get_conv2d_nchw_implement("llvm")
+    assert compute is nn.conv2d_nchw and schedule is topi.x86.schedule_conv2d_nchw
+    b, o, v = numbers((1, 4, 4, 2)), np.zeros((1, 2, 2, 18), "float32"), numbers((3, 3, 2, 3))
+    np.testing.assert_allclose(testing.deformable_conv2d_nhwc_python(b, o, v, 1, 0, 1, 1, 1),
+                               testing.conv2d_nhwc_python(b, v, 1, 0), rtol=1e-5)
     a, w = numbers((1, 3, 3, 2)), numbers((2, 4, 3, 3))
     expected = testing.conv2d_transpose_nchw_python(a.transpose(0, 3, 1, 2), w, 2, 1).transpose(0, 2, 3, 1)
     np.testing.assert_array_equal(testing.conv2d_transpose_nhwc_python(a, w.transpose(2, 3, 1, 0), "HWOI", 2, 1), expected)
