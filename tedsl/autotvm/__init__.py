@@ -1,0 +1,53 @@
+"""Templates with knobs, and searches over them, by TVM's names.
+
+    @autotvm.template("matmul")
+    def matmul(N, L, M, dtype):
+        ...
+        cfg = autotvm.get_config()
+        cfg.define_split("tile_y", y, num_outputs=2)
+        yo, yi = cfg["tile_y"].apply(s, C, y)
+        return s, [A, B, C]
+
+    task = autotvm.task.create("matmul", args=(512, 512, 512, "float32"), target="llvm")
+    tuner = autotvm.tuner.RandomTuner(task)
+    tuner.tune(n_trial=20, measure_option=autotvm.measure_option(builder="local", runner="local"),
+               callbacks=[autotvm.callback.log_to_file("matmul.log")])
+    with autotvm.apply_history_best("matmul.log"), tedsl.target.Target("llvm"):
+        s, args = matmul(512, 512, 512, "float32")
+
+task/ has templates, spaces and contexts, measure/ builds and runs (by `tedsl.tune`), tuner/ searches; `record.py` is the format
+of files, `history.py` the context that uses them, `callback.py` what is called after each batch.
+"""
+
+from tedsl.autotvm import callback, measure, record, task, tuner
+from tedsl.autotvm.history import ApplyHistoryBest, apply_history_best
+from tedsl.autotvm.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    RPCRunner,
+    measure_option,
+)
+from tedsl.autotvm.task import (
+    ApplyConfig,
+    ConfigEntity,
+    ConfigSpace,
+    DispatchContext,
+    FallbackConfigEntity,
+    FallbackContext,
+    Task,
+    get_config,
+    register_topi_compute,
+    register_topi_schedule,
+    template,
+)
+from tedsl.errors import entries
+
+__all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "DispatchContext", "FallbackConfigEntity",
+           "FallbackContext", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
+           "Task", "apply_history_best", "callback", "get_config", "measure", "measure_option", "record",
+           "register_topi_compute", "register_topi_schedule", "task", "template", "tuner"]
+
+entries(globals())

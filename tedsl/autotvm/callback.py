@@ -1,0 +1,94 @@
+"""What a tuner calls after each batch: `callback(tuner, inputs, results)`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, TextIO
+
+from tedsl.autotvm.measure.batch import flops_of
+from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
+from tedsl.autotvm.record import encode
+from tedsl.errors import ArgumentError, entries
+
+__all__ = ["Monitor", "log_to_file", "progress_bar"]
+Callback = Callable[[Any, Sequence[MeasureInput], Sequence[MeasureResult]], None]
+SI_PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def scale_of(si_prefix: str) -> float:
+    """The number that a prefix stands for. Raises ArgumentError for others than those of SI_PREFIXES."""
+    if si_prefix not in SI_PREFIXES:
+        raise ArgumentError(f"si_prefix is one of {', '.join(map(repr, SI_PREFIXES))}, not {si_prefix!r}")
+    return SI_PREFIXES[si_prefix]
+
+
+def log_to_file(file_out: str | PathLike[str] | TextIO, protocol: str = "json") -> Callback:
+    """Appends a line for each measurement to a file, whole lines at once: a program that is killed leaves no part of one."""
+    def callback(_: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        lines = "".join(f"{encode(inp, result, protocol)}\n" for inp, result in zip(inputs, results))
+        if isinstance(file_out, (str, PathLike)):
+            with open(file_out, "a", encoding="utf-8") as file:
+                file.write(lines)
+        else:
+            file_out.write(lines)
+
+    return callback
+
+
+def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
+    """Shows how many of `total` trials are done, the last and the best rate, and the time; by tqdm where it is installed."""
+    scale = scale_of(si_prefix)
+    begin, state = time.time(), {"done": 0, "failed": 0, "best": 0.0}
+    try:
+        from tqdm import tqdm
+
+        bar = tqdm(total=total, desc=prefix.strip() or None, file=sys.stderr)
+    except ImportError:
+        bar = None
+
+    def callback(_: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        rates = [flops_of(inp, result) for inp, result in zip(inputs, results)]
+        state["done"] += len(rates)
+        state["failed"] += sum(rate == 0 for rate in rates)
+        state["best"] = max([state["best"], *rates])
+        said = (f"now {max(rates, default=0.0) / scale:.2f}, best {state['best'] / scale:.2f} {si_prefix}FLOPS, "
+                f"{state['failed']} failed")
+        if bar is not None:
+            bar.set_postfix_str(said)
+            bar.update(len(rates))
+            if state["done"] >= total:
+                bar.close()
+        else:
+            end = "\n" if state["done"] >= total else ""
+            print(f"\r{prefix} {said} | {state['done']}/{total} | {time.time() - begin:.1f} s", end=end, file=sys.stderr)
+
+    return callback
+
+
+class Monitor:
+    """Keeps the rates and times of all trials."""
+
+    def __init__(self) -> None:
+        self.scores: list[float] = []
+        self.timestamps: list[float] = []
+
+    def __call__(self, tuner: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        for inp, result in zip(inputs, results):
+            self.scores.append(flops_of(inp, result))
+            self.timestamps.append(result.timestamp)
+
+    def reset(self) -> None:
+        self.scores, self.timestamps = [], []
+
+    def trial_scores(self) -> list[float]:
+        """Operations per second of each trial, 0 of failures."""
+        return self.scores
+
+    def trial_timestamps(self) -> list[float]:
+        return self.timestamps
+
+
+entries(globals())

@@ -1,0 +1,11 @@
+"""Measuring of configurations: `options.py` says how, `inputs.py` what is measured and what comes out, `batch.py` does it."""
+
+from tedsl.autotvm.measure.batch import create_measure_batch
+from tedsl.autotvm.measure.inputs import MeasureErrorNo, MeasureInput, MeasureResult
+from tedsl.autotvm.measure.options import LocalBuilder, LocalRunner, RPCRunner, measure_option
+from tedsl.errors import entries
+
+__all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
+           "create_measure_batch", "measure_option"]
+
+entries(globals())

@@ -1,0 +1,95 @@
+"""Records of measurements as lines of JSON, in the format of TVM v0.8."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
+from tedsl.autotvm.task.space import ConfigEntity
+from tedsl.autotvm.task.task import Task
+from tedsl.errors import ArgumentError, TedslError, entries
+from tedsl.ir.source_line import user_level
+from tedsl.target.target import Target
+
+__all__ = ["decode", "encode", "load_from_file", "measure_str_key", "pick_best"]
+AUTOTVM_LOG_VERSION = 0.2
+_FORMAT_OF = "0.8.0"  # of TVM: whose format it is
+
+
+def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
+    """A text that is the same for the same target, task and, unless include_config is False, configuration."""
+    return f"{inp.target}{inp.task.name}{inp.task.args}{inp.config if include_config else ''}"
+
+
+def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
+    """A measurement as a line of JSON. Raises ArgumentError for another protocol."""
+    _check_protocol(protocol)
+    costs = list(result.costs) if result.error_no == 0 else [1e9]
+    target, version = inp.config.written or (str(inp.target), _FORMAT_OF)
+    line = {"input": [target, inp.task.name, inp.task.args, inp.task.kwargs], "config": inp.config.to_json_dict(),
+            "result": [costs, result.error_no, result.all_cost, result.timestamp],
+            "version": AUTOTVM_LOG_VERSION, "tvm_version": version}
+    return json.dumps(line)
+
+
+def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResult] | None:
+    """The measurement of a line; None for lines of versions before 0.2, and after a warning for
+    targets that tedsl does not have.
+
+    Raises ArgumentError for a line that is no record.
+    """
+    _check_protocol(protocol)
+    try:
+        made = json.loads(row)
+        if made.get("v", made.get("version", 0)) < AUTOTVM_LOG_VERSION or "config" not in made:
+            return None
+        target, name, args, kwargs = made["input"]
+        config = ConfigEntity.from_json_dict(made["config"])
+        costs, error_no, seconds, timestamp = made["result"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArgumentError(f"this line is no record of autotvm: {row[:80]!r} ({error!r})") from None
+    task = Task(name, args)
+    config.written = target, str(made.get("tvm_version", _FORMAT_OF))
+    try:
+        task.kwargs, task.target = dict(kwargs), Target(target)
+    except TedslError as why:
+        warnings.warn(f"a record for the target {target!r} is left out: {why}", stacklevel=user_level())
+        return None
+    return MeasureInput(task.target, task, config), MeasureResult(tuple(costs), error_no, seconds, timestamp)
+
+
+def _check_protocol(protocol: str) -> None:
+    if protocol != "json":
+        raise ArgumentError(f'records are lines of "json", not of {protocol!r}')
+
+
+def load_from_file(filepath: str | PathLike[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """The records of a file, without those that `decode` leaves out. Raises ArgumentError if it cannot be read."""
+    try:
+        with open(filepath, encoding="utf-8") as file:
+            rows = file.read().splitlines()
+    except OSError as error:
+        raise ArgumentError(f"the records in {filepath} cannot be read: {error}") from None
+    for row in rows:
+        found = decode(row) if row.strip() and not row.startswith("#") else None
+        if found is not None:
+            yield found
+
+
+def pick_best(in_file: str | PathLike[str], out_file: str | PathLike[str]) -> None:
+    """Writes the best record of each task and target."""
+    best: dict[str, tuple[float, Any]] = {}
+    for inp, result in load_from_file(in_file):
+        if result.error_no == 0 and result.costs:
+            key, cost = measure_str_key(inp, False), sum(result.costs) / len(result.costs)
+            if key not in best or cost < best[key][0]:
+                best[key] = cost, (inp, result)
+    with open(out_file, "w", encoding="utf-8") as file:
+        file.writelines(f"{encode(*pair)}\n" for _, pair in best.values())
+
+
+entries(globals())

@@ -1,0 +1,22 @@
+"""Tuning tasks: a template, its arguments, and the space of its configurations.
+
+`space.py` has spaces and their points, `entities.py` what a point says of one knob, `policies.py` the choices of each knob,
+`fallback.py` the point that is taken without a record, `dispatcher.py` which point a template gets, `task.py` the task itself,
+`templates.py` the decorators that make templates of functions.
+"""
+
+from tedsl.autotvm.task import dispatcher, space
+from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, FallbackContext
+from tedsl.autotvm.task.entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEntity
+from tedsl.autotvm.task.fallback import FallbackConfigEntity
+from tedsl.autotvm.task.space import ConfigEntity, ConfigSpace
+from tedsl.autotvm.task.task import Task, args_to_workload, compute_flop, create, deserialize_args, serialize_args
+from tedsl.autotvm.task.templates import get_config, register_topi_compute, register_topi_schedule, template
+from tedsl.errors import entries
+
+__all__ = ["AnnotateEntity", "ApplyConfig", "ConfigEntity", "ConfigSpace", "DispatchContext",
+           "FallbackConfigEntity", "FallbackContext", "OtherOptionEntity", "ReorderEntity", "SplitEntity", "Task",
+           "args_to_workload", "compute_flop", "create", "deserialize_args", "dispatcher", "get_config",
+           "register_topi_compute", "register_topi_schedule", "serialize_args", "space", "template"]
+
+entries(globals())

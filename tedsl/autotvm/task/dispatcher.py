@@ -1,0 +1,94 @@
+"""Which configuration a template gets: that of the innermost `with` block that has one.
+
+    with autotvm.apply_history_best("matmul.log"):
+        with tedsl.target.Target("llvm"):
+            s, args = matmul(512, 512, 512, "float32")
+"""
+
+from __future__ import annotations
+
+import warnings
+from types import TracebackType
+from typing import Any, ClassVar
+
+from tedsl.autotvm.task.fallback import FallbackConfigEntity
+from tedsl.autotvm.task.space import ConfigSpace
+from tedsl.errors import ArgumentTypeError
+from tedsl.ir.source_line import user_level
+from tedsl.target.target import Target
+
+Workload = tuple[Any, ...]
+
+
+class DispatchContext:
+    """What says the configuration of a workload; a context manager."""
+
+    current: ClassVar[DispatchContext]
+
+    def __init__(self) -> None:
+        self._outer: list[DispatchContext] = []
+
+    def query(self, target: Target | None, workload: Workload | None) -> Any:
+        """The configuration for a workload on a target: that of this context, else of those around it."""
+        found = self._query_inside(target, workload)
+        if found is None and self._outer:
+            found = self._outer[-1].query(target, workload)
+        return found
+
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
+        """Sets the configuration of a workload, where the context keeps several."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no configurations by workload")
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
+        return None
+
+    def __enter__(self) -> DispatchContext:
+        self._outer.append(DispatchContext.current)
+        DispatchContext.current = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        DispatchContext.current = self._outer.pop()
+
+
+class ApplyConfig(DispatchContext):
+    """The same configuration for every workload; `workload` is the last one that asked."""
+
+    def __init__(self, config: ConfigSpace) -> None:
+        super().__init__()
+        if not isinstance(config, ConfigSpace):
+            raise ArgumentTypeError(f"ApplyConfig takes a configuration, not {config!r}", hint="task.config_space.get(0)")
+        self.config = config
+        self.workload: Workload | None = None
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
+        if workload is not None:
+            self.workload = workload
+        return self.config
+
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
+        self.workload, self.config = workload, cfg
+
+
+class FallbackContext(DispatchContext):
+    """Around all others: a configuration without a record, after a warning, once for each workload."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory: dict[tuple[str, Workload | None], ConfigSpace] = {}
+        self.silent = False
+
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
+        key = str(target), workload
+        if key not in self.memory:
+            if not self.silent and workload is not None:
+                warnings.warn(f"there is no record of {workload} on {target}: a default configuration is used, which may be "
+                              "slow", stacklevel=user_level())
+            self.memory[key] = FallbackConfigEntity()
+        return self.memory[key]
+
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
+        self.memory[str(target), workload] = cfg
+
+
+DispatchContext.current = FallbackContext()

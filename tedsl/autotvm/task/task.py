@@ -1,0 +1,144 @@
+"""A tuning task: a template with arguments, for a target."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.autotvm.task.dispatcher import ApplyConfig
+from tedsl.autotvm.task.space import ConfigSpace, InstantiationError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.network.costs import formulas_of, operations_of
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.lang.operation import ComputeOp, PlaceholderOp
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.handles import Schedule
+from tedsl.target.current import as_target
+from tedsl.target.target import Target
+
+Scheduled = tuple[Schedule, Sequence[Any]]
+TEMPLATES: dict[str, Callable[..., Scheduled]] = {}  # by the name of the task
+
+
+def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments as values that can be written down: a tensor as ("TENSOR", shape, dtype), lists as tuples."""
+    def plain(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return ("TENSOR", plain(value.shape), str(value.dtype))
+        if isinstance(value, (list, tuple)) or type(value).__name__ == "Array":
+            return tuple([plain(one) for one in value])
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+            return int(value)
+        if isinstance(value, Expr):
+            known = build.as_int(value)
+            if known is None:
+                raise ArgumentError(f"a task has arguments that are known, and {value} is an expression")
+            return known
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise ArgumentTypeError("an argument of a task is a number, a text, a tensor or a list of them, not "
+                                f"{type_in_words(value)}")
+
+    return tuple([plain(one) for one in args])
+
+
+def deserialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
+    """What `serialize_args` wrote, with a new placeholder for each tensor."""
+    return tuple([te.placeholder(one[1], one[2]) if isinstance(one, tuple) and one[:1] == ("TENSOR",) else one for one in args])
+
+
+def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> tuple[Any, ...]:
+    """The workload of a call: the name of the task and its arguments."""
+    plain = serialize_args(args)
+    return plain if task_name is None else (task_name, *plain)
+
+
+def _from_json(value: Any) -> Any:
+    return tuple([_from_json(one) for one in value]) if isinstance(value, list) else value
+
+
+class Task:
+    """name: of the template. args: as `serialize_args` gives them. target: that it is tuned for. config_space: its points.
+
+    flop: the operations of one call, from the formulas, or as the template said by cfg.add_flop.
+    """
+
+    def __init__(self, name: str, args: Sequence[Any]) -> None:
+        self.name, self.args = name, tuple([_from_json(one) for one in args])
+        self.kwargs: dict[str, Any] = {}
+        self.config_space = ConfigSpace()
+        self.target: Target = as_target(None)
+        self.target_host: Any = None
+        self.flop = 0
+
+    @property
+    def workload(self) -> tuple[Any, ...]:
+        return (self.name, *self.args)
+
+    @property
+    def func(self) -> Callable[..., Scheduled]:
+        """The template. Raises ArgumentError if the program has none of that name."""
+        if self.name not in TEMPLATES:
+            known = ", ".join(TEMPLATES) or "none"
+            raise ArgumentError(f"there is no template {self.name!r}",
+                                hint=f"there are {known}: write @autotvm.template({self.name!r}) above one")
+        return TEMPLATES[self.name]
+
+    def instantiate(self, config: ConfigSpace) -> Scheduled:
+        """The schedule and the arguments of a point. Raises InstantiationError where the template refuses it."""
+        with ApplyConfig(config), self.target:
+            sch, args = _scheduled(self.name, self.func(*deserialize_args(self.args)))
+        if not config.valid():
+            raise InstantiationError(f"{self.name}: {'; '.join(config.errors)}")
+        return sch, args
+
+    def __repr__(self) -> str:
+        return f"Task(func_name={self.name}, args={self.args}, kwargs={{}}, workload={self.workload})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and self.workload == other.workload and str(self.target) == str(other.target)
+
+    def __hash__(self) -> int:
+        return hash(self.workload)
+
+
+def create(task_name: Any, args: Sequence[Any], target: Any = None, target_host: Any = None) -> Task:
+    """The task of a template, by its name or the template itself, with the space that the template defines for these
+    arguments. target: None is the current one.
+
+    Raises ArgumentError if there is no such template, or if it defines no schedule.
+    """
+    name = getattr(task_name, "task_name", task_name)
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"task.create takes the name of a template, not {type_in_words(task_name)}")
+    if not isinstance(args, (list, tuple)):
+        raise ArgumentTypeError(f"task.create: args is a tuple of the arguments of {name}, not {type_in_words(args)}",
+                                hint="autotvm.task.create(name, args=(512, 512), target='llvm')")
+    task = Task(name, serialize_args(args))
+    task.target, task.target_host = as_target(target), target_host
+    with ApplyConfig(task.config_space), task.target:
+        sch, _ = _scheduled(name, task.func(*deserialize_args(task.args)))
+    task.flop = task.config_space.flop or compute_flop(sch)
+    return task
+
+
+def _scheduled(name: str, made: Any) -> Scheduled:
+    if not (isinstance(made, (list, tuple)) and len(made) == 2 and isinstance(made[0], Schedule)):
+        raise ArgumentError(f"the template {name} returned {type_in_words(made)}, and not a schedule and its arguments",
+                            hint="end it with: return s, [A, B, C]")
+    return made[0], made[1]
+
+
+def compute_flop(sch: Schedule) -> int:
+    """The operations on elements that the formulas of a schedule take; a multiply-add counts two.
+
+    Raises ArgumentError where extents are not constant, or an operation has no formula.
+    """
+    outputs = [op.output(0) for op in sch.outputs]
+    formulas = [op for op in formulas_of(outputs) if not isinstance(op, PlaceholderOp)]
+    if not all(isinstance(op, ComputeOp) for op in formulas):
+        raise ArgumentError("the number of operations is not known from statements", hint="cfg.add_flop(2 * N * M * K)")
+    return max(1, sum(map(operations_of, formulas)))

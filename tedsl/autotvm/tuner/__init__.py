@@ -1,0 +1,16 @@
+"""Tuners: which points of a space are measured next.
+
+`tuner.py` measures batches of points; `simple.py` takes them in order or at random, `genetic.py` breeds them, `model_based.py`
+asks a model of their cost (`cost_model.py`).
+"""
+
+from tedsl.autotvm import callback
+from tedsl.autotvm.tuner.genetic import GATuner
+from tedsl.autotvm.tuner.model_based import ModelBasedTuner, XGBTuner
+from tedsl.autotvm.tuner.simple import GridSearchTuner, RandomTuner
+from tedsl.autotvm.tuner.tuner import Tuner
+from tedsl.errors import entries
+
+__all__ = ["GATuner", "GridSearchTuner", "ModelBasedTuner", "RandomTuner", "Tuner", "XGBTuner", "callback"]
+
+entries(globals())

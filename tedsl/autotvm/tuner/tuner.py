@@ -1,0 +1,85 @@
+"""A tuner measures batches of points until there are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tedsl.autotvm.callback import Callback, scale_of
+from tedsl.autotvm.measure.batch import create_measure_batch, flops_of
+from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
+from tedsl.autotvm.measure.options import Options
+from tedsl.autotvm.task.space import ConfigEntity
+from tedsl.autotvm.task.task import Task
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+
+_BATCH = 8  # points that are proposed together: builds run ahead of runs
+
+
+class Tuner:
+    """Tunes one task. best_config, best_flops (operations per second), best_measure_pair, best_iter: what was found so far.
+
+    Subclasses say which points come next (`next_batch`, `has_next`) and learn from results (`update`).
+    """
+
+    batch = _BATCH
+
+    def __init__(self, task: Task) -> None:
+        if not isinstance(task, Task):
+            raise ArgumentTypeError(f"{type(self).__name__} takes a task, not {type_in_words(task)}",
+                                    hint="autotvm.task.create(name, args, target)")
+        self.task = task
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what was found."""
+        self.best_config: ConfigEntity | None = None
+        self.best_flops = 0.0
+        self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
+        self.best_iter = 0
+
+    def has_next(self) -> bool:
+        """Whether there are points that were not measured."""
+        raise NotImplementedError
+
+    def next_batch(self, batch_size: int) -> list[ConfigEntity]:
+        """The points that are measured next, at most `batch_size`."""
+        raise NotImplementedError
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learns from results."""
+
+    def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
+        """Learns from earlier measurements of the same task."""
+        pairs = [pair for pair in data_set if pair[0].task.workload == self.task.workload]
+        if pairs:
+            self.update([inp._replace(task=self.task) for inp, _ in pairs], [result for _, result in pairs])
+
+    def tune(self, n_trial: int, measure_option: Options, early_stopping: int | None = None,
+             callbacks: Sequence[Callback] = (), si_prefix: str = "G") -> None:
+        """Measures `n_trial` points, or until none is left, or none of the last `early_stopping` was better.
+
+        callbacks get each batch as soon as it is measured, so that an interrupted search has kept what it found.
+        """
+        scale_of(si_prefix)
+        for name, value, least in (("n_trial", n_trial, 1), ("early_stopping", early_stopping or 0, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ArgumentError(f"tune: {name} is an int of at least {least}, not {value!r}")
+        measure_batch = create_measure_batch(self.task, measure_option)
+        done = 0
+        while done < n_trial and self.has_next():
+            configs = self.next_batch(min(self.batch, n_trial - done))
+            if not configs:
+                break
+            inputs = [MeasureInput(self.task.target, self.task, config) for config in configs]
+            results = measure_batch(inputs)
+            for at, (inp, result) in enumerate(zip(inputs, results)):
+                rate = flops_of(inp, result)
+                if rate > self.best_flops:
+                    self.best_flops, self.best_config = rate, inp.config
+                    self.best_measure_pair, self.best_iter = (inp, result), done + at
+            done += len(inputs)
+            self.update(inputs, results)
+            for callback in callbacks:
+                callback(self, inputs, results)
+            if early_stopping and done >= self.best_iter + early_stopping:
+                break

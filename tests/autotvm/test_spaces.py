@@ -1,0 +1,168 @@
+"""Spaces: how many points, in which order, and what a point does to a schedule."""
+
+import numpy as np
+import pytest
+
+from tedsl import autotvm, te
+from tedsl.autotvm.task import AnnotateEntity, ConfigEntity, ConfigSpace, FallbackConfigEntity, ReorderEntity, SplitEntity
+from tedsl.errors import ArgumentError, ArgumentTypeError
+
+
+def stage(*shape):
+    A = te.placeholder(shape, name="A")
+    B = te.compute(shape, lambda *i: A(*i) + 1.0, name="B")
+    return te.create_schedule(B.op), B
+
+
+def test_the_sizes_of_the_spaces_of_the_tutorials():
+    knobs, splits, convolution = ConfigSpace(), ConfigSpace(), ConfigSpace()
+    for name in ("tile_y", "tile_x"):
+        knobs.define_knob(name, [1, 2, 4, 8, 16])
+        splits.define_split(name, 512, num_outputs=2)
+    tiles = {"tile_f": (512, 4), "tile_y": (7, 4), "tile_x": (7, 4), "tile_rc": (512, 3), "tile_ry": (3, 3), "tile_rx": (3, 3)}
+    for name, (extent, outputs) in tiles.items():
+        convolution.define_split(name, convolution.axis(extent), num_outputs=outputs)
+    convolution.define_knob("auto_unroll_max_step", [0, 512, 1500])
+    convolution.define_knob("unroll_explicit", [0, 1])
+    assert (len(knobs), len(splits), len(convolution)) == (25, 100, 10_454_400)
+
+
+def test_the_first_knob_changes_fastest():
+    space = ConfigSpace()
+    space.define_split("a", 6, num_outputs=2)
+    space.define_knob("b", ["x", "y"])
+    said = [(config["a"].size, config["b"].val) for config in space.points()]
+    assert said[:5] == [((-1, 1), "x"), ((-1, 2), "x"), ((-1, 3), "x"), ((-1, 6), "x"), ((-1, 1), "y")]
+    assert len(said) == len(space) == 8 and space.get(5).index == 5 and space.dims == [4, 2]
+
+
+@pytest.mark.parametrize("policy, expected", [
+    ("factors", [1, 2, 3, 4, 6, 12]), ("power2", [1, 2, 4, 8]), ("verbose", [1, 2, 3, 4, 6, 8, 12])])
+def test_policies_of_splits(policy, expected):
+    space = ConfigSpace()
+    space.define_split("a", 12, policy, num_outputs=2)
+    assert [config["a"].size[1] for config in space.points()] == expected
+    assert all(config["a"].size[0] == -1 for config in space.points()) and f"Split(policy={policy}, product=12" in repr(space)
+
+
+def test_filters_and_candidates():
+    space = ConfigSpace()
+    space.define_split("few", 64, num_outputs=3, max_factor=4, filter=lambda e: e.size[2] == 4)
+    space.define_split("given", 64, "candidate", num_outputs=2, candidate=[[-1, 8], [-1, 16]])
+    space.define_split("one", 5, num_outputs=1)
+    assert [e.size for e in space.space_map["few"]] == [(-1, 1, 4), (-1, 2, 4), (-1, 4, 4)]
+    assert [e.size for e in space.space_map["given"]] == [(-1, 8), (-1, 16)] and space.dims[2] == 1
+
+
+@pytest.mark.parametrize("policy, options, count", [
+    ("identity", {}, 1), ("all", {}, 6), ("interval_all", {"interval": (1, 3)}, 2),
+    ("candidate", {"candidate": [[2, 1, 0]]}, 1), ("interleave", {"spatial": [[0, 1]], "reduce": [[2]]}, 1)])
+def test_policies_of_orders(policy, options, count):
+    space = ConfigSpace()
+    s, B = stage(2, 3, 4)
+    options = {key: [[B.op.axis[at] for at in one] for one in value] if key != "interval" else value
+               for key, value in options.items()}
+    space.define_reorder("order", list(B.op.axis), policy, **options)
+    assert len(space) == count and all(sorted(e.perm) == [0, 1, 2] for e in space.space_map["order"])
+    last = space.get(count - 1)["order"].apply(s, B, list(B.op.axis))
+    assert [loop.name for loop in s[B].leaf_iter_vars] == [loop.name for loop in last]
+
+
+def test_chains_are_interleaved():
+    axes = list("abcdefg")
+    space = ConfigSpace()
+    for name in ("interleave", "interleave_cuda"):
+        space.define_reorder(name, axes, name, spatial=[list("abc"), list("de")], reduce=[list("fg")])
+    assert ["".join(axes[at] for at in space[name].perm) for name in space] == ["abdfceg", "abdfgce"]
+
+
+@pytest.mark.parametrize("policy, count", [
+    ("try_vec", 3), ("try_unroll", 4), ("try_unroll_vec", 8), ("unroll", 1), ("bind_gpu", 1)])
+def test_policies_of_annotations(policy, count):
+    space = ConfigSpace()
+    s, B = stage(4, 8)
+    space.define_annotate("ann", list(B.op.axis), policy)
+    assert len(space) == count
+    space.get(count - 1)["ann"].apply(s, B, list(B.op.axis), axis_lens=[4, 8], max_unroll=16, vec_size=[4, 8], cfg=space)
+    assert s[B].leaf_iter_vars and space.valid()
+    text = str(s)
+    assert {"try_vec": "vectorize", "try_unroll": "unroll", "try_unroll_vec": "vectorize", "unroll": "unroll",
+            "bind_gpu": "threadIdx.x"}[policy] in text.replace("vectorized", "vectorize").replace("unrolled", "unroll")
+
+
+def test_loops_before_the_bound_ones_are_fused():
+    s, B = stage(2, 3, 4)
+    space = ConfigSpace()
+    space.define_annotate("ann", list(B.op.axis), "bind_gpu")
+    assert space["ann"].anns == ("fuse", "blockIdx.x", "threadIdx.x")
+    loops = space["ann"].apply(s, B, list(B.op.axis))
+    assert len(s[B].leaf_iter_vars) == 2 and loops[1] is s[B].leaf_iter_vars[0]
+
+
+def test_annotations_that_are_too_long_are_errors():
+    s, B = stage(4, 8)
+    config = ConfigEntity(0, None, {})
+    AnnotateEntity(("unroll",)).apply(s, B, [B.op.axis[0]], axis_lens=[4], max_unroll=2, cfg=config)
+    assert not config.valid() and "a loop of 4 iterations is unrolled" in config.errors[0]
+
+
+def test_a_split_is_applied_from_the_inside_out():
+    s, B = stage(64)
+    loops = SplitEntity((-1, 4, 8)).apply(s, B, B.op.axis[0])
+    assert [loop.name for loop in s[B].leaf_iter_vars] == [loop.name for loop in loops] and len(loops) == 3
+    assert str(s.journal).splitlines()[0].endswith("factor=8)") and ReorderEntity((1, 0)).data == [1, 0]
+
+
+def test_points_by_numbers_of_numpy_and_knobs_that_are_defined_again():
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2])
+    space.define_knob("b", [1])
+    space.define_knob("a", [5, 6, 7])
+    assert space.get(np.int64(2))["a"].val == 7 and list(space) == ["a", "b"]
+
+
+def test_points_as_json():
+    space = ConfigSpace()
+    space.define_split("a", 8, num_outputs=2)
+    space.define_reorder("b", [1, 2], "all")
+    space.define_annotate("c", [1, 2], "try_unroll")
+    space.define_knob("d", [True, "x", 1.5])
+    for config in space.points():
+        again = ConfigEntity.from_json_dict(config.to_json_dict())
+        assert again == config and again.to_json_dict() == config.to_json_dict()
+        assert len(again.get_flatten_feature()) == 2 + 2 + 2 + 1 and again.get_other_option() == {"d": config["d"].val}
+
+
+def test_a_default_configuration():
+    config = FallbackConfigEntity()
+    config.define_split("a", 48, num_outputs=3)
+    config.define_knob("b", [3, 4])
+    assert config.is_fallback and config["a"].size[2] in (4, 8, 16) and config["b"].val == 3
+    config.fallback_split("a", [-1, 4, 6])
+    assert config["a"].size == (-1, 4, 6)
+    config["b"] = SplitEntity((-1, 2))
+    assert config["b"].size == (-1, 2)
+    with pytest.raises(ArgumentError, match="at most"):
+        config.fallback_split("a", [-1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda c: c.define_split("a", 0), "a known number of iterations"),
+    (lambda c: c.define_split("a", te.var("n")), "a known number of iterations"),
+    (lambda c: c.define_split("a", 8, "best"), "there is no policy 'best'"),
+    (lambda c: c.define_split("a", 8, num_outputs=0), "num_outputs is an int"),
+    (lambda c: c.define_split("a", 8, filter=lambda e: False), "no split of 8 iterations is left"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=[[1, 2, 3]]), "candidates are lists of 2"),
+    (lambda c: c.define_knob("a", 3), "candidate is a list of values"),
+    (lambda c: c.define_knob(3, [1]), "a knob has a name"),
+    (lambda c: c.define_reorder("a", [1], "x"), "there is no policy 'x'"),
+    (lambda c: c.define_annotate("a", [1], "x"), "there is no policy 'x'"),
+    (lambda c: c.define_annotate("a", [1], "bind_gpu"), "too few to be bound"),
+    (lambda c: c.define_reorder("a", [1], "candidate", candidate=[["z"]]), "z is none of the loops"),
+    (lambda c: c["z"], "has no knob 'z'"), (lambda c: c.get(7), "has points 0 to 0, and no 7"),
+    (lambda c: ConfigEntity.from_json_dict({}), "this is no configuration"),
+    (lambda c: ConfigEntity.from_json_dict({"index": 0, "entity": [["a", "zz", 1]]}), "kind 'zz'"),
+    (lambda c: autotvm.ApplyConfig(3), "takes a configuration")])
+def test_misuse(make, words):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
+        make(ConfigSpace())

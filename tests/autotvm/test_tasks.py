@@ -1,0 +1,107 @@
+"""Templates, tasks, contexts and records."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import autotvm, te
+from tedsl.autotvm.record import decode, encode, load_from_file, measure_str_key, pick_best
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tests.autotvm.templates import matmul, scaled, schedule_scaled
+
+LINE = ('{"input": ["llvm -keys=cpu", "tests/matmul", [64, 64, "float32"], {}], "config": {"index": 18, "code_hash": null, '
+        '"entity": [["tile_y", "sp", [-1, 16]], ["tile_x", "sp", [-1, 4]], ["unroll", "ot", false]]}, '
+        '"result": [[0.001, 0.003], 0, 0.5, 1600000000.25], "version": 0.2, "tvm_version": "0.8.0"}')
+
+
+def task_of(n=64):
+    return autotvm.task.create("tests/matmul", args=(n, n, "float32"), target="llvm")
+
+
+def test_a_task():
+    task = task_of()
+    assert len(task.config_space) == 7 * 7 * 2 and task.flop == 2 * 64**3 and task.target.kind.name == "llvm"
+    assert task.workload == ("tests/matmul", 64, 64, "float32") and "tests/matmul" in repr(task) and task == task_of()
+    s, args = task.instantiate(task.config_space.get(11))
+    assert "factor=16" in str(s.journal) and len(args) == 3
+    a, c = np.random.default_rng(0).random((64, 64), "float32"), np.empty((64, 64), "float32")
+    tedsl.build(s, args)(a, a, c)
+    np.testing.assert_allclose(c, a @ a, rtol=1e-4)
+
+
+def test_a_line_of_tvm_is_read_and_written_the_same():
+    inp, result = decode(LINE)
+    assert inp.config["tile_y"].size == (-1, 16) and result.costs == (0.001, 0.003) and inp.task.args == (64, 64, "float32")
+    assert json.loads(encode(inp, result)) == json.loads(LINE)
+    assert decode(LINE.replace("0.2,", "0.1,")) is None
+    for line in (LINE.replace("tests/matmul", "no such"), LINE.replace("0.8.0", "0.8.dev0").replace("llvm -keys=cpu", "llvm")):
+        assert json.loads(encode(*decode(line))) == json.loads(line)
+    with pytest.warns(UserWarning, match="a record for the target 'ext_dev' is left out"):
+        assert decode(LINE.replace("llvm -keys=cpu", "ext_dev")) is None
+    with pytest.raises(ArgumentError, match="there is no template 'no such'"):
+        decode(LINE.replace("tests/matmul", "no such"))[0].task.instantiate(inp.config)
+
+
+def test_the_best_of_a_file(tmp_path):
+    slow, file = LINE.replace("0.001, 0.003", "1.0").replace("[-1, 16]", "[-1, 2]"), tmp_path / "log.json"
+    file.write_text(f"{slow}\n\n{LINE}\n{slow}\n")
+    assert len(list(load_from_file(file))) == 3
+    with autotvm.apply_history_best(str(file)), tedsl.target.Target("llvm"):
+        s, _ = matmul(64, 64, "float32")
+        assert "factor=16" in str(s.journal) and "factor=4" in str(s.journal)
+        with pytest.warns(UserWarning, match=r"there is no record of \('tests/matmul', 8"):
+            matmul(8, 8, "float32")
+    best = tmp_path / "best.json"
+    pick_best(file, best)
+    assert best.read_text() == encode(*decode(LINE)) + "\n"
+    inp, _ = decode(LINE)
+    assert measure_str_key(inp, False) in measure_str_key(inp)
+
+
+def test_contexts_are_asked_from_the_inside_out():
+    inp, result = decode(LINE)
+    config = task_of(8).config_space.get(3)
+    with autotvm.ApplyHistoryBest([(inp, result)]), tedsl.target.Target("llvm"):
+        assert autotvm.DispatchContext.current.query(tedsl.target.Target("llvm"), inp.task.workload) == inp.config
+        with autotvm.ApplyConfig(config) as context:
+            s, _ = matmul(8, 8, "float32")
+            assert context.workload == ("tests/matmul", 8, 8, "float32")
+    assert "factor=8" in str(s.journal) and isinstance(autotvm.DispatchContext.current, autotvm.FallbackContext)
+
+
+def test_templates_in_two_halves():
+    s = schedule_scaled([scaled(te.placeholder((24,), name="x"), 5.0)])  # the schedule has the knobs of the formula
+    assert "split" in str(s.journal)
+    task = autotvm.task.create("tests/scaled.x86", args=(te.placeholder((24,), name="x"), 3.0), target="llvm")
+    assert len(task.config_space) == 8 and task.args == (("TENSOR", (24,), "float32"), 3.0)
+    s, args = task.instantiate(task.config_space.get(3))
+    assert "factor=4" in str(s.journal) and args[0].name == "scaled"
+    inp = autotvm.MeasureInput(task.target, task, task.config_space.get(2))
+    with autotvm.ApplyHistoryBest([(inp, autotvm.MeasureResult((1.0,), 0, 0.0, 0.0))]), task.target:
+        s = schedule_scaled([scaled(te.placeholder((24,), name="x"), 3.0)])
+    assert "factor=3" in str(s.journal)
+    assert json.loads(encode(inp, autotvm.MeasureResult((1.0,), 0, 0.0, 0.0)))["input"][2] == [["TENSOR", [24], "float32"], 3.0]
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: autotvm.task.create("nothing", (1,)), "there is no template 'nothing'"),
+    (lambda: autotvm.task.create("tests/matmul", 3), "args is a tuple"),
+    (lambda: autotvm.task.create("tests/matmul", (object(),)), "an argument of a task is"),
+    (lambda: autotvm.task.create(3, ()), "takes the name of a template"),
+    (lambda: autotvm.template(3), "the name of a task is a str"),
+    (lambda: decode("{"), "no record of autotvm"), (lambda: decode(LINE, "pickle"), 'lines of "json"'),
+    (lambda: list(load_from_file("/nowhere")), "cannot be read"),
+    (lambda: schedule_scaled(te.compute((3,), lambda i: i)), "no function of register_topi_compute"),
+    (lambda: autotvm.measure_option("remote", "local"), 'builder is "local" or a LocalBuilder'),
+    (lambda: autotvm.LocalRunner(number=0), "number is an int"), (lambda: autotvm.RPCRunner("key"), "has no rpc")])
+def test_misuse(make, words):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
+        make()
+
+
+def test_a_template_that_makes_no_schedule():
+    autotvm.template("tests/nothing")(lambda n: None)
+    with pytest.raises(ArgumentError, match=r"returned a NoneType, and not a schedule"):
+        autotvm.task.create("tests/nothing", (1,))

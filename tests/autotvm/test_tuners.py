@@ -1,0 +1,104 @@
+"""Tuners: each point once, the same seed the same order, the better points found; and what is measured in the end."""
+
+import io
+
+import pytest
+
+from tedsl import autotvm
+from tedsl.autotvm.tuner import GATuner, GridSearchTuner, ModelBasedTuner, RandomTuner, XGBTuner, tuner
+from tedsl.autotvm.tuner.cost_model import Ridge
+from tedsl.autotvm.tuner.genetic import genes_of, number_of
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tests.autotvm.test_tasks import task_of
+
+OPTION = autotvm.measure_option(autotvm.LocalBuilder(timeout=20), autotvm.LocalRunner(number=1, repeat=2, cooldown_interval=0))
+
+
+def imagined(config):
+    """Seconds, with the best point at tiles of 16 by 32, unrolled."""
+    sizes = [abs(config[name].size[1].bit_length() - best) for name, best in (("tile_y", 5), ("tile_x", 6))]
+    return 1e-3 * (1 + sum(sizes) + (not config["unroll"].val))
+
+
+@pytest.fixture
+def imagination(monkeypatch):
+    def measure_batch(task, option):
+        return lambda inputs: [autotvm.MeasureResult((imagined(inp.config),), 0, 0.1, 1.0) for inp in inputs]
+
+    monkeypatch.setattr(tuner, "create_measure_batch", measure_batch)
+
+
+MAKERS = [GridSearchTuner, RandomTuner, lambda task: GATuner(task, pop_size=12), lambda task: XGBTuner(task, plan_size=8),
+          lambda task: ModelBasedTuner(task, 8, Ridge())]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_each_point_is_measured_once(make, imagination):
+    task, seen = task_of(), []
+    made = make(task)
+    made.tune(1000, OPTION, callbacks=[lambda _, inputs, results: seen.extend(inp.config.index for inp in inputs)])
+    assert sorted(seen) == list(range(len(task.config_space))) and not made.has_next()
+    assert made.best_config["tile_y"].size == (-1, 16) and made.best_config["tile_x"].size == (-1, 32)
+    assert made.best_flops == pytest.approx(task.flop / 1e-3) and made.best_measure_pair[1].costs == (1e-3,)
+
+
+@pytest.mark.parametrize("make", MAKERS[1:])
+def test_a_seed_gives_an_order(make, imagination):
+    orders = []
+    for _ in range(2):
+        orders.append([])
+        make(task_of()).tune(30, OPTION, callbacks=[
+            lambda _, inputs, results, seen=orders[-1]: seen.extend(inp.config.index for inp in inputs)])
+    assert orders[0] == orders[1] and len(orders[0]) == 30
+
+
+def test_a_model_finds_the_best_soon(imagination):
+    made = ModelBasedTuner(task_of(), 8, Ridge())
+    made.tune(40, OPTION)
+    assert imagined(made.best_config) <= 1.001e-3 * 2
+
+
+def test_early_stopping_and_history(imagination):
+    seen = []
+    made = GridSearchTuner(task_of(), range_idx=(0, 40))
+    made.tune(1000, OPTION, early_stopping=10, callbacks=[lambda _, inputs, results: seen.append((inputs, results))])
+    assert sum(len(inputs) for inputs, _ in seen) == min(41, 8 * (-(-(made.best_iter + 10) // 8)))
+    other = XGBTuner(task_of(), plan_size=4)
+    other.load_history([pair for inputs, results in seen for pair in zip(inputs, results)])
+    assert len(other.visited) == sum(len(inputs) for inputs, _ in seen) and max(other.rates) == made.best_flops
+
+
+def test_points_as_choices():
+    dims = [4, 1, 3]
+    assert [number_of(genes_of(n, dims), dims) for n in range(12)] == list(range(12)) and genes_of(5, dims) == (1, 0, 1)
+
+
+def test_points_are_built_run_and_written_down(tmp_path, capfd):
+    """What a template refuses, says, raises or computes wrong is a failure of its kind, and no end of the search."""
+    import tests.autotvm.templates  # noqa: F401 - registers its templates
+
+    task = autotvm.task.create("tests/refusing", (1000,), "llvm")
+    runner = autotvm.LocalRunner(number=1, repeat=2, cooldown_interval=0, check_correctness=True)
+    monitor, file, text = autotvm.callback.Monitor(), tmp_path / "log.json", io.StringIO()
+    made = GridSearchTuner(task)
+    logs = [autotvm.callback.log_to_file(file), autotvm.callback.log_to_file(text)]
+    made.tune(10, autotvm.measure_option("local", runner), callbacks=[*logs, monitor, autotvm.callback.progress_bar(4, "it")])
+    found = list(autotvm.record.load_from_file(file))
+    errors = autotvm.MeasureErrorNo
+    assert [result.error_no for _, result in found] == [errors.NO_ERROR, errors.INSTANTIATION_ERROR, errors.INSTANTIATION_ERROR,
+                                                        errors.WRONG_ANSWER]
+    assert len(found[0][1].costs) == 2 and made.best_config["what"].val == "fine" and text.getvalue() == file.read_text()
+    assert monitor.trial_scores()[0] > 0 == sum(monitor.trial_scores()[1:]) and "best" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: RandomTuner(3), "takes a task, not an int"),
+    (lambda: RandomTuner(task_of(), range_idx=(5, 2)), "range_idx is a pair"),
+    (lambda: XGBTuner(task_of(), plan_size=0), "plan_size is an int"),
+    (lambda: RandomTuner(task_of()).tune(0, OPTION), "n_trial is an int of at least 1"),
+    (lambda: RandomTuner(task_of()).tune(1, 3), "the measure_option is an int"),
+    (lambda: RandomTuner(task_of()).tune(1, OPTION, si_prefix="x"), "si_prefix is one of"),
+    (lambda: autotvm.callback.progress_bar(3, si_prefix="x"), "si_prefix is one of")])
+def test_misuse(make, words):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
+        make()
