@@ -8,6 +8,7 @@ from tedsl import te
 from tedsl.actors import Pipeline, Runtime, Spec, memory_of, parse
 from tedsl.actors.machine.actor import devices_to_wait_for
 from tedsl.errors import ActorError, DeviceError, PlanError
+from tedsl.runtime.devices.opencl.opened import devices, partition
 from tests.devices.opencl_device import needs_opencl
 
 KINDS = [pytest.param("opencl", marks=needs_opencl), "sim"]
@@ -128,3 +129,21 @@ def test_devices_that_are_not_there():
     p.sink("end", None, [p.source("a", lambda out: None, Spec((4,)), device="opencl:99")])
     with pytest.raises(DeviceError, match=r"there is no device opencl\(99\) here"):
         Runtime(p.plan())
+
+
+@needs_opencl
+def test_parts_of_a_device_are_devices():
+    whole = tedsl.opencl(0)
+    units = whole.driver.properties(0).processors
+    before = len(devices())
+    numbers = partition(0, max(units // 2, 1))
+    assert numbers[0] == before and all(whole.driver.properties(at).processors == max(units // 2, 1) for at in numbers)
+    p = Pipeline("between")
+    here = p.copy("here", p.source("a", None, Spec((SIZE,))), f"opencl:{numbers[0]}")
+    p.sink("end", None, [p.copy("back", p.copy("there", here, f"opencl:{numbers[-1]}"), "cpu")])
+    for n, value in enumerate(results(p.plan())):
+        np.testing.assert_array_equal(value, np.arange(SIZE) + 10 * n)
+    for number, size, words in [(0, 9999, "not split into groups of 9999"), (0, -1, "not split into groups of -1"),
+                                (99, 1, r"there is no opencl\(99\)")]:
+        with pytest.raises(DeviceError, match=words):
+            partition(number, size)

@@ -1,5 +1,6 @@
 """Runs on threads: values, order, memory, failures, what is reported."""
 
+import os
 import signal
 import threading
 import time
@@ -341,3 +342,21 @@ def test_memory_for_devices_that_a_plan_does_not_use_is_refused():
     p.sink("end", None, [p.source("a", lambda out: None, Spec((4,)))])
     with pytest.raises(ArgumentError, match=r"uses no memory on 'gpu', for which a chunk is given(.|\n)*on cpu"):
         Runtime(p.plan(), chunks={"gpu": np.empty(4096, "uint8")})
+
+
+def test_threads_run_on_the_processors_that_they_are_held_to():
+    seen = {}
+    mine = os.sched_getaffinity(0)
+    one = min(mine)
+    p = Pipeline("held")
+    p.sink("end", lambda value: seen.update(end=os.sched_getaffinity(0)), [
+        p.source("a", lambda out: seen.update(a=os.sched_getaffinity(0)), Spec((4,)), thread="first")])
+    Runtime(p.plan(), cores={"first": [one]}).run(1)
+    assert seen == {"a": {one}, "end": mine} and os.sched_getaffinity(0) == mine
+    for cores, kind, words in [({"a": [one]}, ArgumentError, r"names .a., which is no thread of plan held; .*: end, first"),
+                               ({"first": []}, ArgumentError, r"cores of first are \[\]; those that"),
+                               ({"first": [one, 9999]}, ArgumentError, "cores of first are"),
+                               ({"first": 1}, ArgumentError, "cores of first are 1"),
+                               (3, ArgumentTypeError, "cores is an int")]:
+        with pytest.raises(kind, match=words):
+            Runtime(p.plan(), cores=cores)

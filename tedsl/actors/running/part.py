@@ -7,7 +7,7 @@ it back is a message to that process. Messages between two processes are numbere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import Lock, Thread
 from time import monotonic, perf_counter_ns
 from typing import Any
@@ -68,11 +68,12 @@ class Part:
     """What one process does in one run. worker: its name, "" for the process that the run was called in.
 
     arrays: of the registers that its tasks fill. functions: of its tasks; numbered: those called with the number of the act
-    first. send: brings a parcel to another process.
+    first. send: brings a parcel to another process. cores: by thread, the processors of the machine that it may run on.
     """
 
     def __init__(self, plan: Plan, worker: str, arrays: Mapping[str, list[list[Any]]], functions: Functions,
-                 numbered: Functions, batches: int | None, send: Callable[[str, Parcel], None] | None = None) -> None:
+                 numbered: Functions, batches: int | None, send: Callable[[str, Parcel], None] | None = None,
+                 cores: Mapping[str, Collection[int]] | None = None) -> None:
         self.plan, self.worker = plan, worker
         self.registers = {name: [Register(one, number, arrays[name][number] if name in arrays else [])
                                  for number in range(one.count)] for name, one in plan.registers.items()}
@@ -86,8 +87,8 @@ class Part:
         by_thread: dict[str, list[Actor]] = {}
         for name, actor in self.actors.items():
             by_thread.setdefault(tasks[name].thread or name, []).append(actor)
-        self.threads: list[Thread] = [ActorThread(name, members, self.bus, called, self.records) for name,
-                                      members in by_thread.items()]
+        self.threads: list[Thread] = [ActorThread(name, members, self.bus, called, self.records, (cores or {}).get(name))
+                                      for name, members in by_thread.items()]
         self._mirrors(arrays)
         for other in dict.fromkeys([task.worker for task in plan.tasks.values()]):
             if other != worker and send is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from threading import Lock, Thread
 from time import perf_counter_ns
 from typing import Any
@@ -21,13 +22,19 @@ class Runtime:
     """Runs a plan. Memory is allocated once, here; actors wait for registers, and no scheduler decides for them.
 
     cluster: where the tasks of workers run (`Pipeline.at`), in processes of their own; their functions, feeds and fetches are
-    pickled. None: all tasks run in this process. Raises PlanError for a plan that cannot run.
+    pickled. None: all tasks run in this process. cores: by thread of this process, the numbers of the processors that it may
+    run on, as {"train": {0, 1}}; what its functions do on other threads, as parallel kernels, is not held there.
+
+    Raises PlanError for a plan that cannot run, ArgumentError for chunks, a cluster or cores that do not fit it, DeviceError
+    for a device that is not here.
     """
 
-    def __init__(self, plan: Plan, *, chunks: Mapping[str, Any] | None = None, cluster: RayCluster | None = None) -> None:
+    def __init__(self, plan: Plan, *, chunks: Mapping[str, Any] | None = None, cluster: RayCluster | None = None,
+                 cores: Mapping[str, Collection[int]] | None = None) -> None:
         if cluster is not None and not isinstance(cluster, RayCluster):
             raise ArgumentTypeError(f"Runtime: cluster is {type_in_words(cluster)}", hint="actors.RayCluster()")
         self.plan, self.cluster = check_plan(plan), cluster
+        self._cores = self._checked_cores(cores or {})
         self._crew: Crew | None = None
         self._plan = plan if cluster is not None else in_one_process(plan)
         self._running = Lock()
@@ -72,7 +79,8 @@ class Runtime:
         try:
             if crew is not None:
                 crew.prepare(batches, numbered)
-            part = Part(self._plan, "", self._arrays, functions, numbered, batches, crew.send if crew else None)
+            part = Part(self._plan, "", self._arrays, functions, numbered, batches, crew.send if crew else None,
+                        self._cores)
             collectors = crew.begin(part) if crew is not None else []
             stuck = part.run(list(collectors))
             self._raise(part, [one.outcome.incomplete for one in collectors if one.outcome], stuck)
@@ -104,6 +112,22 @@ class Runtime:
             name, step, steps = incomplete
             raise ActorError(f"plan {self.plan.name}: the batches ended when {name} had {step} of {steps} steps",
                              hint=f"the number of batches is to be a multiple of {steps}")
+
+    def _checked_cores(self, cores: Any) -> dict[str, frozenset[int]]:
+        threads = sorted({task.thread or name for name, task in self.plan.tasks.items()})
+        if not isinstance(cores, Mapping):
+            raise ArgumentTypeError(f"Runtime: cores is {type_in_words(cores)}", hint='a dict by thread: {"train": {0, 1}}')
+        if cores and not hasattr(os, "sched_setaffinity"):
+            raise ArgumentError("Runtime: cores: this system does not hold threads to processors", hint="leave it out")
+        for thread, numbers in cores.items():
+            if thread not in threads:
+                raise ArgumentError(f"Runtime: cores names {thread!r}, which is no thread of plan {self.plan.name}; there are: "
+                                    f"{', '.join(threads)}")
+            there = sorted(os.sched_getaffinity(0))
+            if not isinstance(numbers, (set, frozenset, list, tuple, range)) or not numbers or not set(numbers) <= set(there):
+                raise ArgumentError(f"Runtime: cores of {thread} are {numbers!r}; those that this process may use: "
+                                    f"{', '.join(map(str, there))}")
+        return {thread: frozenset(numbers) for thread, numbers in cores.items()}
 
     def _check(self, batches: int | None) -> None:
         if batches is not None and (not isinstance(batches, int) or isinstance(batches, bool) or batches < 0):

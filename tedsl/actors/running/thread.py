@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from queue import SimpleQueue
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -53,15 +54,19 @@ class Bus:
 
 
 class ActorThread(threading.Thread):
-    """Runs actors one act at a time. functions: what their acts call, of the number of the act and the arrays."""
+    """Runs actors one act at a time. functions: what their acts call, of the number of the act and the arrays.
+
+    cores: the processors of the machine that it may run on; None: all that the process may use.
+    """
 
     def __init__(self, name: str, actors: list[Actor], bus: Bus, functions: Mapping[str, Callable[..., Any] | None],
-                 records: Mapping[str, Record]) -> None:
+                 records: Mapping[str, Record], cores: Collection[int] | None = None) -> None:
         super().__init__(name=name, daemon=True)
         self.actors = {actor.name: actor for actor in actors}
         self.inbox: SimpleQueue[Message | None] = SimpleQueue()
         self.local: deque[Message] = deque()
         self.send = self.inbox.put
+        self.cores = cores
         self.bus, self.functions, self.records = bus, functions, records
         self.acting: Act | None = None
         bus.homes |= dict.fromkeys(self.actors, self)
@@ -69,6 +74,8 @@ class ActorThread(threading.Thread):
     def run(self) -> None:
         """Until every actor is done, or the run is to stop."""
         try:
+            if self.cores is not None:
+                os.sched_setaffinity(0, self.cores)  # of this thread alone
             self._run()
         except BaseException as error:  # also the end of the interpreter: nobody else would tell of it
             act = self.acting

@@ -19,6 +19,7 @@ from tedsl.graph.placement.split import Part
 from tedsl.graph.value import Value
 from tedsl.runtime.array import NDArray, array, empty
 from tedsl.runtime.devices.device import Device, device
+from tedsl.runtime.devices.opencl.opened import partition
 from tedsl.runtime.module import Module
 from tedsl.target.current import as_target
 from topi.schedules import schedule
@@ -98,6 +99,11 @@ class Accelerator:
     def compiled(self, part: Part) -> Any:
         """The part as a function of lists of arrays on the device: inputs, then outputs, which it fills."""
         return DeviceGraph(part.graph, self.device)
+
+    @staticmethod
+    def parts_of(number: int, units: int) -> list[Accelerator]:
+        """The device opencl(number) as several, of `units` compute units each. Raises DeviceError if it cannot be split so."""
+        return [Accelerator("opencl", one) for one in partition(number, units)]
 
     def __repr__(self) -> str:
         return f"Accelerator({self.device.kind!r}, {self.device.device_id})"

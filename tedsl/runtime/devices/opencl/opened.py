@@ -42,6 +42,25 @@ def devices() -> list[Any]:
     return sorted(found, key=lambda device: next((place for kind, place in order.items() if device.type & kind), 1))
 
 
+def partition(number: int, units: int) -> list[int]:
+    """Splits a device into as many as it has groups of `units` compute units; their numbers, behind those of all others.
+
+    The whole device stays, and shares the units with its parts. Raises DeviceError if the device cannot be split so.
+    """
+    known = devices()
+    if library() is None or not 0 <= number < len(known):
+        raise DeviceError(f"partition: there is no opencl({number}) here", hint="tedsl.opencl(0).missing says why")
+    cl, device = library(), known[number]
+    try:
+        made = device.create_sub_devices([cl.device_partition_property.EQUALLY, units])
+    except (cl.Error, OverflowError, TypeError) as error:
+        raise DeviceError(f"partition: opencl({number}), {device.name}, which has {device.max_compute_units} compute units, is "
+                          f"not split into groups of {units!r}: {error}") from error
+    first = len(known)
+    known += made
+    return list(range(first, len(known)))
+
+
 class Opened:
     """What the driver keeps of one device: its context, its queues, its memory by address, its events."""
 
