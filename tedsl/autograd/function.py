@@ -198,10 +198,11 @@ def _arguments_in_words(cls: type[Function], method: Callable[..., Any], args: S
         try:
             signature(method).bind(*args)
         except TypeError as misfit:
-            what = "an argument of apply each" if method.__name__ == "forward" else "a gradient for each result"
-            raise ArgumentTypeError(f"the {method.__name__} of {cls.__name__} cannot be called with {len(args)} arguments, "
+            name, what = ("forward", "an argument of apply each") if method is cls.forward else \
+                ("backward", "a gradient for each result")
+            raise ArgumentTypeError(f"the {name} of {cls.__name__} cannot be called with {len(args)} arguments, "
                                     f"ctx and {what}: {misfit}",
-                                    hint=f"write it as a static method: def {method.__name__}(ctx, ...)") from None
+                                    hint=f"write it as a static method: def {name}(ctx, ...)") from None
         raise cause
 
 

@@ -174,6 +174,9 @@ class Tensor(Operators, Value):
         raise missing_attribute("a tensor", name, self, _INSTEAD)
 
     def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise ShapeError(f"a tensor of shape {self.shape} is neither true nor false",
+                             hint="ask its array: x.detach().numpy().any(), or .all()")
         return bool(self.item())
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ import pytest
 
 from tedsl import autograd, optim
 from tedsl.autograd import gradcheck, is_grad_enabled, no_grad, set_grad_enabled, tensor, value_and_grad
-from tedsl.errors import ArgumentTypeError, OptionError
+from tedsl.errors import ArgumentTypeError, OptionError, ShapeError
 
 
 def leaf(values, dtype="float32"):
@@ -43,6 +43,9 @@ def test_tensors_of_one_element_are_written_as_numbers():
     assert [1, 2, 3][tensor(1)] == 2 and list(range(tensor(2))) == [0, 1]
     with pytest.raises(ArgumentTypeError, match="no index"):
         [1, 2][tensor(1.0)]
+    assert not tensor(0) and leaf([2.0])
+    with pytest.raises(ShapeError, match="neither true nor false"):
+        bool(leaf([1.0, 2.0]))
 
 
 @pytest.mark.parametrize("name, instead", [("view", "reshape"), ("unsqueeze", "expand_dims"), ("permute", "transpose"),

@@ -251,6 +251,10 @@ def test_methods_that_take_other_arguments():
         def backward(ctx):
             return None
 
+    class Unnamed(Short):
+        forward = staticmethod(lambda x: x)
+
+    refused(lambda: Unnamed.apply(leaf([1.0])), "forward of Unnamed", "def forward(ctx", error=TypeError)
     refused(lambda: Short.apply(leaf([1.0]), 2), "forward of Short", "3 arguments", error=TypeError)
     refused(lambda: Short.apply(leaf([1.0])).sum().backward(), "backward of Short", "def backward(ctx", error=TypeError)
 
