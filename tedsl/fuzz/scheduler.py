@@ -139,7 +139,7 @@ class Scheduler:
         while wrong := misplaced(self.s.state):
             stage = wrong[0].producer
             at = next((at for at, group in enumerate(self.s.state.groups) if group in self.s.state.group_hosts
-                       and stage.group is not None and group in stage.group.chain()), None)
+                       and group in stage.schedule.groups_around(stage.group)), None)
             other = f"s.stages[{stage.schedule.position(stage)}]"
             name = next((f"s[{n}]" for n in self.tensors if self.state(n) is stage), other)
             self.attempt("compute_root", f"{name}.compute_root()" if at is None else f"s.groups[{at}].compute_root()")

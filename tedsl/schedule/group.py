@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 def members(schedule: ScheduleState, group: Group) -> list[StageState]:
     """The stages of `group` and of the groups inside it, producers first."""
-    return [stage for stage in schedule.stages if stage.group is not None and group in stage.group.chain()]
+    return [stage for stage in schedule.stages if group in schedule.groups_around(stage.group)]
 
 
 def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, IterVar] | None:
     """The stage and the loop of it at which `group`, or the nearest enclosing group that has a place, is computed."""
-    for around in group.chain() if group is not None else ():
+    for around in schedule.groups_around(group):
         if around in schedule.group_hosts:
             return schedule.group_hosts[around], schedule.group_loops[around]
     return None
@@ -42,7 +42,7 @@ def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
 
 def _up_to(stage: StageState, group: Group) -> list[Group]:
     """The groups inside `group` that contain `stage`, innermost first."""
-    chain = list(stage.group.chain()) if stage.group is not None else []
+    chain = stage.schedule.groups_around(stage.group)
     return chain[:chain.index(group)]
 
 
@@ -82,7 +82,7 @@ def group_compute_root(schedule: ScheduleState, group: Group) -> None:
     """Takes back compute_at of the group; stages of an enclosing group that has a place go there."""
     moved = followers(schedule, group)
     for stage in moved:
-        _must_fit(stage, group.parent)
+        _must_fit(stage, schedule.group_parents.get(group))
     schedule.put_group(group, None, None)
     for stage in moved:
         put_with_group(stage)
@@ -99,7 +99,7 @@ def _must_fit(stage: StageState, group: Group | None) -> None:
     place = place_of(stage.schedule, group)
     if place is None or group is None or stage.is_placeholder or _is_at(stage, place):
         return
-    held = next(one for one in group.chain() if one in stage.schedule.group_hosts)
+    held = next(one for one in stage.schedule.groups_around(group) if one in stage.schedule.group_hosts)
     must_be_possible(stage, *place, f"compute_root(), to loop {place[1].name} of {place[0].name} where {held.name} is,")
 
 
@@ -171,12 +171,14 @@ class StageGroup:
     def num_child_stages(self) -> int:
         """How many stages and groups belong to this group directly."""
         state = self.schedule.state
-        return sum(stage.group is self.state for stage in state.stages) + sum(g.parent is self.state for g in state.groups)
+        inside = sum(state.group_parents.get(group) is self.state for group in state.groups)
+        return inside + sum(stage.group is self.state for stage in state.stages)
 
     @property
     def group(self) -> StageGroup | None:
         """The group around this one."""
-        return None if self.state.parent is None else StageGroup(self.schedule, self.state.parent)
+        around = self.schedule.state.group_parents.get(self.state)
+        return None if around is None else StageGroup(self.schedule, around)
 
     @property
     def attach_type(self) -> AttachType:

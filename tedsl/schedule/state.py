@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
@@ -80,18 +80,10 @@ def find(loops: Sequence[IterVar], loop: object) -> int | None:
 class Group:
     """A set of stages that compute_at places together.
 
-    Each stage refers to its group; `parent` is the group around this one. The place is stored in the schedule.
+    Each stage refers to its group. The group around this one and the place are stored in the schedule.
     """
 
     name: str
-    parent: Group | None = None
-
-    def chain(self) -> Iterator[Group]:
-        """This group and those around it, innermost first."""
-        at: Group | None = self
-        while at is not None:
-            yield at
-            at = at.parent
 
 
 @dataclass(eq=False)
@@ -355,6 +347,7 @@ class ScheduleState:
     stage_map: dict[Operation, StageState] = field(default_factory=dict)
     recorder: Recorder = field(default_factory=Recorder)
     groups: tuple[Group, ...] = ()
+    group_parents: Mapping[Group, Group] = field(default_factory=dict)  # the group around a group
     group_hosts: Mapping[Group, StageState] = field(default_factory=dict)  # where a group is computed
     group_loops: Mapping[Group, IterVar] = field(default_factory=dict)
 
@@ -368,6 +361,14 @@ class ScheduleState:
         """A fresh stage for `op`, which the caller puts among the others."""
         stage = self.stage_map[op] = StageState(op, op, self, root_axes(op), first_loops(op), scope=scope)
         return stage
+
+    def groups_around(self, group: Group | None) -> list[Group]:
+        """`group` and those around it, innermost first; none for None."""
+        around = []
+        while group is not None:
+            around.append(group)
+            group = self.group_parents.get(group)
+        return around
 
     def put_group(self, group: Group, host: StageState | None, loop: IterVar | None) -> None:
         """Computes `group` at a loop of `host`; nowhere in particular if they are None."""

@@ -1,6 +1,7 @@
 """create_group: stages placed by one directive, and ends that delimit no group."""
 
 import copy
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,7 +117,64 @@ def test_ends_that_delimit_nothing(diamond, refused):
 def test_groups_that_overlap(diamond, refused):
     p, s = diamond, diamond.s
     s.create_group([p.C, p.D], [p.A])
-    refused(s, lambda: s.create_group([p.E], [p.B]), "C belongs to group_0 and E to no group", "create the outer group first")
+    refused(s, lambda: s.create_group([p.E], [p.B]), "C and B belong to group_0, and B would not be in the new group",
+            "leave group_0 whole")
+
+
+ORDERS = list(itertools.permutations(range(3)))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_groups_inside_groups_are_made_in_any_order(order):
+    """B within B, C, D within B, C, D, E; each made first, second or last."""
+    p = chain_of_four()
+    groups, ends = {}, (p.B, p.D, p.E)
+    for at in order:
+        groups[at] = p.s.create_group([ends[at]], [p.A])
+    assert [[stage.name for stage in groups[at].stages] for at in range(3)] == [["B"], ["B", "C", "D"], ["B", "C", "D", "E"]]
+    assert groups[0].group == groups[1] and groups[1].group == groups[2] and groups[2].group is None
+    assert [groups[at].num_child_stages for at in range(3)] == [1, 3, 2]
+    groups[2].compute_at(p.s[p.F], p.F.op.axis[0])
+    assert p.s[p.B].attach_stage == p.s[p.F]
+    groups[0].compute_at(p.s[p.C], p.C.op.axis[1])
+    four_are_right(p)
+    groups[2].compute_root()
+    assert p.s[p.B].attach_stage == p.s[p.C] and p.s[p.E].attach_stage is None
+    four_are_right(p)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_undo_of_groups_in_any_order(order):
+    p = chain_of_four()
+    ends, before = (p.B, p.D, p.E), []
+    for at in order:
+        before.append([(g.name, g.group) for g in p.s.groups])
+        p.s.create_group([ends[at]], [p.A])
+    again = create_schedule(p.F.op)
+    again.replay(p.s.journal)
+    names = [[(g.name, g.group and g.group.name) for g in s.groups] for s in (again, p.s)]
+    assert names[0] == names[1]
+    for was in reversed(before):
+        p.s.undo()
+        assert [(g.name, g.group) for g in p.s.groups] == was
+
+
+def chain_of_four():
+    """A -> B -> C -> D -> E -> F(output)."""
+    A = te.placeholder((6, 5), name="A")
+    B = te.compute((6, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((6, 5), lambda i, j: B[i, j] * 2.0, name="C")
+    D = te.compute((6, 5), lambda i, j: C[i, j] - 3.0, name="D")
+    E = te.compute((6, 5), lambda i, j: D[i, j] * D[i, j], name="E")
+    F = te.compute((6, 5), lambda i, j: E[i, j] * 0.5, name="F")
+    return SimpleNamespace(s=create_schedule(F.op), A=A, B=B, C=C, D=D, E=E, F=F)
+
+
+def four_are_right(p):
+    a = np.arange(30, dtype="float32").reshape(6, 5)
+    f = np.zeros_like(a)
+    tedsl.build(p.s, [p.A, p.F])(a, f)
+    np.testing.assert_array_equal(f, ((a + 1) * 2 - 3) ** 2 * 0.5)
 
 
 def test_places_of_a_group(diamond, refused):

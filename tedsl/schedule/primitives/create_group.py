@@ -16,11 +16,14 @@ def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs:
     directive = f"create_group([{_names(outputs)}], [{_names(inputs)}])"
     inside = _between(schedule, outputs, inputs, include_inputs, directive)
     _check_uses(schedule, inside, outputs, directive)
-    around = _group_around(inside, directive)
-    group = Group(f"group_{len(schedule.groups)}", around)
-    for stage in inside:
-        stage.group = group
+    around, within = _groups_near(schedule, inside, directive)
+    group = Group(f"group_{len(schedule.groups)}")
     schedule.groups += (group,)
+    parents = {**schedule.group_parents, **dict.fromkeys(within, group)}
+    schedule.group_parents = parents if around is None else {**parents, group: around}
+    for stage in inside:
+        if stage.group is around:
+            stage.group = group
     return group
 
 
@@ -69,16 +72,24 @@ def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequ
                                hint=f"add {stage.name} to the outputs")
 
 
-def _group_around(inside: list[StageState], directive: str) -> Group | None:
-    """The innermost group to which all of `inside` belong."""
-    around = inside[0].group
+def _groups_near(schedule: ScheduleState, inside: Sequence[StageState], directive: str) -> tuple[Group | None, list[Group]]:
+    """The innermost group to which all of `inside` belong, and the groups directly within it that have no other stages: they
+    lie within the new group. Refused if a group has stages inside and outside.
+    """
+    chains = {stage: schedule.groups_around(stage.group) for stage in schedule.stages}
+    around = next((group for group in chains[inside[0]] if all(group in chains[stage] for stage in inside)), None)
+    within: dict[Group, None] = {}
     for stage in inside:
-        if stage.group is not around:
-            names = [s.group.name if s.group is not None else "no group" for s in (inside[0], stage)]
-            raise stage.refuse(directive, f"{inside[0].name} belongs to {names[0]} and {stage.name} to {names[1]}: groups "
-                               "lie side by side or one in the other",
-                               hint="create the outer group first, then the inner one among its stages")
-    return around
+        outer = chains[stage] if around is None else chains[stage][:chains[stage].index(around)]
+        if not outer:
+            continue
+        other = next((one for one in schedule.stages if outer[-1] in chains[one] and one not in inside), None)
+        if other is not None:
+            raise stage.refuse(directive, f"{stage.name} and {other.name} belong to {outer[-1].name}, and {other.name} would "
+                               "not be in the new group: groups lie side by side or one in the other",
+                               hint=f"choose ends that leave {outer[-1].name} whole, or stages of it alone")
+        within[outer[-1]] = None
+    return around, list(within)
 
 
 def _names(stages: Sequence[StageState]) -> str:
