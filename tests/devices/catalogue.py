@@ -12,14 +12,14 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import LoweringError, TedslError
-from tests.codegen.c.topi_operators import ODD, data_of, operators, values
+from tests.codegen.c.topi_operators import DTYPES, ODD, data_of, operators, values
 
 TOLERANCE = 1e-5  # sums are added in another order
 
 
 def results_of(call):
     """The results of a call, for the oddest extents and the first dtype that it takes."""
-    for dtype in ("float32", "int32", "bool"):
+    for dtype in DTYPES:
         for extents in ODD:
             try:
                 made = call(partial(data_of, extents, dtype))

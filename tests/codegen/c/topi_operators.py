@@ -18,7 +18,8 @@ from tedsl.errors import TedslError
 
 PLACE = pathlib.Path(__file__).parents[3] / "docs" / "operator_examples.py"
 ODD = ({2: 5, 3: 7, 4: 9}, {2: 3, 3: 5, 4: 7}, {2: 3, 4: 5}, {3: 5}, {})  # extents of the examples, and what they become
-ROOMS = {"": topi, "nn.": topi.nn, "image.": topi.image}
+ROOMS = {"": topi, "nn.": topi.nn, "image.": topi.image, "vision.": topi.vision, "random.": topi.random, "sparse.": topi.sparse}
+DTYPES = ("float32", "int32", "bool", "uint32", "uint64")
 
 
 def operators():
@@ -43,7 +44,7 @@ def data_of(extents, dtype, *shape):
 
 def scheduled(call):
     """The results of a call and their schedule for processors, for the oddest extents and the first dtype that it takes."""
-    for dtype in ("float32", "int32", "bool"):
+    for dtype in DTYPES:
         for extents in ODD:
             try:
                 made = call(partial(data_of, extents, dtype))

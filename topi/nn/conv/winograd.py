@@ -74,16 +74,19 @@ def conv3d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Te
     alpha = tile_size + r - 1
     rows = te.compute((alpha, r, depth, results, channels), lambda e, x, d, o, c: _times(
         g, e, lambda y: kernel(o, c, d, y, x).astype(wide), wide), name="weight_rows", info=InjectiveOp("winograd"))
-    flat = te.compute((alpha, alpha, depth, results, channels), lambda e, n, d, o, c: _times(
-        g, n, lambda x: rows(e, x, d, o, c), wide), name="weight_planes", info=InjectiveOp("winograd"))
-    if as_int(depth) == r:
-        deep: te.Tensor = te.compute((alpha, alpha, alpha, results, channels), lambda w, e, n, o, c: _times(
+    is_deep = as_int(depth) == r
+    dtype = wide if is_deep else kernel.dtype
+    flat: te.Tensor = te.compute(
+        (alpha, alpha, depth, results, channels), lambda e, n, d, o, c: _times(
+            g, n, lambda x: rows(e, x, d, o, c), wide).astype(dtype), name="weight_planes" if is_deep else "transform_weight",
+        info=InjectiveOp("winograd") if is_deep else TransformOp("winograd_weights", (rows,), (0, 1)))
+    if not is_deep:
+        return flat
+    deep: te.Tensor = te.compute(
+        (alpha, alpha, alpha, results, channels), lambda w, e, n, o, c: _times(
             g, w, lambda d: flat(e, n, d, o, c), wide).astype(kernel.dtype), name="transform_weight",
-            info=InjectiveOp("winograd"))
-        return deep
-    made: te.Tensor = te.compute(flat.shape, lambda *i: flat(*i).astype(kernel.dtype), name="transform_weight",
-                                 info=InjectiveOp("winograd"))
-    return made
+        info=TransformOp("winograd_weights", (rows, flat), (0, 1, 2)))
+    return deep
 
 
 def transform_matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
