@@ -9,6 +9,7 @@ from tedsl.autotvm.tuner import GATuner, GridSearchTuner, ModelBasedTuner, Rando
 from tedsl.autotvm.tuner.cost_model import Ridge
 from tedsl.autotvm.tuner.genetic import genes_of, number_of
 from tedsl.errors import ArgumentError, ArgumentTypeError
+from tests.autotvm.templates import refusing
 from tests.autotvm.test_tasks import task_of
 
 OPTION = autotvm.measure_option(autotvm.LocalBuilder(timeout=20), autotvm.LocalRunner(number=1, repeat=2, cooldown_interval=0))
@@ -75,9 +76,7 @@ def test_points_as_choices():
 
 def test_points_are_built_run_and_written_down(tmp_path, capfd):
     """What a template refuses, says, raises or computes wrong is a failure of its kind, and no end of the search."""
-    import tests.autotvm.templates  # noqa: F401 - registers its templates
-
-    task = autotvm.task.create("tests/refusing", (1000,), "llvm")
+    task = autotvm.task.create(refusing, (1000,), "llvm")
     runner = autotvm.LocalRunner(number=1, repeat=2, cooldown_interval=0, check_correctness=True)
     monitor, file, text = autotvm.callback.Monitor(), tmp_path / "log.json", io.StringIO()
     made = GridSearchTuner(task)

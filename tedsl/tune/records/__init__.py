@@ -1,4 +1,4 @@
-"""What was measured, kept: for later sessions, other programs, and machines of the same model.
+"""What was measured, kept: for later runs, other programs, and machines of the same model.
 
 `record.py` is one trial as data, `task.py` says of what, `store.py` keeps trials in a file of
 SQLite, `lines.py` in lines of JSON, `history.py` lets `topi.schedules.schedule` use the best.
