@@ -1,9 +1,12 @@
 """What actors cost: `python -m benchmarks.actor_overhead` prints microseconds for each actor and batch, and what 100,000
 batches add to the memory of the process. `--ray`: milliseconds for each batch that goes to another process and back.
+`--sleeping`: chains whose stages sleep, beside the formula for the time from batch to batch.
 """
 
 import argparse
 import resource
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +66,36 @@ def milliseconds_with_ray(size, batches=200):
     return 1e3 * seconds / batches
 
 
+def sleeping(count, milliseconds, batches=60):
+    """The milliseconds from batch to batch of a chain whose stages sleep, with `count` registers between each two, and those of
+    the formula for as long as the stages slept: a busy machine wakes them late.
+    """
+    p = Pipeline("asleep")
+    works = [lambda *arrays, seconds=one / 1000: time.sleep(seconds) for one in milliseconds]
+    stream = p.source("s0", works[0], Spec((1,)), count=count)
+    for at in range(1, len(works) - 1):
+        stream = p.task(f"s{at}", works[at], stream, Spec((1,)), count=count)
+    p.sink("last", works[-1], [stream])
+    report = Runtime(p.plan()).run(batches)
+    ends = [span.end for span in report.spans() if span.actor == "last"]
+    measured = 1e3 * (ends[-1] - ends[9]) / (batches - 10)
+    slept = [1e3 * share.acting / share.acts for share in report.shares.values()]
+    return measured, max(*slept, *[(a + b) / count for a, b in pairwise(slept)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ray", action="store_true")
-    if parser.parse_args().ray:
+    parser.add_argument("--sleeping", action="store_true")
+    given = parser.parse_args()
+    if given.sleeping:
+        for stages in ((10, 10, 10, 40), (20, 30, 20, 20), (20, 20, 20, 20)):
+            for count in (1, 2, 3):
+                measured, formula = sleeping(count, stages)
+                print(f"stages of {stages} ms, {count} registers: {measured:.2f} ms a batch, {measured / formula - 1:+.1%} "
+                      "beside the formula")
+        return
+    if given.ray:
         for size in (8, 800_000):
             print(f"{size:7} bytes to a process and back: {milliseconds_with_ray(size):.2f} ms a batch")
         return

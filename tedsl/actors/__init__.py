@@ -12,6 +12,7 @@ processes of Ray.
 
 from tedsl.actors.machine.clock import Schedule, Span, simulate
 from tedsl.actors.machine.kinds import Kind, register_kind
+from tedsl.actors.machine.lifetimes import lifetimes, memory_over_time
 from tedsl.actors.plan.description import Plan, RegisterDescription, Task
 from tedsl.actors.plan.memory import MemoryPlan, memory_of, shared_chunks
 from tedsl.actors.plan.pipeline import Pipeline, Stream
@@ -23,8 +24,8 @@ from tedsl.actors.running.runtime import Runtime
 from tedsl.errors import entries
 from tedsl.graph.value import Spec
 
-__all__ = ["Kind", "MemoryPlan", "Pipeline", "Plan", "RayCluster", "RegisterDescription", "Report", "Runtime",
-           "Schedule", "Span", "Spec", "Stream", "Task", "as_json", "check_plan", "from_json", "memory_of", "parse",
-           "register_kind", "shared_chunks", "simulate"]
+__all__ = ["Kind", "MemoryPlan", "Pipeline", "Plan", "RayCluster", "RegisterDescription", "Report", "Runtime", "Schedule",
+           "Span", "Spec", "Stream", "Task", "as_json", "check_plan", "from_json", "lifetimes", "memory_of",
+           "memory_over_time", "parse", "register_kind", "shared_chunks", "simulate"]
 
 entries(globals())

@@ -360,3 +360,38 @@ def test_threads_run_on_the_processors_that_they_are_held_to():
                                (3, ArgumentTypeError, "cores is an int")]:
         with pytest.raises(kind, match=words):
             Runtime(p.plan(), cores=cores)
+
+
+def test_two_replicas_learn_as_one_large_batch():
+    """Data-parallel: each replica has half of a batch, an input-wise task sums their gradients as they come."""
+    rng = np.random.default_rng(1)
+    inputs, targets, weight = rng.standard_normal((5, 8, 3)), rng.standard_normal((5, 8)), np.zeros(3)
+
+    def gradient(x, y, out):
+        out[...] = 2 * x.T @ (x @ weight - y) / 8
+
+    def step(total):
+        weight[...] -= 0.1 * total
+
+    spec = Spec((3,), "float64")
+    p = Pipeline("replicas")
+    learned = []
+    for half in (slice(0, 4), slice(4, 8)):
+        at = half.start // 4
+        data = p.source(f"data{at}", None, [Spec((4, 3), "float64"), Spec((4,), "float64")])
+        learned.append(p.task(f"learn{at}", gradient, data, spec))
+    p.sink("step", step, [p.inputwise("total", learned)])
+    for at in range(2):
+        p.after(f"learn{at}", "step", previous=True)
+
+    def feed(half):
+        def function(n, x, y):
+            x[...], y[...] = inputs[n, half], targets[n, half]
+
+        return function
+
+    Runtime(p.plan()).run(5, feed={"data0": feed(slice(0, 4)), "data1": feed(slice(4, 8))})
+    expected = np.zeros(3)
+    for x, y in zip(inputs, targets):
+        expected -= 0.1 * 2 * x.T @ (x @ expected - y) / 8
+    np.testing.assert_allclose(weight, expected, rtol=1e-12)

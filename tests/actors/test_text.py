@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -138,3 +139,29 @@ def test_blocks_that_two_tasks_may_use_at_once_are_refused():
         assert old in source
         with pytest.raises(PlanError, match=words):
             actors.parse(source.replace(old, new))
+
+
+def test_lifetimes_of_registers():
+    """By hand: the source takes 1, the reader 2; pieces lend the batch out until the last of them is read."""
+    p = Pipeline("p")
+    pieces = p.unpack("pieces", p.source("a", None, Spec((4,)), count=2), 2)
+    p.sink("end", None, [pieces])
+    plan = p.plan()
+    run = simulate(plan, {"a": 1, "end": 2}, 2)
+    found = [(one.register, one.number, one.batch, one.begin, one.end) for one in actors.lifetimes(plan, run.spans)]
+    assert found == [("a", 0, 0, 0, 5), ("a", 1, 1, 1, 9)]
+    assert "cpu+64 a[1] 64 B" in actors.memory_over_time(plan, run.spans)
+    assert actors.lifetimes(plan, run.spans[:1]) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_register_holds_one_batch_at_a_time(seed):
+    plan, _ = random_plan(np.random.default_rng(seed))
+    if plan is None:
+        return
+    found = actors.lifetimes(plan, simulate(plan, {name: 1 + at % 3 for at, name in enumerate(plan.tasks)}, 8).spans)
+    by_register = {}
+    for one in found:
+        by_register.setdefault((one.register, one.number), []).append(one)
+    for ones in by_register.values():
+        assert all(before.end <= after.begin for before, after in pairwise(ones))
