@@ -114,7 +114,7 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
         numbers[0] = 0
         emit = _emit_places(ib, given.pop(0), outs, index[0], numbers, boxes) if return_indices else \
             _emit_boxes(ib, source, outs, index[0], numbers, fields, invalid_to_bottom)
-        _select(ib, source, sorted_, counts, given, outs[-1], index[0], boxes, selection, emit, where)
+        _select(ib, source, sorted_, counts, given, (outs[-2], outs[-1]), index[0], boxes, selection, emit, where)
         with ib.for_range(numbers[0], boxes, name="j") as j:
             if return_indices:
                 outs[0][index[0], j] = -1
@@ -125,8 +125,9 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
 
     inputs = [data, order, valid_count, *([indices] if return_indices else []),
               *_tensors(max_output_size), *_tensors(iou_threshold)]
-    *made, _ = te.extern([*shapes, (batch, boxes)], inputs, **independently((batch,), write, data.shape[1:], inside=True),
-                         name="non_max_suppression", dtype=[*dtypes, "int32"], tag="nms")
+    *made, _, _ = te.extern([*shapes, (batch, boxes), (batch, boxes, 4)], inputs,
+                            **independently((batch,), write, data.shape[1:], inside=True), name="non_max_suppression",
+                            dtype=[*dtypes, "int32", data.dtype], tag="nms")
     return made if return_indices else made[0]
 
 
@@ -161,8 +162,8 @@ def _emit_boxes(ib: Any, source: Any, outs: list[Any], i: Any, numbers: Any, fie
     return stays, goes
 
 
-def _select(ib: Any, source: Any, order: Any, counts: Any, given: list[Any], kept: Any, i: Any, boxes: Any, s: _Selection,
-            emit: Emit, where: str) -> None:
+def _select(ib: Any, source: Any, order: Any, counts: Any, given: list[Any], kept: tuple[Any, Any], i: Any, boxes: Any,
+            s: _Selection, emit: Emit, where: str) -> None:
     """Suppression among the boxes of image i, or where its threshold is not above 0 a copy of them."""
     count = ib.let("count", te.max(te.min(counts[i].astype("int32"), boxes), 0))
     limit = ib.let("limit", _limit(s.limit, given, boxes, te.const(0, "int32")))
@@ -180,7 +181,7 @@ def _select(ib: Any, source: Any, order: Any, counts: Any, given: list[Any], kep
         return tir.all(number(k, s.label) >= zero, alike)
 
     with ib.if_scope(threshold > zero):
-        Greedy(ib, best, limit, (kept, lambda n: (i, n)), lambda j: box_of(ib, [number(j, s.coord + d) for d in range(4)]),
+        Greedy(ib, best, limit, (*kept, lambda n: (i, n)), lambda j: box_of(ib, [number(j, s.coord + d) for d in range(4)]),
                lambda share: share >= threshold, lambda j: number(j, s.score) > zero, comparable).run(
             lambda j, n: emit[0](order[i, j]), lambda j: emit[1]())
     with ib.else_scope(), ib.for_range(0, count, name="j") as j:
@@ -215,7 +216,7 @@ def all_class_non_max_suppression(boxes: te.Tensor, scores: te.Tensor, max_outpu
     best = gather(flat, 1, order)
 
     def write(ib: Any, ins: list[Any], outs: list[Any], index: tuple[Any, ...]) -> None:
-        (corners, sorted_, ranked, *given), (selected, numbers), (r,) = ins, outs, index
+        (corners, sorted_, ranked, *given), (selected, numbers, sides), (r,) = ins, outs, index
         limit = ib.let("limit", _limit(max_output_boxes_per_class, given, count, te.const(1, "int32")))
         share = ib.let("share", _value(iou_threshold, given, boxes.dtype, where, "iou_threshold"))
         least = ib.let("least", _value(score_threshold, given, scores.dtype, where, "score_threshold"))
@@ -223,16 +224,16 @@ def all_class_non_max_suppression(boxes: te.Tensor, scores: te.Tensor, max_outpu
         found[0] = 0
         with ib.for_range(0, count, name="j") as j, ib.if_scope(ranked[r, j] > least):
             found[0] = j.astype("int32") + 1
-        number = Greedy(ib, found[0], limit, (selected, lambda n: (r, n)),
+        number = Greedy(ib, found[0], limit, (selected, sides, lambda n: (r, n)),
                         lambda j: box_of(ib, [corners[r // classes, sorted_[r, j], d] for d in range(4)]),
                         lambda area: area >= share).run(lambda j, n: None)
         numbers[r] = number[0]
 
-    ranks, numbers = te.extern(
-        [(rows, count), (rows,)],
+    ranks, numbers, _ = te.extern(
+        [(rows, count), (rows,), (rows, count, 4)],
         [boxes, order, best, *_tensors(max_output_boxes_per_class), *_tensors(iou_threshold), *_tensors(score_threshold)],
-        **independently((rows,), write, (count, count), inside=True), name="all_class_nms", dtype=["int32", "int32"],
-        tag="all_class_nms")
+        **independently((rows,), write, (count, count), inside=True), name="all_class_nms",
+        dtype=["int32", "int32", boxes.dtype], tag="all_class_nms")
     return _collected(scores, order, best, ranks, numbers, output_format == "onnx")
 
 

@@ -14,16 +14,17 @@ from topi.vision.boxes import Box, overlap
 class Greedy:
     """Boxes of one image in the order of their scores, of which each stays unless it overlaps one that stayed before.
 
-    count: how many there are. limit: how many stay at most. kept: a function from a number to the place where memory holds the
-    number, in the order given to `box`, of the box that stayed with that number. box(j): the sides of box j. counts(j): whether
-    box j is compared with others and counted; one that is not stays. comparable(j, k): whether box j is removed by box k.
+    count: how many there are. limit: how many stay at most. kept: memory for the numbers of the boxes that stayed, memory for
+    their sides, and a function from a number, in the order in which they stayed, to its place there. box(j): the sides of box
+    j. counts(j): whether box j is compared with others and counted; one that is not stays. comparable(j, k): whether box j may
+    be removed by box k.
     removes(share): whether boxes with that share of their areas in common are removed.
     """
 
     ib: Any
     count: Any
     limit: Any
-    kept: tuple[Any, Callable[[Any], tuple[Any, ...]]]
+    kept: tuple[Any, Any, Callable[[Any], tuple[Any, ...]]]
     box: Callable[[Any], Box]
     removes: Callable[[Any], Any]
     counts: Callable[[Any], Any] = lambda j: tir.const(True, "bool")
@@ -35,7 +36,7 @@ class Greedy:
         that holds the number of those that stayed and were counted.
         """
         ib = self.ib
-        memory, at = self.kept
+        memory, sides, at = self.kept
         number = ib.allocate("int32", (1,), name="number", scope="local")
         state = ib.allocate("int32", (3,), name="state", scope="local")  # next; next to compare with; whether j stays
         number[0], state[0] = 0, 0
@@ -48,6 +49,9 @@ class Greedy:
                 stays(j, number[0])
                 with ib.if_scope(self.counts(j)):
                     memory[at(number[0])] = j
+                    box = self.box(j)
+                    for d, side in enumerate((box.left, box.top, box.right, box.bottom)):
+                        sides[(*at(number[0]), d)] = side
                     number[0] = number[0] + 1
             if goes:
                 with ib.else_scope():
@@ -58,11 +62,12 @@ class Greedy:
     def _compare(self, j: Any, number: Any, state: Any) -> None:
         """Clears state[2] if a box that stayed removes box j."""
         ib = self.ib
-        memory, at = self.kept
+        memory, sides, at = self.kept
         own = self.box(j)
         state[1] = 0
         with ib.while_loop(tir.all(state[1] < number[0], state[2] > 0)):
             k = ib.let("k", memory[at(state[1])])
-            with ib.if_scope(self.comparable(j, k)), ib.if_scope(self.removes(overlap(ib, own, self.box(k), self.pixel))):
+            other = Box(*[sides[(*at(state[1]), d)] for d in range(4)])
+            with ib.if_scope(self.comparable(j, k)), ib.if_scope(self.removes(overlap(ib, own, other, self.pixel))):
                 state[2] = 0
             state[1] = state[1] + 1

@@ -50,9 +50,9 @@ def proposal(cls_prob: te.Tensor, bbox_pred: te.Tensor, im_info: te.Tensor, scal
     kept = as_int(count) if as_int(count) is not None else count
 
     def write(ib: Any, ins: list[Any], outs: list[Any], index: tuple[Any, ...]) -> None:
-        (found, sorted_), (target, stayed), (b,) = ins, outs, index
+        (found, sorted_), (target, stayed, sides), (b,) = ins, outs, index
         share = te.const(threshold, cls_prob.dtype)
-        number = Greedy(ib, best, te.const(rpn_post_nms_top_n, "int32"), (stayed, lambda n: (b, n)),
+        number = Greedy(ib, best, te.const(rpn_post_nms_top_n, "int32"), (stayed, sides, lambda n: (b, n)),
                         lambda j: Box(*[found[b, sorted_[b, j], d] for d in range(4)]), lambda area: area > share,
                         pixel=1.0).run(lambda j, n: None)
         with ib.for_range(0, rpn_post_nms_top_n, name="t") as t:
@@ -62,9 +62,9 @@ def proposal(cls_prob: te.Tensor, bbox_pred: te.Tensor, im_info: te.Tensor, scal
             for d in range(4):
                 target[row, d + 1] = found[b, source, d]
 
-    made = te.extern([(batch * rpn_post_nms_top_n, 5), (batch, kept)], [boxes, order],
+    made = te.extern([(batch * rpn_post_nms_top_n, 5), (batch, kept), (batch, kept, 4)], [boxes, order],
                      **independently((batch,), write, (count, rpn_post_nms_top_n), inside=True), name="proposal",
-                     dtype=[cls_prob.dtype, "int32"], tag="proposal")
+                     dtype=[cls_prob.dtype, "int32", cls_prob.dtype], tag="proposal")
     regions: te.Tensor = made[0]
     return regions
 
