@@ -34,6 +34,7 @@ from tedsl.lower.uneven_splits import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up
+from tedsl.schedule.relations import touched_by
 
 KINDS = {IterType.UNROLLED: ForKind.UNROLLED, IterType.VECTORIZED: ForKind.VECTORIZED, IterType.PARALLELIZED: ForKind.PARALLEL}
 
@@ -207,7 +208,8 @@ class Nest:
         """The start values, inside copies of the data loops from number `begin` on."""
         plan = self.plan
         self.check_init_reads(reduce, begin)
-        copies = [self.init_loop(loop) for loop in plan.loops[begin:] if not loop.leaf.is_reduction]
+        elements = touched_by(plan.data_axes, plan.stage.relations)  # with loops over elements and the reduction at once
+        copies = [self.init_loop(loop) for loop in plan.loops[begin:] if not loop.leaf.is_reduction or loop.leaf in elements]
         values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
         offsets = indices_up(plan.stage.relations, plan.tiling, values)
         translate = self.translator(offsets)

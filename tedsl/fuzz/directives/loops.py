@@ -72,8 +72,7 @@ def fuse(s: Scheduler) -> str | None:
 
 def _neighbours(stage: StageState) -> list[int]:
     plain = plain_loops(stage)
-    return [at for at in plain if at + 1 in plain
-            and stage.leaf_iter_vars[at].is_reduction == stage.leaf_iter_vars[at + 1].is_reduction]
+    return [at for at in plain if at + 1 in plain]
 
 
 def tile(s: Scheduler) -> str | None:

@@ -8,9 +8,11 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.domains import written_tiling
+from tedsl.lang.operation import ComputeOp
+from tedsl.lang.reads import is_ragged
+from tedsl.schedule.domains import extent_of, written_tiling
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
-from tedsl.schedule.relations import Fuse, fused_of, singleton
+from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Split, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.script_loops import check_nest, check_new_loop
 from tedsl.schedule.state import StageState, find, show
@@ -21,6 +23,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
 
         for i in 0..n: for j in 0..m: body(i, j)   →   for f in 0..n * m: body(f // m, f % m)
 
+    Loops over elements and loops of their reduction may become one: the start values stand before it then.
     A single loop is returned unchanged; without loops a new outermost loop of one iteration is added. Stages that are computed
     at one of `loops` are computed at the new loop then.
     """
@@ -58,10 +61,31 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
     check_nest(stage, loops, directive)
     reducing = [loop for loop in loops if loop.is_reduction]
     if reducing and len(reducing) < len(loops):
-        data = [loop.name for loop in loops if not loop.is_reduction]
+        data = next(loop for loop in loops if not loop.is_reduction)
+        for loop in reducing:
+            _check_both(stage, directive, data, loop)
+
+
+def _check_both(stage: StageState, directive: str, data: IterVar, reducing: IterVar) -> None:
+    """Refuses one loop over elements and over their reduction where the start values could not stand before it."""
+    why = ""
+    if type(stage.op) is not ComputeOp or is_ragged(stage.op):
+        why = "how far the reduction goes differs from element to element"
+    elif (build.as_int(extent_of(stage, reducing)) or 0) < 1:
+        why = f"{reducing.name} may have no iteration"
+    elif any(stage.attr_of(loop).tensor_intrin is not None for loop in stage.leaf_iter_vars):
+        why = f"an intrinsic computes {stage.name}"
+    elif stage.init_at is not None:
+        why = f"decompose_reduction put the start values at {stage.init_at.name}"
+    elif stage.versions or stage.version_of is not None:
+        why = f"{stage.name} has versions"
+    elif any(isinstance(one, Split) and one.tail in (SHIFT_INWARDS, ROUND_UP) for one in stage.relations):
+        why = "a split computes elements again, or beyond the tensor"
+    if why:
         raise stage.refuse(
-            directive, f"{reducing[0].name} is a reduction loop and {data[0]} a loop over elements: one loop cannot be both",
-            hint="fuse loops over elements with each other and reduction loops with each other; reorder brings them together")
+            directive, f"{reducing.name} is a reduction loop and {data.name} a loop over elements, and {why}: one loop cannot "
+            "be both", hint="fuse loops over elements with each other and reduction loops with each other; reorder brings "
+            "them together")
 
 
 def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: IterVar, second: IterVar,

@@ -77,6 +77,10 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     must_have_plain_tails(stage, directive)
     for one in stage.leaf_iter_vars:
         stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages")
+    both = touched_by(op.axis, stage.relations)
+    if loop in both:
+        raise stage.refuse(directive, f"{loop.name} runs over elements and over the reduction at once",
+                           hint="call rfactor first, then fuse the loops of both stages")
     extent = extent_of(stage, loop)
     own = {axis.var for axis in op.axis}
     if extent is None or any(isinstance(node, ProducerLoad) or node in own for node in post_order(extent)):

@@ -9,6 +9,7 @@ from tedsl.ir.iters import IterType
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import StageState, describe, find, show
 
 
@@ -34,6 +35,10 @@ def tensorize(stage: StageState, loop: Any, intrin: Any) -> None:
         raise stage.refuse(directive, f"loop {others[0].name} is tensorized already; an intrinsic takes all loops inside it",
                            hint="tensorize one loop of a stage, the outermost that the intrinsic covers")
     _check_formula(stage, op, intrin, directive)
+    both = [one.name for one in stage.leaf_iter_vars if one.is_reduction and one in touched_by(op.axis, stage.relations)]
+    if both:
+        raise stage.refuse(directive, f"loop {both[0]} runs over elements and over the reduction at once",
+                           hint="tensorize a stage whose loops are of one sort each")
     inside = stage.leaf_iter_vars[at:]
     for one in inside[1:]:
         if stage.annotation_of(one) is not None:
