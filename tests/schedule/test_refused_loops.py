@@ -169,8 +169,13 @@ def test_fuse_of_three_with_a_gap_changes_nothing(refused):
 
 def test_fuse_of_a_reduction_with_elements(matmul, refused):
     _, j = matmul.C.op.axis
-    refused(matmul.s, lambda: matmul.s[matmul.C].fuse(j, matmul.k), "fuse(j, k) on stage C",
-            "k is a reduction loop and j a loop over elements")
+    matmul.s[matmul.C].decompose_reduction(j)
+    refused(matmul.s, lambda: matmul.s[matmul.C].fuse(j, matmul.k), "fuse(j, k) on stage C", "j is already the place of")
+    i, j = matmul.C.op.axis
+    matmul.s.undo()
+    matmul.s[matmul.C].decompose_reduction(i)
+    refused(matmul.s, lambda: matmul.s[matmul.C].fuse(j, matmul.k), "k is a reduction loop and j a loop over elements, and "
+            "decompose_reduction put the start values at i")
 
 
 def test_reorder_with_a_loop_named_twice(chain, refused):
