@@ -6,7 +6,7 @@
 
 A region is a set of convolutions of constants, pools, sums with biases, concatenations and element-wise nodes that read each
 other; in the other layout transpositions around it disappear, or are added. The model counts multiply-adds. Direct convolutions
-take as many in both layouts (0.7 to 1.0 of the time in NHWC, on a Zen 4 with AVX-512), but those of NCHW may go by winograd.
+take as many in both layouts (0.7 to 1.0 of the time in NHWC, on a Zen 5 with AVX-512), but those of NCHW may go by winograd.
 Blocks of channels, NCHWc, are no candidate: convolutions pack what they read inside, in 0.59 to 0.82 of the time of these.
 """
 
