@@ -52,9 +52,13 @@ def proposal(cls_prob: te.Tensor, bbox_pred: te.Tensor, im_info: te.Tensor, scal
     def write(ib: Any, ins: list[Any], outs: list[Any], index: tuple[Any, ...]) -> None:
         (found, sorted_), (target, stayed, sides), (b,) = ins, outs, index
         share = te.const(threshold, cls_prob.dtype)
+
+        def box(j: Any) -> Box:
+            place = ib.let("place", sorted_[b, j])
+            return Box(*[ib.let("side", found[b, place, d]) for d in range(4)])
+
         number = Greedy(ib, best, te.const(rpn_post_nms_top_n, "int32"), (stayed, sides, lambda n: (b, n)),
-                        lambda j: Box(*[found[b, sorted_[b, j], d] for d in range(4)]), lambda area: area > share,
-                        pixel=1.0).run(lambda j, n: None)
+                        box, lambda area: area > share, pixel=1.0).run(lambda j, n: None)
         with ib.for_range(0, rpn_post_nms_top_n, name="t") as t:
             row = b * rpn_post_nms_top_n + t
             source = ib.let("source", sorted_[b, stayed[b, t % te.max(number[0], 1)]])
