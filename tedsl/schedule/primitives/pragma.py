@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from difflib import get_close_matches
 from typing import Any
 
 from tedsl.ir import build
@@ -47,6 +46,8 @@ def _keep_for_passes_of_users(stage: StageState, kind: str, directive: str) -> N
     """Warns of a pragma that no pass of tedsl looks at; refuses what is no name, and names that mean something else."""
     if not kind.isidentifier() or kind in RESERVED or kind.startswith("import_"):
         raise stage.refuse(directive, f"there is no pragma {kind!r}", hint=f"choose one of {', '.join(CHOICES)}")
+    from difflib import get_close_matches  # few programs ask
+
     near = get_close_matches(kind, CHOICES)
     also = f"; did you mean {' or '.join(near)}?" if near else ""
     warnings.warn(f"{directive} on stage {stage.name}: no pass of tedsl knows this pragma; the loop keeps it as the attribute "
