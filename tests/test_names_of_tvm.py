@@ -332,7 +332,8 @@ def test_what_is_reached_by_attributes_alone():
             "assert {'contrib', 'container', 'error', 'topi'} <= set(dir(tedsl)) and 'utils' in dir(tedsl.contrib)\n"
             "tedsl.contrib.nothing")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.endswith("'tedsl.contrib' has no attribute 'nothing'\n  hint: it has cc, clang, intrinsics, sparse, utils\n"), \
+    assert done.stderr.endswith(
+        "'tedsl.contrib' has no attribute 'nothing'\n  hint: it has cc, clang, intrinsics, sparse, utils\n"), \
         done.stderr
 
 
