@@ -170,11 +170,12 @@ class _Plane:
 
     def _ask(self, memory: Any, at: Sequence[Any], writes: bool = False) -> None:
         """Asks for the memory of the data or the result a page ahead of a vector: processors do so within a page, of which a
-        plane has several.
+        plane has several. Of the result only in the same plane: what other threads write is not for this one to touch.
         """
         first = row_major([*at[:-1], first_of(at[-1])], memory.shape)
         for step in range(0, at[-1].dtype.lanes, self.line):
-            prefetch(self.ib, memory[te.min(first + (step + self.page), product(memory.shape) - 1)], writes)
+            last = (at[0] + 1) * product(memory.shape[1:]) - 1 if writes else product(memory.shape) - 1
+            prefetch(self.ib, memory[te.min(first + (step + self.page), last)], writes)
 
     def _find_winners(self, h: Any, number: Any, row: Any) -> None:
         """Copies the heads of windows, and stores the number of the first largest tap of each; that of the first NaN if there

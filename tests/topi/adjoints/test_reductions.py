@@ -1,8 +1,11 @@
 """Adjoints of reductions, pooling, running sums and sorting against central differences; what counts where elements tie."""
 
+import warnings
+
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.target import Target
@@ -169,3 +172,13 @@ def test_gradients_of_maxima_by_planes_have_gradients():
     np.testing.assert_allclose(made, differences(found, feeds, head, given), rtol=1e-7, atol=1e-7)
     tangent, = values([te.jvp(pooled, [x], [weights])], {x: feeds[x], weights: given})
     assert np.isclose(np.sum(values([found], feeds)[0] * given), np.sum(tangent * feeds[head]))
+
+
+@pytest.mark.parametrize("shape", [(4, 64, 32, 32), (32, 16, 8, 8), (4, 64, 33, 31)])
+def test_planes_are_computed_in_parallel(shape):
+    x, pooled, head = pooled_by_planes(shape, (3, 3), (2, 2), (1, 1, 1, 1), "float32")
+    found, = te.gradient(pooled, [x], head)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of races
+        text = str(tedsl.lower(topi.schedules.schedule([found]), [x, head, found], simple_mode=True))
+    assert '"parallel"' in text
