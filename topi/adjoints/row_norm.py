@@ -18,6 +18,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.target import Target
+from topi.adjoints.row_norm_threads import by_threads
 from topi.extents import as_int, indices_at, product
 from topi.kinds import NormalizeOp, TogetherOp
 from topi.reduction import sum as sum_of
@@ -67,11 +68,14 @@ def in_one_walk(record: NormalizeOp, head: te.Tensor, of_source: te.Tensor, term
         made: te.Tensor = te.compute((chunks, *gamma.shape), formula, name="sums_of_chunks")
         return made
 
+    def accesses(ib: Any, ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tuple[Any, Any, Any, Any, list[Any]]:
+        x, h = (ib.buffer_ptr(buffer, shape=(rows, count)) for buffer in ins[:2])
+        result, *sums = (ib.buffer_ptr(buffer, shape=(n, count)) for buffer, n in zip(outs, (rows, chunks, chunks)))
+        return x, h, ib.buffer_ptr(ins[2], shape=(count,)), result, sums
+
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        x, h = (ib.buffer_ptr(buffer, shape=(rows, count)) for buffer in ins[:2])
-        scales = ib.buffer_ptr(ins[2], shape=(count,))
-        result, *sums = (ib.buffer_ptr(buffer, shape=(n, count)) for buffer, n in zip(outs, (rows, chunks, chunks)))
+        x, h, scales, result, sums = accesses(ib, ins, outs)
         with ib.for_range(0, chunks, name="chunk", kind=rows_kind((rows, count))) as chunk:
             walk = _Row(ib, count, source.dtype, target)
             walk.clear([(total, chunk) for total in sums])
@@ -82,9 +86,15 @@ def in_one_walk(record: NormalizeOp, head: te.Tensor, of_source: te.Tensor, term
                                   [(total, chunk) for total in sums], (result, row))
         return ib.get()
 
+    def threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        x, h, scales, result, sums = accesses(ib, ins, outs)
+        by_threads(ib, x, h, scales, record.epsilon, result, sums, part, threads)
+        return ib.get()
+
     shapes = [source.shape, *[(chunks, *gamma.shape)] * len(terms)]
     made = te.extern(shapes, [source, head, gamma], body, name="normalization_adjoints", dtype=[source.dtype] * len(shapes),
-                     tag="normalization_adjoints",
+                     tag="normalization_adjoints", by_threads=threads,
                      info=TogetherOp("normalization_adjoints", (of_source, *map(of_chunks, terms))))
     return [made[0], *[sum_of(total, 0) for total in made[1:]]]
 

@@ -219,3 +219,24 @@ def test_a_sort_waits_once_for_each_step_of_its_network():
     out = topi.sort(x)
     kernels = tedsl.build(topi.schedules.schedule(out, "cuda"), [x, out], target="cuda").imported_modules[0]
     assert kernels.get_source("tir").count("tvm_storage_sync") == 6 * 7 // 2
+
+
+@cases("shape, axis", [((70, 33), -1), ((3, 5, 4), -2), ((64, 7), -1), ((70, 33), -1)])
+def test_all_gradients_of_layer_norm_made_where_no_device_is_named(shape, axis, place):
+    random = np.random.default_rng(0)
+    shapes = {"x": shape, "gamma": shape[axis:], "beta": shape[axis:], "head": shape}
+    tensors = {name: te.placeholder(extents, "float32", name=name) for name, extents in shapes.items()}
+    x, gamma, beta, head = tensors.values()
+    axes = list(range(len(shape)))[axis:]
+    y = topi.nn.layer_norm(x, gamma, beta, axes)
+    found = te.gradient(y, [x, gamma, beta], head)
+    assert found[0].op.tag == "normalization_adjoints"
+    values = [random.standard_normal(extents).astype("float32") for extents in shapes.values()]
+    expected = []
+    for one in (x, gamma, beta):  # each alone: formulas
+        alone, = te.gradient(y, [one], head)
+        made = np.empty(shapes[one.name], "float32")
+        tedsl.build(te.create_schedule(alone.op), [*tensors.values(), alone])(*values, made)
+        expected.append(made)
+    for made, wanted in zip(run(place, found, dict(zip(tensors.values(), values))), expected):
+        np.testing.assert_allclose(made, wanted, rtol=1e-3, atol=1e-4)
