@@ -182,7 +182,8 @@ def test_a_killed_worker_is_told_with_actor_and_act(cluster):
         numbers(number, out)
         fed.append(time.perf_counter())
 
-    with pytest.raises(ActorError, match=r"middle failed in its act 3 .*worker one is lost"):
+    # Act 3 kills it; the result of act 2 may still have been with it, and then that is the first one that nobody has.
+    with pytest.raises(ActorError, match=r"middle failed in its act [23] .*worker one is lost"):
         Runtime(chain(dies), cluster=cluster).run(100, feed=feed)
     assert time.perf_counter() - fed[-1] < 5  # what is promised; it takes about half a second
 
