@@ -155,7 +155,7 @@ def test_the_work_of_a_hundred_random_programs_grows_as_they_do():
 def test_drawn_programs_under_drawn_schedules_are_built_and_counted():
     costs = list(drawn_costs(8, most=4))
     assert [cost.number for cost in costs] == sorted(cost.number for cost in costs) and len(costs) >= 3
-    assert costs[-1].size > costs[0].size and costs[-1].calls > costs[0].calls > 1000 and max(c.seconds for c in costs) < 5
+    assert costs[-1].size > costs[0].size and min(c.calls for c in costs) > 1000 and max(c.seconds for c in costs) < 5
 
 
 def test_two_hundred_attached_stencils():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import count
+from threading import RLock
 
 from tedsl.errors import AllocationError, DeviceError
 from tedsl.simulate.memory.region import Region
 from tedsl.simulate.memory.space import GLOBAL_WINDOW, Space
 from tedsl.simulate.models import Model
 
+ONE_AT_A_TIME = RLock()  # held while a device works: threads of a program that share one, or copy between two, take turns
 _ALIGNED, _GAP = 256, 4096  # of allocations; between them, so that accesses behind one are not in the next
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tedsl.errors import DeviceError
 from tedsl.runtime.devices.code import DeviceCode, DeviceFunction
 from tedsl.runtime.devices.launch import FEWER_THREADS
-from tedsl.simulate.device import SimulatedDevice
+from tedsl.simulate.device import ONE_AT_A_TIME, SimulatedDevice
 from tedsl.simulate.machine.program import Program
 from tedsl.simulate.machine.run import Run
 from tedsl.simulate.memory.region import Region
@@ -37,14 +37,19 @@ class SimulatedCode:
 
     def launch(self, function: str, grid: tuple[int, int, int], block: tuple[int, int, int],
                arguments: Sequence[int | float], shared: int = 0, stream: int = 0) -> None:
-        """Runs a kernel to its end."""
+        """Runs a kernel to its end; another thread waits for it."""
+        with ONE_AT_A_TIME:
+            self._launch(function, grid, block, arguments, shared, stream)
+
+    def _launch(self, function: str, grid: tuple[int, int, int], block: tuple[int, int, int],
+                arguments: Sequence[int | float], shared: int, stream: int) -> None:
         program, declared = self._program(function), self._declared(function)
         self._require_limits(program, grid, block, shared, declared)
         mode, device = current_mode(), self._device
         regions = self._regions(program, arguments)
         run = Run(program, grid, block, packed(program, arguments, declared), shared, device.memory, watched=mode != FAST,
                   checked=mode == CHECKED, contested=contested(program, regions))
-        for region in device.memory.regions:
+        for region in tuple(device.memory.regions):
             region.forget()
         begin = time.perf_counter()
         try:

@@ -1,5 +1,7 @@
 """Registers on devices: copies there, back and between two of them, kernels as tasks, what is refused."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -147,3 +149,25 @@ def test_parts_of_a_device_are_devices():
                                 (99, 1, r"there is no opencl\(99\)")]:
         with pytest.raises(DeviceError, match=words):
             partition(number, size)
+
+
+def test_threads_that_share_a_simulated_device_take_turns():
+    """Each launches kernels over memory of its own while the others allocate, copy and launch."""
+    function, failures = doubled("sim", 64), []
+
+    def work(seed):
+        try:
+            for n in range(12):
+                given = np.full(64 * (1 + (seed + n) % 3), seed + n, "float32")[:64]
+                a, b = tedsl.nd.array(given, tedsl.sim(0)), tedsl.nd.empty((64,), device=tedsl.sim(0))
+                function(a, b)
+                np.testing.assert_array_equal(b.numpy(), 2 * given)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -161,14 +161,14 @@ def test_marks_of_lines_are_gone_when_they_are_checked():
     assert "script_line" not in text and "hybrid script" not in text
 
 
-def test_a_race_of_a_written_parallel_loop_shows_the_loop():
+def test_a_race_of_a_written_parallel_loop_shows_the_loop(strict):
     made = racing(a)
     with pytest.raises(LoweringError, match=r"i = 0 writes racing\[0\], and i = 1 reads it\n") as error:
         tedsl.lower(te.create_schedule(made.op), [a, made])
     assert f"\n  from: {wrong_line(racing)}\n" in str(error.value)
 
 
-def test_of_several_loops_of_a_name_the_script_is_shown():
+def test_of_several_loops_of_a_name_the_script_is_shown(strict):
     made = racing_twice(a)
     with pytest.raises(LoweringError, match="the parallel loop i race") as error:
         tedsl.lower(te.create_schedule(made.op), [a, made])
