@@ -25,7 +25,15 @@ os.environ["TEDSL_CACHE_DIR"] = "off"  # also of processes that tests start: wha
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew; review the difference")
+    parser.addoption("--whole", action="store_true", help="run the tests marked `whole` too, which take minutes together")
     parser.addoption("--optimized", action="store_true", help="optimise the machine code also where only values are checked")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out the tests marked `whole`: more of what others sample. `.ci/run` runs them."""
+    if not config.getoption("--whole"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
+        items[:] = [item for item in items if not item.get_closest_marker("whole")]
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def test_twenty_five_levels_of_a_select_of_itself_build_at_once():
     assert time.process_time() - begin < 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["nested exps", "nested tanhs", "nested selects", "nested floordivs of data"])
 def test_a_formula_of_1600_levels(name):
     program = FAMILIES[name].make(1600)
@@ -85,6 +86,7 @@ def test_twenty_two_levels_of_an_index_of_itself_build_at_once(step):
     assert time.process_time() - begin < 3
 
 
+@pytest.mark.whole
 def test_an_index_of_1200_nested_floormods():
     program = indexed(lambda e, k: (e * 7 + k) % 97, 1200)
     begin = time.process_time()
@@ -140,6 +142,7 @@ def random_program(draw, size):
     return s, [a, b, out]
 
 
+@pytest.mark.whole
 def test_the_work_of_a_hundred_random_programs_grows_as_they_do():
     """The exponent of the power of the size that fits them all best; none makes as many calls as 5 seconds hold.
 
@@ -158,6 +161,7 @@ def test_drawn_programs_under_drawn_schedules_are_built_and_counted():
     assert costs[-1].size > costs[0].size and min(c.calls for c in costs) > 1000 and max(c.seconds for c in costs) < 5
 
 
+@pytest.mark.whole
 def test_two_hundred_attached_stencils():
     program = FAMILIES["attached stencils"].make(200)
     begin = time.process_time()

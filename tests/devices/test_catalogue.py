@@ -8,6 +8,8 @@ import pytest
 from tests.devices.catalogue import fault, operators
 from tests.devices.opencl_device import needs_opencl
 
+pytestmark = pytest.mark.whole
+
 SHARDS = 8
 LONG = {"nn.conv3d_transpose_ncdhw"}  # more than a minute in PoCL: 750,141 sums of 3,087 products
 

@@ -17,6 +17,8 @@ from tests.devices.opencl_device import needs_opencl
 from tests.devices.test_tensor_cores import TARGET, simulated, without_formulas
 from tests.simulate.kernels import kernel, launch
 
+pytestmark = pytest.mark.whole
+
 FORMS = [("float16", "float32", 16), ("float16", "float16", 16), ("bfloat16", "float32", 16), ("int8", "int32", 32),
          ("uint8", "int32", 32)]
 

@@ -10,6 +10,8 @@ import tedsl.simulate as simulate
 from tests.simulate import programs
 from tests.simulate.mutants import with_smaller_buffers, without_barriers
 
+pytestmark = pytest.mark.whole
+
 ROUNDED = 16  # bytes, of whose multiples LLVM's arrays are
 # Barriers behind a number that all threads write alike: without them LLVM lets each thread use its own, and nothing goes wrong.
 NOT_NEEDED = {name: {f"barrier {number}" for number in numbers} for name, numbers in (

@@ -11,6 +11,8 @@ from topi.adjoints.interleave import interleaved
 from topi.nn.conv.depthwise import convolve_channels
 from topi.nn.conv.formula import convolve
 
+pytestmark = pytest.mark.whole
+
 RANKS = {1: ("W", (6,), (3,)), 2: ("HW", (6, 7), (3, 2)), 3: ("DHW", (4, 5, 3), (2, 3, 1))}
 
 

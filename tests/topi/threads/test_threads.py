@@ -14,6 +14,8 @@ from tedsl import te
 from tedsl.target import Target
 from tests.devices.opencl_device import needs_opencl
 
+pytestmark = pytest.mark.whole
+
 N = te.var("n")
 SIZE = 4100  # what n is: more than a chunk
 

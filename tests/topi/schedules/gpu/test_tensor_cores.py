@@ -11,6 +11,8 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 from tests.codegen.nvptx.assembler import assemble
 
+pytestmark = pytest.mark.whole
+
 SIZES = {"warps": (64, 128, 64), "one_warp": (32, 48, 16), "wide": (8, 32, 32), "tall": (32, 16, 8)}
 DTYPES = [("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32"), ("int8", "int32")]
 

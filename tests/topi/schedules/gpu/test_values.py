@@ -17,6 +17,8 @@ from topi.cuda import ConvTiles
 from topi.schedules.gpu.block_tiles import block_tile
 from topi.schedules.gpu.limits import limits_of
 
+pytestmark = pytest.mark.whole
+
 rng = np.random.default_rng(3)
 
 
