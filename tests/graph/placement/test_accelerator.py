@@ -36,7 +36,7 @@ def test_parts_run_on_a_device_and_give_what_the_whole_gives(kind):
     devices = [placement.Processor("cpu"), placement.Accelerator(kind)]
     profile = placement.profile(parts, devices, repeat=1)
     problem = profile.problem()
-    assert problem.transfers.time(0, 0, 1) == devices[1].link[0] > 0
+    assert problem.transfers.time(0, 0, 1) == devices[1].link[0] >= 0  # what is measured: a line through times that vary
     assignment = tuple([at % 2 for at in range(len(parts))])
     placed = placement.Placement(problem, assignment, "by hand", profile)
     copies = [task for task in placed.runner.runtime.plan.tasks.values() if task.kind == "copy"]
