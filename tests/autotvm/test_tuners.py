@@ -94,6 +94,8 @@ def test_points_are_built_run_and_written_down(tmp_path, capfd):
     (lambda: RandomTuner(3), "takes a task, not an int"),
     (lambda: RandomTuner(task_of(), range_idx=(5, 2)), "range_idx is a pair"),
     (lambda: XGBTuner(task_of(), plan_size=0), "plan_size is an int"),
+    (lambda: tuner.Tuner(task_of()).tune(1, OPTION), r"Tuner does not define has_next\(\), by which a tuner proposes points"),
+    (lambda: autotvm.DispatchContext().update(None, (), None), "DispatchContext keeps no configurations by workload"),
     (lambda: RandomTuner(task_of()).tune(0, OPTION), "n_trial is an int of at least 1"),
     (lambda: RandomTuner(task_of()).tune(1, 3), "the measure_option is an int"),
     (lambda: RandomTuner(task_of()).tune(1, OPTION, si_prefix="x"), "si_prefix is one of"),

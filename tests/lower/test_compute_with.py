@@ -107,7 +107,7 @@ def test_a_stage_between_them_that_needs_the_first():
     D = te.compute((20,), lambda i: B[i] + E[i], name="D")
     s = te.create_schedule(D.op)
     s[D].compute_with(s[B], B.op.axis[0], D.op.axis[0])
-    with pytest.raises(LoweringError, match="what stands between the stages uses E, which both of them use"):
+    with pytest.raises(LoweringError, match="what stands between the stages uses E, as both of them do"):
         tedsl.lower(s, [A, D])
 
 
@@ -142,3 +142,63 @@ def test_stages_at_different_places():
     s = te.create_schedule(D.op)
     s[C].compute_at(s[D], D.op.axis[0])
     refused(s, lambda: s[C].compute_with(s[B], B.op.axis[0], C.op.axis[0]), "computed at different places")
+
+
+def calling(name, reads, n=8):
+    """A stage of n elements that calls the Python function `name` with the stages `reads` and its own result."""
+    return te.extern((n,), reads, lambda ins, outs: tedsl.tir.call_packed(name, *ins, outs[0]), name="E", dtype="float32")
+
+
+@tedsl.register_func("tests.compute_with.reverse", override=True)
+def reverse(given, result):
+    result.copyfrom(given.numpy()[::-1])
+
+
+def test_a_call_that_is_passed_the_first_stage_comes_after_it():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    E = calling("tests.compute_with.reverse", [B])
+    D = te.compute((8,), lambda i: A[i] * 2.0, name="D")
+    s = te.create_schedule([E.op, D.op])
+    s[D].compute_with(s[B], B.op.axis[0], D.op.axis[0])
+    given, e, d = np.arange(8, dtype="float32"), np.zeros(8, "float32"), np.zeros(8, "float32")
+    tedsl.build(s, [A, E, D])(given, e, d)
+    np.testing.assert_array_equal(e, given[::-1] + 1)
+    np.testing.assert_array_equal(d, given * 2)
+
+
+def test_a_call_that_both_stages_are_passed_to():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    E = calling("tests.compute_with.reverse", [B])
+    D = te.compute((8,), lambda i: B[i] + E[i], name="D")
+    s = te.create_schedule(D.op)
+    s[D].compute_with(s[B], B.op.axis[0], D.op.axis[0])
+    with pytest.raises(LoweringError, match="what stands between the stages uses B, as both of them do"):
+        tedsl.lower(s, [A, D])
+
+
+def added(first):
+    """An intrinsic that adds one to four elements by a call of a C function named `first`."""
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] + 1.0, name="y")
+
+    def body(ins, outs):
+        return tedsl.tir.call_extern("int32", first, ins[0].access_ptr("r"), outs[0].access_ptr("w"))
+    return te.decl_tensor_intrin(y.op, body, default_buffer_params={"offset_factor": 1})
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_intrinsics_in_joined_loops(both):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: A[i] + 1.0 if both else B[i] * 2.0, name="C")
+    s = te.create_schedule([B.op, C.op])
+    (bo, bi), (co, ci) = [s[T].split(T.op.axis[0], factor=4) for T in (B, C)]
+    s[B].tensorize(bi, added("one"))
+    if both:
+        s[C].tensorize(ci, added("two"))
+    s[C].compute_with(s[B], bo, co)
+    words = "calls of one and of two may have side effects" if both else "what one iteration writes to B another may read"
+    with pytest.raises(LoweringError, match=words):
+        tedsl.lower(s, [A, B, C])

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
 
@@ -37,7 +37,8 @@ class DispatchContext:
 
     def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         """Sets the configuration of a workload, where the context keeps several."""
-        raise NotImplementedError(f"{type(self).__name__} keeps no configurations by workload")
+        raise ArgumentError(f"{type(self).__name__} keeps no configurations by workload",
+                            hint="apply_history_best keeps them; a subclass defines update(target, workload, cfg)")
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
         return None

@@ -39,14 +39,18 @@ class Tuner:
 
     def has_next(self) -> bool:
         """Whether there are points that were not measured."""
-        raise NotImplementedError
+        raise self._undefined("has_next()")
 
     def next_batch(self, batch_size: int) -> list[ConfigEntity]:
         """The points that are measured next, at most `batch_size`."""
-        raise NotImplementedError
+        raise self._undefined("next_batch(batch_size)")
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learns from results."""
+
+    def _undefined(self, method: str) -> ArgumentError:
+        return ArgumentError(f"{type(self).__name__} does not define {method}, by which a tuner proposes points",
+                             hint="define it, or use RandomTuner, GridSearchTuner, GATuner or XGBTuner")
 
     def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
         """Learns from earlier measurements of the same task."""

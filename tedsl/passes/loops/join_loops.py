@@ -5,7 +5,8 @@ after:   for (j: 0, 8) { B[j] = f(j);  C[j] = g(B[j]) }
 
 Iteration j of the second then comes before later iterations of the first. That changes no result if no iteration of one touches
 an element that another iteration of the other writes; where this is not proved, the loops are refused. What stands between the
-loops comes before or after the one that they become, whichever changes nothing.
+loops comes before or after the one that they become, whichever changes nothing. A pointer passed to a call may be one to any
+element, and two calls with side effects keep their order.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from collections.abc import Sequence
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, StringImm, Var
+from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.ops import ADDRESS_OF, PREFETCH
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import JOINED, Allocate, AttrStmt, For, ForKind, SeqStmt, Stmt, seq
-from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.accesses import Access, accesses, is_read
 from tedsl.ir.walk.around import Loop, WithoutLets
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.races.may_meet import Axes, may_meet
+from tedsl.runtime.faults import FAULT
 
 _HINT = "leave one of the two stages where it was, without compute_with"
 
@@ -85,8 +90,8 @@ class _Joiner(ScopedRewriter):
                 continue
             shared = _shared(parts[second], between)
             if shared is not None:
-                raise LoweringError(f"compute_with: what stands between the stages uses {shared}, which both of them use: they "
-                                    "cannot be computed together, neither before it nor after it", hint=_HINT)
+                raise LoweringError(f"compute_with: what stands between the stages {shared}, as both of them do: they cannot "
+                                    "be computed together, neither before it nor after it", hint=_HINT)
             parts[at:second + 1] = [both, *between]
         return seq(*[self.stmt(part) for part in parts])
 
@@ -109,7 +114,12 @@ class _Joiner(ScopedRewriter):
                                                                           _peeled(b.body, allocations)))))
 
     def _must_not_meet(self, first: Stmt, loop: For) -> None:
-        """Refuses loops of which one touches what another iteration of the other writes."""
+        """Refuses loops of which one touches what another iteration of the other writes, and calls whose order would change."""
+        calls = _acting(first), _acting(loop.body)
+        if None not in calls:
+            raise LoweringError(f"compute_with: the loop {loop.loop_var.name} of both stages cannot be one: the calls of "
+                                f"{calls[0]} and of {calls[1]} may have side effects, and their order would change",
+                                about=loop, hint=_HINT)
         own, others = _looked_at(first), _looked_at(loop.body)
         axes = Axes([Loop(loop.loop_var, loop.min, loop.extent)], self.around)
         for access in (*own, *others):
@@ -167,19 +177,40 @@ def _around(allocations: Sequence[Allocate], body: Stmt) -> Stmt:
 
 
 def _looked_at(stmt: Stmt) -> list[Access]:
-    """The accesses to memory that is not allocated inside, with lets substituted."""
+    """Accesses to memory that is not allocated inside, with lets substituted; a pointer counts as a store of any element."""
     without_lets = WithoutLets()
-    return [one.without_lets(without_lets) for one in accesses(stmt) if one.allocation() is None]
+    at_addresses = {node.args[0] for node in post_order(stmt) if isinstance(node, Call) and node.op is ADDRESS_OF}
+    found = (Access(one.memory, one.around, one.statement) if one.node in at_addresses else one
+             for one in accesses(stmt, wanted=_is_used))
+    return [one.without_lets(without_lets) for one in found if one.allocation() is None]
+
+
+def _is_used(node: Node) -> bool:
+    return is_read(node) or (isinstance(node, Var) and node.dtype.is_handle)
 
 
 def _shared(loop: Stmt, others: Sequence[Stmt]) -> str | None:
-    """The name of memory that a loop and one of `others` touch, so that they cannot change places; None if there is none."""
+    """What a loop and one of `others` do so that they cannot change places, a predicate of a sentence; None if nothing."""
     own = _looked_at(loop)
     for stmt in others:
+        if _acting(loop) is not None and _acting(stmt) is not None:
+            return f"calls {_acting(stmt)}, which may have side effects"
         for other in _looked_at(stmt):
             for one in own:
                 if one.memory is other.memory and (one.writes or other.writes):
-                    return _name(one)
+                    return f"uses {_name(one)}"
+    return None
+
+
+def _acting(stmt: Stmt) -> str | None:
+    """The name of a function that `stmt` calls and that may have side effects; None if it calls none. In which order checked
+    mode finds faults does not matter.
+    """
+    for node in post_order(stmt):
+        if isinstance(node, Call) and node.op.effect == "opaque" and node.op is not PREFETCH:
+            name = next((arg.value for arg in node.args[:1] if isinstance(arg, StringImm)), node.op.short)
+            if name != FAULT:
+                return name
     return None
 
 
