@@ -90,6 +90,26 @@ def test_binary_functions(name, fma):
         assert error <= 2.0, (name, x[at], y[at], got[at], error)
 
 
+@pytest.mark.skipif(not LONG_DOUBLE, reason="needs a long double of 80 bits as reference")
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
+def test_hypot_of_float64_is_within_its_bound(fma):
+    """Pairs whose squares overflow or vanish, results that overflow or are denormal, and components of one size."""
+    rng = np.random.default_rng(0)
+    exponents = rng.integers(-1074, 1025, 100_000), rng.integers(-60, 60, 100_000)
+    x, y = (np.ldexp(rng.uniform(-1, 1, 100_000), at) for at in exponents)
+    with np.errstate(over="ignore"):
+        y[::2] = np.ldexp(x[::2], rng.integers(-30, 30, 50_000))  # else one of them decides the result
+    pairs = [(x, y), (x, x), (x, 0 * x), (y, y[::-1])]
+    x, y = (np.concatenate([np.concatenate([pair[k], pair[1 - k]]) for pair in pairs]) for k in (0, 1))
+    with np.errstate(over="ignore"):
+        got = compiled("hypot", 64, 4 if fma else 2, fma)(x, y)
+        exact = np.hypot(x.astype(np.longdouble), y.astype(np.longdouble))
+        np.testing.assert_array_equal(np.isinf(got), np.isinf(exact.astype("float64")))
+    finite = np.isfinite(got)
+    error, at = worst_ulp(got[finite], exact[finite])
+    assert error <= MAX_ULP["hypot"][1], (x[finite][at], y[finite][at], error)
+
+
 @pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
 def test_pow_of_float32(fma):
     pow32 = compiled("pow", 32, 16 if fma else 4, fma)

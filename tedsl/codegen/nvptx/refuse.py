@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tedsl.codegen.formulas.table import LIBM
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.func import PrimFunc
@@ -52,19 +51,10 @@ def _check_call(call: Call, where: str) -> None:
     if call.op in (CALL_EXTERN, CALL_PURE_EXTERN) and name not in C_MATH:
         raise LoweringError(f"{where} calls the C function {name!r}, which no device has",
                             hint="write it as a formula of te")
-    if call.op in (CALL_EXTERN, CALL_PURE_EXTERN):
-        _check_function(str(C_MATH[name]), call.dtype.bits, where)
     if call.op is RET:
         raise LoweringError(f"{where} returns a number (tir.ret): kernels store their results")
     if call.op is ALLREDUCE:
         raise InternalError(f"{where} still has tvm_thread_allreduce: lower_allreduce must run before")
-    _check_function(call.op.short, call.dtype.bits, where)
-
-
-def _check_function(name: str, bits: int, where: str) -> None:
-    if (name, max(bits, 32)) in LIBM and name != "fmod":
-        raise LoweringError(f"{where} computes {name} of float{bits}, which is a function of the C library",
-                            hint="compute it outside of the launch, or by other functions")
 
 
 def check_intrinsics(text: str) -> None:

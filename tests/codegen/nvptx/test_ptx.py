@@ -112,11 +112,6 @@ def test_sizes_of_the_call(tmp_path):
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_functions_of_the_c_library_are_refused():
-    with pytest.raises(LoweringError, match="hypot of float64"):
-        device_code(*elementwise(te.hypot, "float64"))
-
-
 def test_unknown_devices_are_refused():
     with pytest.raises(ArgumentError, match="no device 'sm_33'"):
         device_code(*vector_add(64), "sm_33")
