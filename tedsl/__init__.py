@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tedsl import tir as expr
     from tedsl import tir as stmt
     from tedsl import tune as tune
+    from tedsl.bottlenecks import why_slow
     from tedsl.driver import build, lower
     from tedsl.ir import container as container
     from tedsl.ir import instrument as instrument
@@ -62,7 +63,8 @@ _NAMES = {
     "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "sim": "tedsl.nd", "vulkan": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
-    "trace": "tedsl.tracing", "const": "tedsl.te", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
+    "trace": "tedsl.tracing", "why_slow": "tedsl.bottlenecks",
+    "const": "tedsl.te", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
@@ -74,7 +76,7 @@ __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "
            "TedslError", "autograd", "autotvm", "build", "build_config", "compat", "const", "context", "contrib",
            "cpu", "cuda", "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower",
            "metal", "nd", "nn", "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te",
-           "testing", "tir", "topi", "trace", "transform", "tune", "vulkan"]
+           "testing", "tir", "topi", "trace", "transform", "tune", "vulkan", "why_slow"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError, with_entries
+from tedsl.ir.func import PrimFunc
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.devices.call import DeviceCall
 from tedsl.runtime.devices.device import Device
@@ -32,22 +33,24 @@ class Module:
 
     functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
     returns the text; refusal: why the module cannot run here, or ""; image: returns the compiled functions as data.
-    code_key: the key of the code in the cache on disk; "" if it is not kept there.
+    code_key: the key of the code in the cache on disk; "" if it is not kept there. loops: returns the functions after all
+    passes, each in its versions; None where only texts are known.
     """
 
     # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
     # without running any Python.
-    __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_refusal", "_sources", "_target",
-                 "code_key", "entry_name")
+    __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_loops", "_refusal", "_sources",
+                 "_target", "code_key", "entry_name")
     __call__: Callable[..., Any]
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]], calls: Mapping[str, CheckedCall],
                  sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "",
-                 image: Callable[[], Image] | None = None, code_key: str = "") -> None:
+                 image: Callable[[], Image] | None = None, code_key: str = "",
+                 loops: Callable[[], Sequence[PrimFunc]] | None = None) -> None:
         self.code_key = code_key
         self.entry_name = next(iter(functions))
         self._functions, self._calls, self._sources = dict(functions), dict(calls), dict(sources)
-        self._target, self._refusal, self._image = target, refusal, image
+        self._target, self._refusal, self._image, self._loops = target, refusal, image, loops
         self._imported: list[RuntimeModule] = []
         self.__call__ = self._functions[self.entry_name]
 
@@ -107,6 +110,16 @@ class Module:
             *some, last = (f'"{name}"' for name in self._sources)
             raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f"choose {', '.join(some)} or {last}")
         return Text(self._sources[form](), TITLES[form])
+
+    def compiled_loops(self) -> tuple[PrimFunc, ...]:
+        """Returns the functions after all passes, as they became machine code: each in a version for any arrays, and where its
+        strides are symbolic in one for compact arrays.
+
+        Raises ModuleError where only texts are known, as of modules from files.
+        """
+        if self._loops is None:
+            raise ModuleError(f"the loops of {self!r} are not known", hint="build it in this program, for the target llvm")
+        return tuple(self._loops())
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, f_preproc: str = "", *, ctx: Device | None = None,

@@ -30,9 +30,9 @@ class LLVMBackend:
 
     def recall(self, code_key: str, target: Target, config: PassConfig, *, quick: bool = False) -> Module | None:
         """Returns the module whose code the cache on disk has under `code_key`, from a build with these options; or None."""
-        def texts(funcs: Sequence[PrimFunc]) -> Sources:
+        def sources(funcs: Sequence[PrimFunc]) -> Sources:
             from tedsl.codegen.llvm import compiled
 
-            return compiled.texts(funcs, target, config, quick)
+            return compiled.sources(funcs, target, config, quick)
 
-        return recalled(code_key, target, texts, Watchers(config.perf_map, config.gdb))
+        return recalled(code_key, target, sources, Watchers(config.perf_map, config.gdb))

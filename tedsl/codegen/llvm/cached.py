@@ -86,7 +86,8 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
         store.drop(key, CODE)
         return None
     sources = functools.cache(lambda: texts(from_data(json.loads(zlib.decompress(data)))))
-    later: Sources = {form: functools.partial(_text, sources, form) for form in ("ll", "asm", "tir")}
+    later = Sources({form: functools.partial(_text, sources, form) for form in ("ll", "asm", "tir")},
+                    lambda: sources().functions())
     try:
         return linked_module(code, later, target, lambda: with_texts(image(), later), watchers, key, laid)
     except TedslError:  # a C function that it calls is not in this process
@@ -94,12 +95,12 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
 
 
 def _text(sources: Callable[[], Sources], form: str) -> str:
-    return sources()[form]()
+    return sources().texts[form]()
 
 
 def with_texts(image: Image, sources: Sources) -> Image:
     """Returns `image` with its texts, as files of modules hold it."""
-    return replace(image, source=sources["ll"](), loops=sources["tir"]())
+    return replace(image, source=sources.texts["ll"](), loops=sources.texts["tir"]())
 
 
 def keep(program: Program, image: Image) -> None:

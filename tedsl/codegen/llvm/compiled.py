@@ -59,16 +59,20 @@ class Written:
         return optimize(text, self.target, vectorize=self.vectorize, unroll=self.unroll, link=link)
 
     @property
-    def texts(self) -> Sources:
-        """The functions that return the text of each format."""
+    def sources(self) -> Sources:
+        """The functions that return the text of each format, and the loops."""
         source, texts = self.source, self.imports.texts
-        return {"ll": lambda: linked_text(source, texts, self.target) if texts else source,
-                "asm": self.listing,
-                "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in self.kernels}))}
+        return Sources({"ll": lambda: linked_text(source, texts, self.target) if texts else source,
+                        "asm": self.listing,
+                        "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in self.kernels}))}, self.versions)
+
+    def versions(self) -> list[PrimFunc]:
+        """Returns the functions after all passes, each in its versions."""
+        return [func for kernel in self.kernels for func in kernel.versions()]
 
     def listing(self) -> str:
         """Returns the assembly with the printed loops between the instructions."""
-        loops = print_loops([func for kernel in self.kernels for func in kernel.versions()])
+        loops = print_loops(self.versions())
         optimized = self.optimized(self.emit((loops, Path("loops"))))
         return listing(assembly(optimized, self.target), loops.text, self.target.arch)
 
@@ -82,15 +86,16 @@ def compiled(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
     written = _written(funcs, target, config, quick)
     if not target.runs_here:
         target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
-        return _refusing(written, lambda: with_texts(_image(written, quick), written.texts)), None
+        return _refusing(written, lambda: with_texts(_image(written, quick), written.sources)), None
     image = _image(written, quick)
     watchers = Watchers(config.perf_map, config.gdb, written.loops)
-    return linked_module(linkable(image), written.texts, target, lambda: with_texts(image, written.texts), watchers, key), image
+    sources = written.sources
+    return linked_module(linkable(image), sources, target, lambda: with_texts(image, sources), watchers, key), image
 
 
-def texts(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Sources:
-    """Returns the functions that return the texts of the module that `funcs` are compiled to."""
-    return _written(funcs, target, config, quick).texts
+def sources(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Sources:
+    """Returns what the module of `funcs` is compiled from, as texts and as loops."""
+    return _written(funcs, target, config, quick).sources
 
 
 def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Written:
@@ -130,7 +135,7 @@ def _refusing(written: Written, image: Callable[[], Image]) -> Module:
         why = f"this machine lacks {target.platform}: it is {host_target().platform}"
     reason = f"it was compiled for {target}, and {why}"
     functions = {k.general.name: refused(k.general.name, reason) for k in written.kernels}
-    return Module(functions, {}, written.texts, target, reason, image)
+    return Module(functions, {}, written.sources.texts, target, reason, image, loops=written.versions)
 
 
 def _image(written: Written, quick: bool) -> Image:

@@ -36,10 +36,10 @@ class PrintedLoops:
 
 def print_loops(funcs: Sequence[PrimFunc]) -> PrintedLoops:
     """Prints functions one below the other and records the lines of their statements."""
-    loops = PrintedLoops("\n\n".join(script_with_lines(func, func.name)[0] for func in funcs) + "\n")
+    scripts = [script_with_lines(func, func.name) for func in funcs]
+    loops = PrintedLoops("\n\n".join(text for text, _ in scripts) + "\n")
     first = 1
-    for func in funcs:
-        text, lines = script_with_lines(func, func.name)
+    for func, (text, lines) in zip(funcs, scripts):
         loops.functions[func.name] = first
         loops.lines.update({statement: first + line for statement, line in lines.items()})
         loops.stages.update(_stages(func.body))

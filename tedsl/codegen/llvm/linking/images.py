@@ -6,7 +6,7 @@ Freshly compiled code, code from a file and code from the cache on disk take thi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.kernels.abi import COMPACT
@@ -15,6 +15,8 @@ from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.linking.kept import laid_out_pieces
 from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import LaidOut
+from tedsl.ir.func import PrimFunc
+from tedsl.record import record
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
@@ -22,14 +24,22 @@ from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.linkable import Head, Linkable, linkable
 from tedsl.target.target import Target
 
-Sources = Mapping[str, Callable[[], str]]
+
+@record
+class Sources:
+    """What a module is compiled from. texts: functions that return the text of each format. functions: returns the functions
+    after all passes, each in its versions.
+    """
+
+    texts: Mapping[str, Callable[[], str]]
+    functions: Callable[[], Sequence[PrimFunc]]
 
 
 def linked_module(code: Linkable, sources: Sources, target: Target, again: Callable[[], Image],
                   watchers: Watchers = NOBODY, code_key: str = "", laid: LaidOut | None = None) -> Module:
     """Links `code` into the process and returns its functions.
 
-    sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
+    again: returns the image for a file, with all its texts.
     watchers: who is told about the code. code_key: of the image in the cache on disk. laid: the code laid out, if it is known.
     """
     layout = array_layout()
@@ -40,7 +50,7 @@ def linked_module(code: Linkable, sources: Sources, target: Target, again: Calla
     checked = {k.name: _KernelCall(k, library) for k in code.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
-    return Module(functions, checked, sources, target, image=again, code_key=code_key)
+    return Module(functions, checked, sources.texts, target, image=again, code_key=code_key, loops=sources.functions)
 
 
 def image_pieces(image: Image) -> dict[str, bytes]:

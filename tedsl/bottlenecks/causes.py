@@ -1,0 +1,289 @@
+"""Why stages are slow: each rule looks at a stage and says what it loses, why, and which directives change it.
+
+What a cause costs is estimated from counts (lanes, lines of caches, launches of threads) and figures of the machine, as a part
+of the measured time of its stage: it orders causes, and says about how much there is to gain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from tedsl.bottlenecks.sites import Nest, Touch
+from tedsl.bottlenecks.stages import Stage
+from tedsl.graph.network.limits import Limits
+from tedsl.record import record
+from tedsl.target.machine import Machine
+
+LAUNCH = 4e-6  # seconds to give a parallel loop to threads that wait for work, and to wait for the last of them
+_CODE = 4096  # instructions of a loop that most processors keep decoded; those of vectors then fill their 32 KiB of code, too
+_REFILL = 2.5e-9  # seconds to find a page that is not in the first table of addresses: about 7 cycles
+_UNGUARDED = ("a factor that divides the extent; a condition of the formula in a stage of its own, which writes zeros beside "
+              "the data (topi.nn.pad, compute_root)")
+_WAITING = 0.95  # the part of the time of writes to lines that other threads write: a line comes in about 100 cycles, not in 5
+
+
+@record(eq=False)
+class Machinery:
+    """What rules know beside a stage: the machine, what it does in a second, the number of threads, the width of vectors."""
+
+    machine: Machine
+    limits: Limits
+    threads: int
+    vector_bits: int
+
+
+@record
+class Cause:
+    """Why a stage is slow. kind: a short name, such as "gather"; seconds: about what it loses; text: what there is; remedy:
+    what changes it.
+    """
+
+    kind: str
+    stage: str
+    seconds: float
+    text: str
+    remedy: str
+
+
+Rule = Callable[[Stage, Machinery], Iterator[Cause]]
+
+
+def causes_of(stage: Stage, here: Machinery) -> list[Cause]:
+    """Returns the causes that rules find in a stage, those that lose most first."""
+    found = [cause for rule in RULES for cause in rule(stage, here)]
+    return sorted(found, key=lambda cause: -cause.seconds)
+
+
+def _lost(stage: Stage, factor: float) -> float:
+    """The seconds that go where a stage becomes `factor` times as fast, as far as the machine's limit allows."""
+    return max(0.0, stage.seconds - max(stage.seconds / max(factor, 1.0), stage.least))
+
+
+def _shown(times: float) -> str:
+    return f"{times:.1f}" if times < 10 else f"{times:.0f}"
+
+
+def recomputed(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Values that are computed again in iterations of a loop outside of their memory."""
+    nest = max(stage.nests, key=lambda nest: max(site.repeated for site in nest.sites))
+    site = max(nest.sites, key=lambda site: site.repeated)
+    if site.repeated > 1.3:
+        loop = next(turn.var.name for at, turn in reversed([*enumerate(nest.turns)]) if site.is_still(at))
+        yield Cause("recomputed", stage.name, _lost(stage, site.repeated),
+                    f"recomputed: each value is computed {_shown(site.repeated)} times, as its stage is at loop {loop}",
+                    "compute_at a loop further out, compute_root, or a larger tile of the consumer")
+
+
+def scalar(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """An innermost loop without vectors, for one of four reasons."""
+    hot, site, code = stage.hot, stage.site, stage.code
+    if stage.wanted_lanes < 2 or not hot.turns or hot.times < stage.wanted_lanes or _has_vectors(hot):
+        return
+    lost = _lost(stage, stage.wanted_lanes)
+    inner, strided = hot.turns[-1].var.name, _strided(hot)
+    apart = code is not None and code.gathers + code.scatters > 0
+    if stage.lanes != 1 and not (apart and strided is not None):
+        return  # LLVM has made vectors of it
+    if stage.guards:
+        yield Cause("guard", stage.name, lost, f"guard in the inner loop: a condition on {inner} is tested in every iteration, "
+                    f"and the loop has no vectors", _UNGUARDED)
+    elif site.write.steps[-1] == 0 and site.reduces:
+        yield Cause("scalar", stage.name, lost, f"scalar innermost loop: {inner} adds to one element, whose order is kept, "
+                    f"and no loop is vectorized", f"reorder {inner} outwards and vectorize a loop of the result, or rfactor")
+    elif strided is not None:
+        yield Cause("order", stage.name, lost, f"wrong loop order: {inner}, the innermost loop, moves {strided.name} by "
+                    f"{abs(strided.steps[-1] or 0)} bytes", "reorder a loop of the last dimension inwards, then vectorize it")
+    else:
+        yield Cause("scalar", stage.name, lost, f"scalar innermost loop: {inner} is not vectorized",
+                    f"split {inner} by {stage.wanted_lanes} and vectorize the inner part")
+
+
+def _has_vectors(nest: Nest) -> bool:
+    return any(touch.lanes > 1 for touch in nest.touches)
+
+
+def _strided(nest: Nest) -> Touch | None:
+    """The access that the innermost loop moves furthest, if another loop of a thread moves it less. Sites side by side, of an
+    unrolled loop, are one step.
+    """
+    def step(touch: Touch) -> int:
+        return abs(touch.steps[-1] or 0)
+
+    moved = [touch for touch in nest.touches if step(touch) > len(nest.sites) * max(1, touch.dtype.bits // 8) and any(
+        0 < abs(other or 0) < step(touch) for other, turn in zip(touch.steps, nest.turns) if not turn.is_parallel)]
+    return max(moved, key=step, default=None)
+
+
+def gathered(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Vectors whose elements do not stand side by side in memory."""
+    touches = [touch for touch in stage.hot.touches if touch.lanes > 1 and touch.stride not in (0, 1)]
+    if not touches:
+        return
+    code = stage.code
+    cost = 1.0
+    if code is not None:
+        single = (code.gathers + code.scatters) * stage.wanted_lanes + code.inserts
+        cost = (single + (stage.lanes == 1) * code.size) / max(1, code.size)
+    worst = max(touches, key=lambda touch: abs(touch.stride or 1 << 30))
+    apart = "where data says" if worst.stride is None else f"{abs(worst.stride)} elements apart"
+    word = "scatter" if worst.writes else "gather"
+    yield Cause("gather", stage.name, _lost(stage, 1 + cost), f"{word}: the lanes of vectors of {worst.name} stand {apart}",
+                "vectorize the loop of the last dimension, or store the operand in another order (transform_layout)")
+
+
+def narrow(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Vectors that fill a part of the machine's."""
+    if stage.lanes is None or not 1 < stage.lanes < stage.wanted_lanes:
+        return
+    yield Cause("narrow", stage.name, _lost(stage, stage.wanted_lanes / stage.lanes),
+                f"narrow vectors: {stage.lanes} elements, where this machine computes with {stage.wanted_lanes}",
+                f"vectorize a loop of {stage.wanted_lanes} iterations, or a multiple")
+
+
+def guarded(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Conditions in an innermost loop that has vectors."""
+    if stage.guards and stage.lanes != 1 and stage.hot.turns:
+        yield Cause("guard", stage.name, _lost(stage, 1.25), "guard in the inner loop: vectors are masked, or a condition is "
+                    "tested in every iteration", _UNGUARDED)
+
+
+def spilled(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Accumulators that do not fit the registers."""
+    code = stage.code
+    if code is None or code.spills < 3 or not stage.site.reduces:
+        return
+    yield Cause("spills", stage.name, _lost(stage, 1 + 2 * code.spills / max(1, code.arithmetic)),
+                f"too many accumulators: {code.spills} of the {code.size} instructions of the inner loop spill registers",
+                "smaller tiles of unrolled and vectorized loops")
+
+
+def unrolled(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Loops of more code than the processor keeps near."""
+    if stage.code is not None and stage.code.size > _CODE:
+        yield Cause("unrolled", stage.name, _lost(stage, 1 + stage.code.size / _CODE),
+                    f"unrolled too far: {stage.code.size} instructions in the inner loop, fetched from far in every iteration",
+                    "unroll fewer loops, or by smaller factors")
+
+
+def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Operands that come from far away again and again."""
+    limits, machine = here.limits, here.machine
+    distinct = stage.hot.footprint(0, machine.line)
+    level, seconds = max(((level, stage.traffic[level] / limits.rate(size)) for level, size in
+                          (("L2", machine.l2.size // 2), ("L3", machine.l3.size // 2), ("memory", 1 << 40))),
+                         key=lambda pair: pair[1])
+    if stage.traffic[level] < 2 * distinct or not stage.hot.turns:
+        return
+    lost = min(stage.seconds, seconds) - max(distinct / limits.rate(distinct), stage.least)
+    if lost > 0:
+        yield Cause("blocking", stage.name, lost, f"no blocking: {_shown(stage.traffic[level] / 1e6)} MB come from {level} for "
+                    f"{_shown(distinct / 1e6)} MB of data",
+                    "split loops into tiles that fit a cache, and reorder the loops "
+                    "over tiles outwards")
+
+
+def loaded(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Products that need more loads than the processor does beside them."""
+    hot = stage.hot
+    adding = [site for site in hot.sites if site.reduces and site.operations]
+    if not adding or not hot.turns or stage.lanes in (None, 1):
+        return
+    lanes = stage.wanted_lanes
+    moving = {(touch.name, touch.base, touch.writes): max(1, -(-touch.lanes // lanes)) for site in hot.sites
+              for touch in site.touches if not touch.near and (touch.steps[-1] != 0 or touch.lanes > 1)}
+    loads = sum(count for (*_, writes), count in moving.items() if not writes)
+    stores = sum(count for (*_, writes), count in moving.items() if writes)
+    products = sum(max(1, -(-site.write.lanes // lanes)) for site in adding)
+    needed = max(loads * here.vector_bits / here.machine.load_bits, stores) / (products / here.machine.fmas(here.vector_bits))
+    if needed > 1.2 and loads > 1:
+        yield Cause("blocking", stage.name, _lost(stage, needed), f"no blocking in registers: {loads} loads and {stores} "
+                    f"stores for {products} multiply-adds of vectors", "keep a tile of results in registers: split two loops of "
+                    "the result, reorder both tiles inside of the reduction, unroll one and vectorize the other")
+
+
+def chained(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Sums that wait for one another."""
+    hot = stage.hot
+    sums = [site for site in hot.sites if site.reduces and site.write.near and site.operations]
+    if not sums or not hot.turns or any(site.write.steps[-1] != 0 for site in sums) or stage.lanes is None:
+        return
+    chains = sum(max(1, -(-site.write.lanes // max(stage.lanes, 1))) for site in sums)
+    wanted = here.machine.chains(here.vector_bits)
+    if chains < wanted and stage.lanes > 1:
+        yield Cause("chains", stage.name, _lost(stage, wanted / chains), f"too few accumulators: {chains} sums at a time, each "
+                    f"of which waits {here.machine.fma_latency} cycles for the one before; {wanted} keep the machine busy",
+                    "a larger tile of results in registers, or rfactor")
+
+
+def unpacked(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Operands that each iteration reads from another page."""
+    machine, hot = here.machine, stage.hot
+    for touch in hot.touches:
+        moves = [(abs(step or 0), turn.times) for step, turn in zip(touch.steps, hot.turns)]
+        if touch.writes or not moves or moves[-1][0] < machine.page or moves[-1][1] <= machine.tlb or not stage.site.reduces:
+            continue
+        lost = min(stage.seconds / 2, hot.times * _REFILL / here.threads)
+        yield Cause("packing", stage.name, lost, f"nothing is packed: each iteration of {hot.turns[-1].var.name} reads another "
+                    f"page of {touch.name}, {moves[-1][1]} of them, and the machine knows {machine.tlb} at once",
+                    f"transform_layout of {touch.name}, or cache_read of a tile of it, so that a tile is contiguous; split the "
+                    "reduction")
+        return
+
+
+def serial(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Work of one thread where there are more, in too many pieces, or in few."""
+    turns = stage.hot.turns
+    at = next((at for at, turn in enumerate(turns) if turn.is_parallel), None)
+    if here.threads == 1 or not turns:
+        return
+    if at is None:
+        if stage.seconds > 10 * LAUNCH:
+            yield Cause("serial", stage.name, _lost(stage, here.threads), f"idle threads: one of {here.threads} works",
+                        f"parallel on {turns[0].var.name}, or on the fusion of outer loops")
+        return
+    launches, count = math.prod(turn.times for turn in turns[:at]), turns[at].times
+    name = turns[at].var.name
+    if launches > 1 or stage.seconds < 4 * LAUNCH:
+        yield Cause("chunks", stage.name, min(0.95 * stage.seconds, launches * LAUNCH), f"small parallel chunks: threads start "
+                    f"{launches} times, {stage.seconds / launches * 1e6:.1f} µs each",
+                    "parallel on an outer loop" if launches > 1 else "no parallel for so little work")
+    uneven = -(-count // here.threads) * here.threads / count
+    if uneven > 1.1:
+        yield Cause("uneven", stage.name, _lost(stage, uneven), f"idle threads: {count} iterations of {name} for "
+                    f"{here.threads} threads", "split so that the parallel loop has many iterations, or fuse outer loops")
+
+
+def shared_lines(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Lines of caches that several threads write."""
+    turns = stage.hot.turns
+    at = next((at for at, turn in enumerate(turns) if turn.is_parallel), None)
+    if here.threads == 1 or at is None:
+        return
+    for touch in stage.hot.touches:
+        step = abs(touch.steps[at] or 0)
+        often = math.prod(turn.times for turn in turns[at + 1:])
+        if touch.writes and turns[at].times > 1 and step > 0 and often > 1 \
+                and step * -(-turns[at].times // here.threads) < here.machine.line:
+            yield Cause("false sharing", stage.name, _WAITING * stage.seconds, f"false sharing: neighbouring iterations of "
+                        f"{turns[at].var.name} write {touch.name} {step} bytes apart, lines that other threads write too",
+                        "parallel on a loop whose iterations are lines apart, or a partial result for each thread of its own")
+            return
+
+
+def intermediate(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Results between stages that go through memory."""
+    machine = here.machine
+    write = stage.site.write
+    size = stage.hot.footprint(0, machine.line)
+    if write.given or write.inside or write.near or size <= machine.l2.size:
+        return
+    written = sum(stage.hot.lines(touch, 0, machine.line) * machine.line for touch in stage.hot.touches if touch.writes)
+    if written > machine.l2.size // 2:
+        lost = min(stage.seconds, 2 * written / here.limits.rate(size))
+        yield Cause("intermediate", stage.name, lost, f"through memory: {_shown(written / 1e6)} MB of {stage.name} are written "
+                    "and read again", "compute_at a loop of the consumer, or compute_inline")
+
+
+RULES: tuple[Rule, ...] = (recomputed, scalar, gathered, narrow, guarded, spilled, unrolled, far, loaded, chained, unpacked,
+                           serial, shared_lines, intermediate)

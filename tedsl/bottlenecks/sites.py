@@ -1,0 +1,343 @@
+"""The sites of a program: each store with what it reads, the loops around it, and by how much each loop moves each access.
+
+A site says how often it runs, what it computes each time, and how many distinct bytes its loops touch from some depth inwards,
+from which follow the bytes that each level of caches has to bring.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy
+
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Add, Broadcast, Call, Div, Expr, Load, Max, Min, Mul, Ramp, Sub, Var
+from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY, REINTERPRET
+from tedsl.ir.stmt import Allocate, For, ForKind, Stmt, Store
+from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.around import Loop, WithoutLets
+from tedsl.ir.walk.visitor import variables
+from tedsl.passes.races.known_values import Values, value
+from tedsl.record import record
+
+_ARITHMETIC = (Add, Sub, Mul, Div, Max, Min)
+_FREE = (IF_THEN_ELSE, LIKELY, REINTERPRET)
+_MOST_POINTS = 1 << 20  # of a space whose distinct elements are counted one by one
+_MOST_VALUES = 4096  # of a loop variable for which conditions are tried
+ACCUMULATORS = ".acc"  # how names of registers end that hold what a stage adds up
+
+
+@record(eq=False)
+class Turn:
+    """A loop around a site: its variable, the times it runs, its kind, and the statement."""
+
+    var: Var
+    times: int
+    kind: ForKind
+    by: Stmt
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.kind is ForKind.PARALLEL
+
+
+@record(eq=False)
+class Touch:
+    """An access of a site. stride: elements between the lanes of a vector, 0 for one element in all lanes, None if the index is
+    neither. steps: bytes by which one iteration of each loop moves it, None where data or a division decides. inside: the
+    number of loops around the allocation of the memory, 0 for arguments. near: it is a register or a few bytes of the stack.
+    masked: some lanes may be left out.
+    """
+
+    name: str
+    dtype: DType
+    lanes: int
+    stride: int | None
+    steps: tuple[int | None, ...]
+    writes: bool
+    inside: int
+    near: bool
+    given: bool
+    base: int | None
+    masked: bool
+
+    @property
+    def span(self) -> int:
+        """The bytes from the first lane to the end of the last."""
+        item = max(1, self.dtype.bits // 8)
+        return item * (1 + (self.lanes - 1) * abs(self.stride if self.stride is not None else 1))
+
+
+@record(eq=False)
+class Site:
+    """A store. stage: the name of the stage; operations: of one execution, over all lanes; calls: functions
+    such as exp among them; guards: the conditions around it,
+    and in its value, that depend on its innermost loop; free: the loops
+    on whose variables the value depends beside the indices of accesses, and those in which what it reads is written.
+    """
+
+    stage: str
+    store: Store
+    turns: tuple[Turn, ...]
+    touches: tuple[Touch, ...]
+    operations: int
+    calls: int
+    guards: tuple[Expr, ...]
+    free: frozenset[int]
+
+    @cached_property
+    def times(self) -> int:
+        return math.prod(turn.times for turn in self.turns)
+
+    @property
+    def write(self) -> Touch:
+        return self.touches[-1]
+
+    @property
+    def reads(self) -> tuple[Touch, ...]:
+        return tuple(touch for touch in self.touches if not touch.writes)
+
+    @property
+    def work(self) -> int:
+        """How much it is of a program: operations and accesses, of all executions."""
+        return self.times * (self.operations + sum(touch.lanes for touch in self.touches))
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it adds to what it has written."""
+        return any(touch.name == self.write.name for touch in self.reads)
+
+    def is_still(self, at: int) -> bool:
+        """Whether loop number `at` writes to the same place in every iteration, or to memory of its own."""
+        return at < self.write.inside or self.write.steps[at] == 0
+
+    @cached_property
+    def repeated(self) -> float:
+        """How many times each value is computed, as far as the loops and what they read tell."""
+        points = [at for at, turn in enumerate(self.turns) if turn.times > 1 and not (self.reduces and self.is_still(at)
+                                                                                      and at >= self.write.inside)]
+        reads = [touch for touch in self.reads if touch.name != self.write.name]
+        if not reads or any(touch.steps[at] is None for touch in reads for at in points):
+            return 1.0
+        moves = {at: tuple([touch.steps[at] or 0 for touch in reads]) for at in points if at not in self.free}
+        lanes = tuple([(touch.stride or 0) * max(1, touch.dtype.bits // 8) if touch.lanes > 1 else 0 for touch in reads])
+        counts = {at: self.turns[at].times for at in points}
+        if any(lanes) and self.write.lanes > 1:
+            moves[len(self.turns)], counts[len(self.turns)] = lanes, self.write.lanes
+        distinct = math.prod(self.turns[at].times for at in points if at in self.free)
+        for group in _parallel_vectors(moves):
+            distinct *= _distinct(group, counts)
+        return math.prod(counts.values()) / distinct
+
+
+def _distinct(group: Mapping[int, int], counts: Mapping[int, int]) -> int:
+    """The number of values of a sum of variables from 0 to their counts, each times a factor; 1 if all factors are 0."""
+    moving = {at: factor for at, factor in group.items() if factor}
+    sums = numpy.zeros(1, "int64")
+    for at, factor in moving.items():
+        if sums.size * counts[at] > _MOST_POINTS:
+            return max(1, math.prod(counts[at] for at in moving))
+        sums = numpy.unique(sums[:, None] + factor * numpy.arange(counts[at]))
+    return int(sums.size)
+
+
+@record(eq=False)
+class Nest:
+    """The sites of one stage in the same loops. touches: what they access in memory, each place once, as a write if one is."""
+
+    stage: str
+    turns: tuple[Turn, ...]
+    sites: tuple[Site, ...]
+    touches: tuple[Touch, ...]
+
+    @property
+    def times(self) -> int:
+        return math.prod(turn.times for turn in self.turns)
+
+    @property
+    def work(self) -> int:
+        return sum(site.work for site in self.sites)
+
+    @property
+    def operations(self) -> int:
+        """Of all executions."""
+        return self.times * sum(site.operations for site in self.sites)
+
+    def lines(self, touch: Touch, depth: int, line: int) -> int:
+        """The lines of a cache that the loops from `depth` inwards touch through an access."""
+        pieces, span = 1, touch.span
+        if touch.stride is None or abs(touch.stride) * max(1, touch.dtype.bits // 8) > line:
+            pieces, span = touch.lanes, line
+        known = zip(touch.steps[depth:], self.turns[depth:])
+        for step, times in sorted((abs(step) if step is not None else line, turn.times) for step, turn in known):
+            if step <= max(span, line):
+                span += step * (times - 1)
+            else:
+                pieces *= times
+        return pieces * max(1, -(-span // line))
+
+    def footprint(self, depth: int, line: int) -> int:
+        """The bytes of a cache that the loops from `depth` inwards touch."""
+        return line * sum(self.lines(touch, depth, line) for touch in self.touches)
+
+    def brought(self, size: int, line: int) -> int:
+        """The bytes that come from beyond a cache of `size` bytes: those of the outermost loops whose bytes fit, as often as
+        the loops around them run. What a loop around does not move, and is small, stays.
+        """
+        depth = next((depth for depth in range(len(self.turns) + 1) if self.footprint(depth, line) <= size), len(self.turns))
+        total = 0
+        for touch in self.touches:
+            times = math.prod(turn.times for turn in self.turns[:depth])
+            if self.lines(touch, depth, line) * line * 2 <= size:
+                still = itertools.takewhile(lambda pair: pair[1] == 0, reversed([*zip(self.turns[:depth], touch.steps)]))
+                times //= math.prod(turn.times for turn, _ in still)
+            total += line * self.lines(touch, depth, line) * times
+        return total
+
+
+def nests_of(sites: Sequence[Site], line: int) -> list[Nest]:
+    """Returns the nests of sites, in program order. line: bytes of a line of the caches."""
+    groups: dict[tuple[object, ...], list[Site]] = {}
+    for site in sites:
+        groups.setdefault((site.stage, *[turn.by for turn in site.turns]), []).append(site)
+    return [Nest(group[0].stage, group[0].turns, tuple(group), tuple(_once(group, line))) for group in groups.values()]
+
+
+def _once(group: Sequence[Site], line: int) -> list[Touch]:
+    found: dict[tuple[object, ...], Touch] = {}
+    for touch in itertools.chain.from_iterable(site.touches for site in group):
+        if not touch.near:
+            place = None if touch.base is None else touch.base // line
+            key = (touch.name, touch.steps, touch.stride, touch.lanes, place)
+            if touch.writes or key not in found:
+                found[key] = touch
+    return list(found.values())
+
+
+def _parallel_vectors(moves: Mapping[int, tuple[int, ...]]) -> Iterator[dict[int, int]]:
+    """Groups of the loops whose moves are multiples of one another, each loop with its factor; those without moves are one."""
+    groups: dict[tuple[int, ...], dict[int, int]] = {}
+    for at, move in moves.items():
+        unit = math.gcd(*move)
+        lead = next((part for part in move if part), 0)
+        unit = -unit if lead < 0 else unit
+        groups.setdefault(tuple(part // unit for part in move) if unit else (), {})[at] = unit
+    yield from groups.values()
+
+
+def sites_of(body: Stmt, known: Values) -> list[Site]:
+    """Returns the sites of loops after all passes, in program order."""
+    groups: dict[Stmt, list[Access]] = {}
+    filled: dict[object, set[object]] = {}
+    for access in accesses(body):
+        if access.statement is None or not isinstance(access.node, (Load, Store)):
+            continue
+        groups.setdefault(access.statement, []).append(access)
+        if isinstance(access.node, Store):
+            filled.setdefault(access.memory, set()).update(loop.by for loop in access.loops)
+    without_lets = WithoutLets()
+    return [_site(group, without_lets, known, filled) for group in groups.values() if isinstance(group[-1].node, Store)]
+
+
+def _site(group: Sequence[Access], without_lets: WithoutLets, known: Values, filled: Mapping[object, set[object]]) -> Site:
+    """filled: the loops around the stores of each memory."""
+    written = group[-1].without_lets(without_lets)
+    turns: list[Turn] = []
+    lows: Values = dict(known)
+    for loop in written.loops:
+        times, low = value(loop.extent, _middle(loop.extent, turns, lows)), value(loop.min, lows)
+        kind = loop.by.kind if isinstance(loop.by, For) else ForKind.SERIAL
+        assert loop.by is not None
+        times = _times_that_hold(written, loop, times, lows)
+        turns.append(Turn(loop.var, max(1, times if times is not None else 1), kind, loop.by))
+        lows[loop.var] = low if low is not None else 0
+    touches = [_touch(access.without_lets(without_lets), turns, lows) for access in group]
+    inner = {turns[-1].var} if turns else set()
+    conditions = {condition.expr: None for access in group for condition in access.without_lets(without_lets).conditions}
+    guards = [condition for condition in conditions if inner & set(variables(condition))]
+    store = written.node
+    used = set(_free(store.value))
+    changed = {loop for access in group if access.memory is not group[-1].memory for loop in filled.get(access.memory, ())}
+    free = frozenset(at for at, turn in enumerate(turns) if turn.var in used or turn.by in changed)
+    return Site(group[-1].memory.name.removesuffix(ACCUMULATORS), group[-1].node, tuple(turns), tuple(touches),
+                *_operations(store.value), tuple(guards), free)
+
+
+def _times_that_hold(written: Access, loop: Loop, times: int | None, known: Values) -> int | None:
+    """The iterations of a loop in which the conditions hold that depend on it alone."""
+    conditions = [condition.value for condition in written.conditions if loop.var in variables(condition.value)]
+    low = value(loop.min, known)
+    if not conditions or times is None or low is None or times > _MOST_VALUES:
+        return times
+    held = [[value(condition, {**known, loop.var: low + at}) for condition in conditions] for at in range(times)]
+    return sum(all(one is None or one for one in row) for row in held) or 1
+
+
+def _middle(expr: Expr, turns: Sequence[Turn], lows: Values) -> Values:
+    """The values of loop variables half-way, for the average of an extent that depends on them."""
+    used = set(variables(expr))
+    return {**lows, **{turn.var: lows[turn.var] + turn.times // 2 for turn in turns if turn.var in used}}
+
+
+def _touch(access: Access, turns: Sequence[Turn], lows: Values) -> Touch:
+    node = access.node
+    dtype = node.value.dtype if isinstance(node, Store) else node.dtype
+    index, item = node.index, max(1, dtype.bits // 8)
+    base, stride = index, 1 if dtype.lanes == 1 else None
+    if isinstance(index, Ramp):
+        base, stride = index.base, value(index.stride, lows)
+    elif isinstance(index, Broadcast):
+        base, stride = index.value, 0
+    place = access.allocation()
+    allocation = place.step if place is not None else None
+    start = value(base, lows)
+    near = isinstance(allocation, Allocate) and access.memory.name.endswith(ACCUMULATORS)
+    return Touch(access.memory.name, dtype.with_lanes(1), dtype.lanes, stride, tuple(_steps(base, turns, lows, item)),
+                 isinstance(node, Store), 0 if place is None else len(place.loops()), near, place is None,
+                 None if start is None else start * item, node.predicate is not None)
+
+
+def _steps(base: Expr, turns: Sequence[Turn], lows: Values, item: int) -> Iterator[int | None]:
+    start = value(base, lows)
+    for turn in turns:
+        after = value(base, {**lows, turn.var: lows[turn.var] + 1})
+        later = value(base, {**lows, turn.var: lows[turn.var] + turn.times - 1})
+        if start is None or after is None or later is None:
+            yield None
+        else:
+            yield (after - start) * item if (after - start) * (turn.times - 1) == later - start else None
+
+
+def _free(expr: Expr) -> Iterator[Var]:
+    """The variables of an expression outside of the indices of its loads."""
+    stack, seen = [expr], set()
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Load) or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Var):
+            yield node
+        stack += [child for child in node.child_nodes() if isinstance(child, Expr)]
+
+
+def _operations(expr: Expr) -> tuple[int, int]:
+    """Operations on elements of an expression, over its lanes, and the calls among them; those of indices and conditions do not
+    count.
+    """
+    count, calls, stack, seen = 0, 0, [expr], set()
+    while stack:
+        node = stack.pop()
+        if node in seen or isinstance(node, (Load, Var)):
+            continue
+        seen.add(node)
+        if isinstance(node, Call) and node.op not in _FREE:
+            count += (2 if node.op is FMA else 1) * node.dtype.lanes
+            calls += (node.op is not FMA) * node.dtype.lanes
+        elif isinstance(node, _ARITHMETIC):
+            count += node.dtype.lanes
+        stack += [child for child in node.child_nodes() if isinstance(child, Expr)]
+    return count, calls

@@ -1,0 +1,113 @@
+"""What is known of each stage of a program: its time, operations, bytes by level, its hottest loops and their machine code."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+
+from tedsl.bottlenecks.assembly import InnerLoop, inner_loop
+from tedsl.bottlenecks.clock import Times
+from tedsl.bottlenecks.program import Program
+from tedsl.bottlenecks.sites import Nest, Site
+from tedsl.graph.network.limits import Limits
+from tedsl.record import record
+
+LEVELS = ("L1", "L2", "L3", "memory")
+_OF_CALL = 20  # instructions of a function such as exp, which is a polynomial
+
+
+@record(eq=False)
+class Stage:
+    """A stage. seconds: of a call; traffic: bytes that come from each level, most from the first; hot: the loops of most work;
+    code: their innermost loop of machine code, None where it is not known; least: seconds that no kernel of so much work falls
+    below here; busy: the share of the time of all threads in which the iterations of its parallel loop run, None without one.
+    """
+
+    name: str
+    seconds: float
+    nests: tuple[Nest, ...]
+    hot: Nest
+    code: InnerLoop | None
+    operations: int
+    traffic: dict[str, int]
+    least: float
+    wanted_lanes: int
+    busy: float | None
+
+    @cached_property
+    def site(self) -> Site:
+        """The site of the hot loops with most work."""
+        return max(self.hot.sites, key=lambda site: site.work)
+
+    @property
+    def share(self) -> float:
+        """The part of the limit of the machine that it reaches."""
+        return min(1.0, self.least / self.seconds) if self.seconds else 1.0
+
+    @property
+    def lanes(self) -> int | None:
+        """The elements of the widest vectors of the innermost loop; 1 for scalars, None if it is not known."""
+        if self.code is None or not self.code.vector_bits:
+            return None
+        return max(1, self.code.vector_bits // max(8, self.site.write.dtype.bits))
+
+    @property
+    def guards(self) -> int:
+        """Conditions in the innermost loop that depend on it, and masked accesses."""
+        return sum(len(site.guards) + any(touch.masked for touch in site.touches) for site in self.hot.sites)
+
+
+def stages_of(program: Program, nests: Sequence[Nest], times: Times, seconds: float, limits: Limits) -> list[Stage]:
+    """Returns the stages of a program whose call takes `seconds`, in the order in which they begin."""
+    groups: dict[str, list[Nest]] = defaultdict(list)
+    for nest in nests:
+        groups[nest.stage].append(nest)
+    spent = _shared(groups, times, seconds)
+    return [_stage(program, name, tuple(group), spent[name], times.busy.get(name), limits) for name, group in groups.items()]
+
+
+def _shared(groups: dict[str, list[Nest]], times: Times, seconds: float) -> dict[str, float]:
+    """The seconds of each stage. Where the clock did not tell apart the stages of one outermost loop, they share its time by
+    their work.
+    """
+    roots: dict[str, set[object]] = {name: {nest.turns[0].by if nest.turns else nest for nest in group}
+                                     for name, group in groups.items()}
+    known = dict(times.stages) if times.stages else {}
+    spent: dict[str, float] = {}
+    for name in groups:
+        family = [other for other in groups if roots[other] & roots[name]] if known else list(groups)
+        if known and all(other in known for other in family):
+            spent[name] = known[name]
+            continue
+        pool = sum(known.get(other, 0.0) for other in family) if known else seconds
+        work = {other: sum(_executions(nest) for nest in groups[other]) for other in family}
+        spent[name] = pool * work[name] / max(1, sum(work.values()))
+    return spent
+
+
+def _executions(nest: Nest) -> int:
+    """About how many instructions the stores of a nest execute."""
+    return nest.times * sum(1 + len(site.touches) + (site.operations + _OF_CALL * site.calls) // max(1, site.write.lanes)
+                            for site in nest.sites)
+
+
+def _stage(program: Program, name: str, nests: tuple[Nest, ...], seconds: float, busy: float | None, limits: Limits) -> Stage:
+    machine = program.target.machine
+    hot = max(nests, key=lambda nest: nest.work)
+    lines = {program.loops.lines[site.store] for site in hot.sites if site.store in program.loops.lines}
+    code = inner_loop(program.listing, lines) if program.target.arch == "x86-64" else None
+    item = hot.sites[0].write.dtype
+    sizes = (0, machine.l1.size, machine.l2.size, machine.l3.size or machine.l2.size)
+    brought = [_from_registers(nests)] + [sum(nest.brought(size, machine.line) for nest in nests) for size in sizes[1:]]
+    traffic = dict(zip(LEVELS, [min(brought[:at + 1]) for at in range(len(brought))]))
+    operations = sum(nest.operations for nest in nests)
+    distinct = hot.footprint(0, machine.line)
+    least = max(operations * item.bits / 32 / limits.operations, distinct / limits.rate(distinct))
+    return Stage(name, seconds, nests, hot, code, operations, traffic, least, program.target.vector_lanes(item), busy)
+
+
+def _from_registers(nests: Sequence[Nest]) -> int:
+    """The bytes of all loads and stores of memory."""
+    return sum(nest.times * max(1, touch.dtype.bits // 8) * (touch.lanes if touch.stride != 0 else 1)
+               for nest in nests for touch in nest.touches)

@@ -1,0 +1,154 @@
+"""tedsl.why_slow: the first line of its report names the mistake that was planted; what it counts; what it refuses."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError
+from tedsl.graph.network.limits import Limits
+from tests.bottlenecks.schedules import BAD, GOOD, copied, product, tiled
+
+# What the machine does in a second, as it were measured where nothing else runs.
+LIMITS = Limits(5e11, ((1 << 20, 4e11), (1 << 24, 1e11), (1 << 26, 4e10)))
+FIRST_WORDS = {"gather": ("gather", "scatter"), "blocking": ("no blocking",), "guard": ("guard in the inner loop",),
+               "chunks": ("small parallel chunks",), "packing": ("nothing is packed",), "spills": ("too many accumulators",),
+               "order": ("wrong loop order",), "scalar": ("scalar innermost loop",), "unrolled": ("unrolled too far",),
+               "recomputed": ("recomputed",), "false sharing": ("false sharing",), "serial": ("idle threads: one",),
+               "uneven": ("idle threads",), "narrow": ("narrow vectors",), "chains": ("too few accumulators",),
+               "intermediate": ("through memory",)}
+X86 = pytest.mark.skipif(tedsl.Target("llvm").arch != "x86-64", reason="machine code is read on x86-64")
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    monkeypatch.setattr("tedsl.bottlenecks.diagnosis.current_limits", lambda target: LIMITS)
+    before = tedsl.get_num_threads()
+    tedsl.set_num_threads(2)
+    yield
+    tedsl.set_num_threads(before)
+
+
+def arrays_of(args):
+    rng = np.random.default_rng(0)
+    return [rng.random([int(extent) for extent in arg.shape], dtype="float32").astype(arg.dtype) for arg in args]
+
+
+def looked_at(s, args):
+    return tedsl.why_slow(tedsl.build(s, args), *arrays_of(args))
+
+
+def by_name(report):
+    return {stage.name: stage for stage in report.stages}
+
+
+@X86
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.__name__)
+def test_the_first_line_names_the_planted_cause(bad):
+    kind, s, args = bad()
+    report = looked_at(s, args)
+    assert report.causes[0].kind == kind, report
+    stage, _, words = str(report).splitlines()[0].partition(": ")
+    assert words.startswith(FIRST_WORDS[kind]) and stage in by_name(report)
+
+
+@X86
+@pytest.mark.parametrize("good", GOOD, ids=lambda good: good.__name__)
+def test_good_schedules_are_said_to_be_good(good):
+    report = looked_at(*good())
+    assert str(report).startswith("nothing stands out: default_function reaches ")
+
+
+def test_there_are_twenty_mistakes():
+    assert len(BAD) == 20
+
+
+def test_operations_and_bytes_of_a_product():
+    s, A, B, C, k = product(64)
+    tiled(s, C, k)
+    stage = by_name(looked_at(s, [A, B, C]))["C"]
+    assert stage.operations == 2 * 64 ** 3
+    assert stage.traffic["memory"] == stage.traffic["L3"] == 3 * 64 * 64 * 4  # all of it fits the second cache
+
+
+def test_the_time_of_stages_is_that_of_the_call():
+    A = te.placeholder((256, 256), name="A")
+    P = te.compute((256, 256), lambda i, j: te.exp(te.sin(A[i, j])), name="P")
+    B = te.compute((256, 256), lambda i, j: P[i, j] + P[i, 255 - j], name="B")
+    report = looked_at(te.create_schedule(B.op), [A, B])
+    assert sum(stage.seconds for stage in report.stages) == pytest.approx(report.seconds, rel=0.2)
+    assert by_name(report)["P"].seconds > by_name(report)["B"].seconds
+
+
+def test_stages_in_a_parallel_loop_are_told_apart():
+    A = te.placeholder((64, 4096), name="A")
+    P = te.compute((64, 4096), lambda i, j: te.exp(te.sin(A[i, j])), name="P")
+    B = te.compute((64, 4096), lambda i, j: P[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[P].compute_at(s[B], B.op.axis[0])
+    s[B].parallel(B.op.axis[0])
+    stages = by_name(looked_at(s, [A, B]))
+    assert stages["P"].seconds > stages["B"].seconds > 0
+    assert 0 < stages["B"].busy <= 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 100])
+def test_symbolic_sizes_are_those_of_the_arrays(n):
+    size = te.var("n")
+    A = te.placeholder((size,), name="A")
+    B = te.compute((size,), lambda i: A[i] + 1.0, name="B")
+    module = tedsl.build(te.create_schedule(B.op), [A, B])
+    a, b = np.ones(n, "float32"), np.zeros(n, "float32")
+    stage = by_name(tedsl.why_slow(module, a, b))["B"]
+    assert stage.operations == max(n, 1)
+    assert (b == 2).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "int64", "bool"])
+def test_all_dtypes(dtype):
+    A = te.placeholder((33, 7), dtype, name="A")
+    B = te.compute((33, 7), lambda i, j: te.max(A[i, j], A[i, j]) if dtype == "bool" else A[i, j] + A[i, j], name="B") \
+        if dtype != "bool" else te.compute((33, 7), lambda i, j: A[i, j], name="B")
+    assert by_name(looked_at(te.create_schedule(B.op), [A, B]))["B"].seconds > 0
+
+
+def test_conditions_count_the_iterations_in_which_they_hold():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((100,), lambda i: te.if_then_else(i < 64, A[te.min(i, 63)], 0.0), name="B")
+    report = looked_at(te.create_schedule(B.op), [A, B])
+    assert sum(nest.times for stage in report.stages for nest in stage.nests) == 100
+
+
+def test_reports_are_tables_and_pages():
+    s, A, B = copied((16, 16))
+    report = looked_at(s, [A, B])
+    lines = str(report).splitlines()
+    assert repr(report) == str(report)
+    assert any(line.startswith("stage") and "MB L2" in line for line in lines)
+    assert "<table>" in report._repr_html_() and "B" in report._repr_html_()
+
+
+def test_a_kernel_without_loops():
+    A = te.placeholder((), name="A")
+    B = te.compute((), lambda: A() + 1.0, name="B")
+    assert by_name(looked_at(te.create_schedule(B.op), [A, B]))["B"].operations == 1
+
+
+def test_what_is_no_module_of_this_machine_is_refused(tmp_path):
+    s, A, B = copied((8, 8))
+    with pytest.raises(ArgumentTypeError, match="a module that build has made"):
+        tedsl.why_slow(s, np.zeros((8, 8), "float32"))
+    with pytest.raises(ArgumentError, match="machine code that runs here"):
+        tedsl.why_slow(tedsl.build(s, [A, B], target="c"))
+    with pytest.raises(ArgumentError, match="takes 2 arguments"):
+        tedsl.why_slow(tedsl.build(s, [A, B]), np.zeros((8, 8), "float32"))
+    tedsl.build(s, [A, B]).export_library(str(tmp_path / "copied.tedsl"))
+    with pytest.raises(ModuleError, match="loops"):
+        tedsl.why_slow(tedsl.runtime.load_module(str(tmp_path / "copied.tedsl")), *arrays_of([A, B]))
+
+
+def test_modules_from_the_cache_know_their_loops(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path))
+    s, A, B = copied((8, 8))
+    first, again = tedsl.build(s, [A, B]), tedsl.build(s, [A, B])
+    assert [str(func) for func in again.compiled_loops()] == [str(func) for func in first.compiled_loops()]
