@@ -198,8 +198,8 @@ def loaded(stage: Stage, here: Machinery) -> Iterator[Cause]:
     needed = max(loads * here.vector_bits / here.machine.load_bits, stores) / (products / here.machine.fmas(here.vector_bits))
     if needed > 1.2 and loads > 1:
         yield Cause("blocking", stage.name, _lost(stage, needed), f"no blocking in registers: {loads} loads and {stores} "
-                    f"stores for {products} multiply-adds of vectors", "keep a tile of results in registers: split two loops of "
-                    "the result, reorder both tiles inside of the reduction, unroll one and vectorize the other")
+                    f"stores for {products} multiply-adds of vectors", "keep a tile of results in registers: split two loops "
+                    "of the result, reorder both tiles inside of the reduction, unroll one and vectorize the other")
 
 
 def chained(stage: Stage, here: Machinery) -> Iterator[Cause]:
