@@ -87,7 +87,7 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
         return None
     sources = functools.cache(lambda: texts(from_data(json.loads(zlib.decompress(data)))))
     later = Sources({form: functools.partial(_text, sources, form) for form in ("ll", "asm", "tir")},
-                    lambda: sources().functions())
+                    functools.partial(_functions, sources))
     try:
         return linked_module(code, later, target, lambda: with_texts(image(), later), watchers, key, laid)
     except TedslError:  # a C function that it calls is not in this process
@@ -96,6 +96,11 @@ def recalled(key: str, target: Target, texts: Texts, watchers: Watchers) -> Modu
 
 def _text(sources: Callable[[], Sources], form: str) -> str:
     return sources().texts[form]()
+
+
+def _functions(sources: Callable[[], Sources]) -> Sequence[PrimFunc]:
+    functions = sources().functions
+    return () if functions is None else functions()
 
 
 def with_texts(image: Image, sources: Sources) -> Image:

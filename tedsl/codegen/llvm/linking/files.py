@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.codegen.llvm.debug.watchers import Watchers
-from tedsl.codegen.llvm.linking.images import linked_module
+from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.codegen.llvm.machine import assembly, optimize
 from tedsl.errors import InternalError, LoweringError, ModuleError
 from tedsl.passes.context import current_options
@@ -21,8 +21,9 @@ def loaded_module(image: Image, where: str) -> Module:
         raise ModuleError(f"{where} cannot be linked here: it calls {', '.join(absent)}, which no library of this process has",
                           hint="load the library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
     target = Target(image.target)
-    sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
-               "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
+    sources = Sources({
+        "ll": lambda: image.source, "tir": lambda: image.loops,
+        "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)})
     try:
         config = current_options()
         return linked_module(linkable(image), sources, target, lambda: image, Watchers(config.perf_map, config.gdb))

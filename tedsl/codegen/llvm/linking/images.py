@@ -28,11 +28,11 @@ from tedsl.target.target import Target
 @record
 class Sources:
     """What a module is compiled from. texts: functions that return the text of each format. functions: returns the functions
-    after all passes, each in its versions.
+    after all passes, each in its versions; None where only texts are known.
     """
 
     texts: Mapping[str, Callable[[], str]]
-    functions: Callable[[], Sequence[PrimFunc]]
+    functions: Callable[[], Sequence[PrimFunc]] | None = None
 
 
 def linked_module(code: Linkable, sources: Sources, target: Target, again: Callable[[], Image],
