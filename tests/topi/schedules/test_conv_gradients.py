@@ -1,5 +1,7 @@
 """Gradients of convolutions by data, scheduled: weights are turned by rows, and once for all phases of a stride."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,22 @@ def test_weights_are_not_gathered(stride):
         arguments, found = gradient("NCHW", 64, 64, 14, 3, stride)
         module = tedsl.build(topi.schedules.schedule(found), [*arguments, found], target=AVX512)
     assert "gather" not in module.get_source("asm")
+
+
+@pytest.mark.parametrize("channels, filters, size, kernel, stride", [
+    (16, 128, 12, 3, 1),  # 8 vectors of channels, of which tiles of 3 would leave 2
+    (16, 64, 20, 7, 2),  # 7 rows, of which tiles of 2 leave 1
+])
+def test_terms_of_gradients_by_kernel_are_free_of_conditions(channels, filters, size, kernel, stride):
+    with tedsl.target.Target(AVX512):
+        x = te.placeholder((2, channels, size, size), name="x")
+        w = te.placeholder((filters, channels, kernel, kernel), name="w")
+        y = topi.nn.conv2d_nchw(x, w, stride, kernel // 2, 1)
+        head = te.placeholder(y.shape, name="head")
+        found = te.gradient(y, [w], head)[0]
+        module = tedsl.build(topi.schedules.schedule(found), [x, w, head, found], target=AVX512)
+    _, *bodies = re.split(r"for \(rx: ", module.get_source("tir"))
+    assert bodies and not any(" if " in body.partition("}")[0] or "if @" in body.partition("}")[0] for body in bodies)
 
 
 def test_all_phases_read_one_copy_of_the_weights():

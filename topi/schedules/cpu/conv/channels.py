@@ -88,6 +88,25 @@ def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any
     return [*rows[:-1], yo], xo, [yi, xi]
 
 
+def _whole_loops(kernel: Kernel, loops: list[Any], tile: ImageTile) -> list[Any]:
+    """Those of `loops`, over images, panels and rows, that are shared out: all, or the ones before a loop whose last tile is
+    smaller, if these are tasks enough.
+
+    The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
+    """
+    n, channels, *image = kernel.tail.axis
+    counts = [(extent_of(n), 1), (extent_of(channels), tile.wide), *[(extent_of(row), 1) for row in image[:-2]],
+              *[(extent_of(row), tile.down) for row in image[-2:-1]]]
+    tasks, cores = 1, kernel.target.machine.cores
+    for at, (extent, size) in enumerate(counts):
+        if extent is None:
+            return loops
+        if extent > size and extent % size:
+            return loops[:at] if tasks % cores == 0 or tasks >= _SHARES * cores else loops
+        tasks *= -(-extent // size)
+    return loops
+
+
 def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
     """Compute the sums of a tile at the loop `place`, in registers. An element of the data is used for all vectors at once:
     blocks of channels are innermost. group: the channels of the data in a step.
@@ -148,7 +167,7 @@ def schedule_turned(kernel: Kernel) -> None:
     rows, xo, (*yi, xi) = _split_image(tail, image, tile)
     tail.reorder(*([oo, n] if alone else [n, oo]), *rows, xo, *yi, oi, xi)
     tail.vectorize(xi)
-    place = share_out(tail, [oo] if alone else [n, oo, *rows], work_of(kernel))
+    place = share_out(tail, [oo] if alone else _whole_loops(kernel, [n, oo, *rows], tile), work_of(kernel))
     _place(kernel, copy, tail, place if alone else None)
     kernel.schedule[sums].transform_layout(lambda n, o, *at: [n, *at, o])
     _sum_up(kernel, sums, tail, xo)

@@ -18,7 +18,7 @@ _TERMS = 256  # of a sum whose number of terms is not known
 _POWER = 6  # with which measured tiles agree
 _SLACK = 1.1  # additions do not start in the very cycle in which they could
 _RESULT = 4  # cycles for each vector of a result beside the multiply-adds: cleared, turned, stored
-_MASKED = 1.04  # the last vector is not full: tiles with masks, and tiles without
+_MASKED = 1.04  # the last tile is not full: tiles with masks, and tiles without
 _END = 1.02  # each kind of tile is code of its own
 
 Parts = list[tuple[float, int]]  # how often a tile of which size occurs along a dimension
@@ -67,7 +67,8 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
                 if not _fits(target, down * across, wide) and (down, across, wide) != (1, 1, part):
                     continue
                 pixels = _products(_parts(rows, down), _parts(columns, across))
-                cycles = _cycles(target, pixels, _parts(vectors, wide), terms, lanes, apart)
+                masked = channels is not None and channels % (wide * lanes) and wide * lanes < channels
+                cycles = _cycles(target, pixels, _parts(vectors, wide), terms, lanes, apart) * (_MASKED if masked else 1)
                 if cycles < least:
                     best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
     return best
