@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 import topi
-from tedsl.autograd import formulas
+from tedsl.autograd import formulas, numpy_functions
 from tedsl.autograd.operation import Operation, op
 from tedsl.errors import ArgumentTypeError, ShapeError
 
@@ -50,6 +50,12 @@ class Operators:
     def _rows(self, index: Any) -> Any:
         """A tensor of integers as places in the first dimension. Raises ShapeError where values are outside of it."""
         return index
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        return numpy_functions.of_elements(ufunc, method, self, operands, options)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        return numpy_functions.of_arrays(function, self, arguments, options)
 
     def __add__(self, other: Any) -> Any:
         return ADD(self, other if other.__class__ is self.__class__ else self._operand(other))

@@ -145,8 +145,6 @@ class Tensor(Operators, Value):
         array = self.numpy()
         return array.copy() if copy else array if dtype is None else array.astype(dtype)
 
-    __array_ufunc__ = None  # array + tensor is an operator of tensors
-
     def item(self) -> Any:
         """The only element, as a number of Python."""
         if self._array.size != 1:

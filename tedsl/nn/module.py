@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import IO, Any, ClassVar, TypeVar, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -126,16 +126,19 @@ class Module:
             value.detach().copy_(_converted(np.asarray(state[path]), value.data.numpy().dtype))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes `state_dict` to an .npz file."""
-        with open(path, "wb") as file:
+        """Writes `state_dict` to an .npz file. Raises ArgumentError where it cannot be written."""
+        with _opened(path, "wb", f"{type(self).__name__}.save", "the folder must exist and be writable") as file:
             arrays: dict[str, Any] = self.state_dict()
             np.savez(file, **arrays)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Takes what `save` wrote."""
+        """Takes what `save` wrote. Raises ArgumentError for a file that is not there, or is another."""
         try:
-            with np.load(path, allow_pickle=False) as saved:
+            with _opened(path, "rb", f"{type(self).__name__}.load", "save(path) writes one") as file, \
+                    np.load(file, allow_pickle=False) as saved:
                 state = dict(saved)
+        except ArgumentError:
+            raise
         except (ValueError, TypeError, AttributeError, BadZipFile):
             raise ArgumentError(f"{type(self).__name__}.load: {os.fspath(path)!r} is not a file that save(path) wrote",
                                 hint="it is an .npz file of arrays by their paths in the network") from None
@@ -162,6 +165,16 @@ class Module:
         lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.children()]
         inside = "\n  " + "\n  ".join(lines) + "\n" if lines else self.extra_repr()
         return f"{type(self).__name__}({inside})"
+
+
+def _opened(path: str | os.PathLike[str], mode: str, where: str, hint: str) -> IO[bytes]:
+    """The file at `path`. Raises ArgumentError where it cannot be opened."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"{where}: {type_in_words(path)} is not the path of a file")
+    try:
+        return cast("IO[bytes]", open(path, mode))
+    except OSError as error:
+        raise ArgumentError(f"{where}: {os.fspath(path)!r}: {error.strerror}", hint=hint) from None
 
 
 def _converted(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:

@@ -10,12 +10,13 @@ Names, parameters and formulas are those of `torch.optim`.
 """
 
 from tedsl.errors import entries
+from tedsl.optim import lr_scheduler
 from tedsl.optim.adam import Adam, AdamW
+from tedsl.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, LRSchedule, MultiStepLR, StepLR
 from tedsl.optim.optimizer import Optimizer
-from tedsl.optim.schedules import CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, LRSchedule, MultiStepLR, StepLR
 from tedsl.optim.sgd import SGD
 
 __all__ = ["Adam", "AdamW", "CosineAnnealingLR", "ExponentialLR", "LRSchedule", "LambdaLR", "LinearLR", "MultiStepLR",
-           "Optimizer", "SGD", "StepLR"]
+           "Optimizer", "SGD", "StepLR", "lr_scheduler"]
 
-entries(globals())
+entries(globals(), instead={"LRScheduler": "LRSchedule"})

@@ -87,6 +87,14 @@ def test_a_file_that_was_not_saved_is_refused(tmp_path):
         nn.Linear(3, 2).load(tmp_path / "other.npz")
 
 
+@pytest.mark.parametrize("way, path, sentence", [
+    ("load", "missing.npz", r"Linear.load: '.*missing.npz': No such file"), ("load", "", "Is a directory"),
+    ("save", "missing/layer.npz", r"Linear.save: '.*': No such file"), ("load", 3, "an int is not the path of a file")])
+def test_files_that_cannot_be_opened_are_refused(tmp_path, way, path, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        getattr(nn.Linear(3, 2), way)(tmp_path / path if isinstance(path, str) else path)
+
+
 def test_a_batch_of_no_images():
     network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 3))
     network(Tensor(np.ones((0, 1, 8, 8), "float32"))).sum().backward()

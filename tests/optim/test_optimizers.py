@@ -6,6 +6,7 @@ import pytest
 from tedsl import optim
 from tedsl.autograd import Tensor, from_numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
+from tedsl.optim import lr_scheduler
 
 SHAPES = [(), (1,), (0,), (7, 3), (70001,)]
 RULES = [("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "weight_decay": 0.01}), ("SGD", {"lr": 0.1, "momentum": 0.9}),
@@ -183,3 +184,9 @@ def test_a_schedule_goes_on_where_it_was():
     other = optim.ExponentialLR(optim.SGD([Tensor(np.ones(2), requires_grad=True)], lr=9.0), 0.5)
     other.load_state_dict(schedule.state_dict())
     assert other.get_last_lr() == [0.15]
+
+
+def test_schedules_stand_in_a_module_as_in_pytorch():
+    assert lr_scheduler.StepLR is optim.StepLR
+    with pytest.raises(AttributeError, match=r"did you mean LRSchedule\?"):
+        lr_scheduler.LRScheduler

@@ -15,8 +15,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries, type_in_words
 from tedsl.optim.optimizer import Optimizer
+
+__all__ = ["CosineAnnealingLR", "ExponentialLR", "LRSchedule", "LambdaLR", "LinearLR", "MultiStepLR", "StepLR"]
 
 
 class LRSchedule:
@@ -142,3 +144,6 @@ class CosineAnnealingLR(LRSchedule):
 
     def rate(self, first: float, step: int) -> float:
         return self.eta_min + (first - self.eta_min) * (1 + math.cos(math.pi * step / self.T_max)) / 2
+
+
+entries(globals(), instead={"LRScheduler": "LRSchedule"})
