@@ -28,6 +28,17 @@ def test_dense_with_what_follows(shape):
     np.testing.assert_allclose(run(out, {a: x, b: w, c: bias}), np.maximum(x @ w.T + bias, 0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("rows, columns", [(1, 3), (13, 1), (33, 10), (100, 16)])
+@pytest.mark.parametrize("behind", [False, True])
+def test_few_columns_are_added_up_in_two_halves(rows, columns, behind):
+    """An odd term of 1 is lost beside 2**24 in float32, and not in a sum of its own."""
+    x, w, bias = np.zeros((rows, 64), "float32"), np.ones((columns, 64), "float32"), np.zeros(columns, "float32")
+    x[:, 0], x[:, 1::2] = 2**24, 1
+    a, b, c = tensors(x, w, bias)
+    out = topi.nn.dense(a, b, c) if behind else topi.nn.dense(a, b)
+    np.testing.assert_array_equal(run(out, {a: x, b: w, **({c: bias} if behind else {})}), np.float32(2**24 + 32))
+
+
 @pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)], ids=str)
 def test_matmul(turned, schedule):
@@ -38,7 +49,7 @@ def test_matmul(turned, schedule):
     np.testing.assert_allclose(run(out, arrays, schedule), x @ y, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (3, 20, 70, 33), (2, 12, 300, 5), (5, 1, 8, 40)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (3, 20, 70, 33), (2, 12, 300, 5), (3, 34, 64, 10), (5, 1, 8, 40)], ids=str)
 @pytest.mark.parametrize("batches", ["both", "first", "second"])
 def test_batch_matmul(shape, batches):
     n, m, k, p = shape

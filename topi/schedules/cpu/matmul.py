@@ -2,6 +2,7 @@
 
     the second matrix as it is multiplied (k, j):   an element of the first times a row of the second, added to the tile
     the same with a single row:                     columns are added up in the order of memory
+    the same with a single vector of columns:       each sum in two halves, of every other term, which are added up at the end
     the second stored transposed (j, k):            rows times rows, lanes along k, where there are few rows; else as above,
                                                     from a copy whose panels lie as they are used
 """
@@ -15,7 +16,7 @@ from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes
 from topi.schedules.cpu.rows import schedule_softmax
-from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
+from topi.schedules.cpu.tiles import accumulators, divisor_near, registers, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -23,6 +24,7 @@ _TERMS = 4  # as many times more terms than rows, and than lanes: adding up lane
 _LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
 _COPIES = 2  # as many rows as a cycle has products: the copy of a transposed matrix costs as much as lanes to add up
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
+_HALVED = 32  # terms of a sum, beside which adding two halves is little
 _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
 
 
@@ -59,6 +61,9 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     group = _group(kernel)
     tall, wide = _tile(kernel, rows, group)
+    halved = rows is not None and group == 1 and _may_be_halved(kernel)
+    if halved:
+        tall = _rows_of_halves(kernel, rows or 1)
     panel = _panel(kernel, wide) if group == 1 else _grouped(kernel, group)
     sums = _sums(kernel)
     *batch, i, j = tail.op.axis
@@ -66,7 +71,10 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
     place = share_out(tail, [*batch, jo], _work(kernel))
-    _multiply(kernel, sums, (io, ii, ji), group)
+    if halved:
+        _multiply_halves(kernel, sums, (io, ii, ji))
+    else:
+        _multiply(kernel, sums, (io, ii, ji), group)
     if panel is not None:
         s[panel].compute_at(tail, place)
         s[panel].vectorize(s[panel].leaf_iter_vars[-1])
@@ -118,6 +126,41 @@ def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int
     s[sums].reorder(*rest, *steps, i, *terms, j)
     s[sums].unroll(i)
     s[sums].vectorize(j)
+
+
+def _may_be_halved(kernel: Kernel) -> bool:
+    """Whether registers hold a second sum of each element of a tile of one vector: that is as fast, and rounds less."""
+    columns, terms = extent_of(kernel.tail.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
+    if columns is None or terms is None:
+        return False
+    return columns <= kernel.lanes(kernel.anchor) and terms >= _HALVED and terms % 2 == 0
+
+
+def _rows_of_halves(kernel: Kernel, rows: int) -> int:
+    """The rows of a tile whose sums have two halves: as many as fit the registers, in tiles of nearly one size."""
+    most = (registers(kernel.target) - 2) // 2
+    return -(-rows // -(-rows // most))
+
+
+def _multiply_halves(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> None:
+    """Do what `_multiply` does, with two sums for each element."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    io, ii, ji = loops
+    tail.unroll(ii)
+    tail.vectorize(ji)
+    (k,) = s[sums].op.reduce_axis
+    _, half = s[sums].split(k, factor=2)
+    partial = s.rfactor(sums.output(0), half, len(sums.axis) - 2).op
+    for op in (partial, sums):
+        stage = s[op]
+        stage.compute_at(tail, io)
+        *rest, i, j = stage.op.axis
+        (loop,) = stage.op.reduce_axis
+        halves = rest.pop() if op is partial else loop
+        stage.reorder(*rest, *([loop] if op is partial else []), halves, i, j)
+        for axis in (halves, i):
+            stage.unroll(axis)
+        stage.vectorize(j)
 
 
 def _panel(kernel: Kernel, wide: int) -> Any:
