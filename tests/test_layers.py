@@ -13,7 +13,7 @@ PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "record", "digest", "errors", "findings", "plugins", "display", "ir", "cache", "target", "arith",
           "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir",
           "nd", "transform", "testing", "error", "topi", "autograd", "optim", "nn", "graph", "bottlenecks", "tune",
-          "autotvm", "auto_scheduler", "actors", "graph.placement", "contrib", "compat", "absent", "simulate",
+          "autotvm", "auto_scheduler", "tuning", "actors", "graph.placement", "contrib", "compat", "absent", "simulate",
           "fuzz", "shell", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}

@@ -46,16 +46,33 @@ def load(place: str) -> Program:
 
     What the file prints goes to standard error, so that standard output holds the loops alone.
     """
+    path, name, found = _variables(place)
+    with contextlib.redirect_stdout(sys.stderr):
+        name = name or _only_program(path, found)
+        value = _named(path, name, found)
+        return _program(name, _called(value, f"{path}:{name}") if _is_function(value) else value, path)
+
+
+def load_value(place: str) -> Any:
+    """The function or variable at `FILE:name`, as it is. Raises ArgumentError where there is none."""
+    path, name, found = _variables(place)
+    if not name:
+        raise ArgumentError(f"{path} is a file, and a function in it is needed", hint=_candidates(path, found))
+    return _named(path, name, found)
+
+
+def _variables(place: str) -> tuple[Path, str, dict[str, Any]]:
+    """The path and the name that a place consists of, and the variables of the file after it has run."""
     path, name = _split(place)
     sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does: the file imports its neighbours
     with contextlib.redirect_stdout(sys.stderr):
-        variables_of_file = _run(path)
-        if not name:
-            name = _only_program(path, variables_of_file)
-        if name not in variables_of_file:
-            raise ArgumentError(f"{path} has no function or variable {name!r}", hint=_candidates(path, variables_of_file))
-        value = variables_of_file[name]
-        return _program(name, _called(value, f"{path}:{name}") if _is_function(value) else value, path)
+        return path, name, _run(path)
+
+
+def _named(path: Path, name: str, found: dict[str, Any]) -> Any:
+    if name not in found:
+        raise ArgumentError(f"{path} has no function or variable {name!r}", hint=_candidates(path, found))
+    return found[name]
 
 
 def _run(path: Path) -> dict[str, Any]:

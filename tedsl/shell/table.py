@@ -31,6 +31,7 @@ COMMANDS = {
     "cache": Command("show or clear the compiled kernels that are kept on disk", "tedsl.shell.cache"),
     "flops": Command("what a network in a file of ONNX has to do: operations, parameters, bytes", "tedsl.shell.flops"),
     "migrate": Command("rewrite programs of TVM for tedsl: imports, and spellings of older versions", "tedsl.shell.migrate"),
+    "tune": Command("search for the best schedule of a template in a Python file", "tedsl.shell.tune"),
     "fuzz": Command("run random programs under random schedules", "tedsl.fuzz.command"),
 }
 

@@ -4,9 +4,14 @@ measure/ builds and runs candidates in processes of their own. records/ keeps wh
 
     with tedsl.tune.history("trials.sqlite"):
         s = topi.schedules.schedule(C)
+
+The package is called, too: `tedsl.tune(task, seconds=60)` searches, as `tedsl.tune.search(task, seconds=60)` does, the name by
+which type checkers know it. The search stands in `tedsl/tuning/`, above the searches that it chooses from.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import entries
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from tedsl.tune.records.task import task_key
 
 __all__ = ["BuildOption", "Candidate", "Checker", "Failure", "Measurer", "Outcome", "Record", "Records", "RunOption", "history",
-           "record_of", "task_key", "within"]
+           "record_of", "search", "task_key", "within"]
 
 entries(globals(), later={
     "BuildOption": "tedsl.tune.measure.options:BuildOption", "Candidate": "tedsl.tune.measure.outcome:Candidate",
@@ -31,4 +36,14 @@ entries(globals(), later={
     "Record": "tedsl.tune.records.record:Record", "Records": "tedsl.tune.records.store:Records",
     "RunOption": "tedsl.tune.measure.options:RunOption", "history": "tedsl.tune.records.history:history",
     "record_of": "tedsl.tune.records.record:record_of", "task_key": "tedsl.tune.records.task:task_key",
-    "within": "tedsl.tune.measure.budget:within"})
+    "search": "tedsl.tuning.searching:tune", "within": "tedsl.tune.measure.budget:within"})
+
+
+class _Package(ModuleType):
+    """The module class of `tedsl.tune`, whose call is a search."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.search(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -46,12 +46,13 @@ def create_measure_batch(task: Task, option: Options) -> MeasureBatch:
 
     def measure_batch(inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
         points = [Point(one.task, one.config) for one in inputs]
-        return [_result(outcome) for _, outcome in measurer.measure(points)]
+        return [result_of(outcome) for _, outcome in measurer.measure(points)]
 
     return measure_batch
 
 
-def _result(outcome: Outcome) -> MeasureResult:
+def result_of(outcome: Outcome) -> MeasureResult:
+    """An outcome as autotvm says it."""
     failure = outcome.failure
     if failure is None:
         return MeasureResult(outcome.costs, MeasureErrorNo.NO_ERROR, outcome.all_seconds, outcome.timestamp)

@@ -37,7 +37,7 @@ class ModelBasedTuner(Tuner):
         self.features: list[list[float]] = []
         self.rates: list[float] = []
         self.plan: list[int] = []
-        self._fitted = 0
+        self._fitted, self._scale = 0, 0.0
 
     def has_next(self) -> bool:
         return len(self.visited) < len(self.task.config_space)
@@ -61,8 +61,14 @@ class ModelBasedTuner(Tuner):
                 self.visited.add(inp.config.index)
         if len(self.rates) - self._fitted >= self.plan_size and max(self.rates) > 0:
             self.model.fit(as_array(self.features), as_array([[rate / max(self.rates)] for rate in self.rates])[:, 0])
-            self._fitted = len(self.rates)
+            self._fitted, self._scale = len(self.rates), max(self.rates)
             self.plan = []
+
+    def predicted_rate(self, config: ConfigEntity) -> float | None:
+        """Operations per second that the model expects of a point; None before it has learnt from any."""
+        if not self._fitted:
+            return None
+        return float(self.model.predict(as_array([config.get_flatten_feature()]))[0]) * self._scale
 
     def _make_plan(self) -> None:
         """The points of which the model expects most, and some at random; all at random before the first fit."""

@@ -1,0 +1,106 @@
+"""What a search has found: the best schedule, all trials, pictures of them, and what the best have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tedsl.display.chart import Chart, Series, charts_svg
+from tedsl.driver import build
+from tedsl.runtime.module import Module
+from tedsl.schedule.handles import Schedule
+from tedsl.target.target import Target
+from tedsl.tuning.explain import Explanation, explained
+from tedsl.tuning.trial import Trial
+
+
+class Picture(str):
+    """A picture as a text of SVG, which notebooks show."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the picture to a file."""
+        Path(path).write_text(self, encoding="utf-8")
+
+
+class Result:
+    """What a search has found.
+
+    name: of what was tuned. trials: in their order, those of an earlier search first. best: the trial whose schedule is
+    returned; default: that of topi's rules, None if it could not be measured beside the best.
+    """
+
+    def __init__(self, name: str, target: Target, flop: float, trials: Sequence[Trial], best: Trial,
+                 default: Trial | None) -> None:
+        self.name, self.target, self.flop = name, target, flop
+        self.trials, self.best, self.default = tuple(trials), best, default
+
+    @cached_property
+    def _scheduled(self) -> tuple[Schedule, list[Any]]:
+        sch, args = self.best.candidate.schedule()
+        return sch, list(args)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The best schedule."""
+        return self._scheduled[0]
+
+    @property
+    def args(self) -> list[Any]:
+        """The arguments of its function."""
+        return self._scheduled[1]
+
+    @property
+    def seconds(self) -> float:
+        """Of a call with the best schedule."""
+        return self.best.cost
+
+    @property
+    def config(self) -> object:
+        """The best candidate as JSON."""
+        return self.best.candidate.to_json()
+
+    @property
+    def speedup(self) -> float | None:
+        """The time of the default schedule over that of the best; None where the default was not measured."""
+        return None if self.default is None or self.default.outcome.failure is not None else self.default.cost / self.best.cost
+
+    def build(self, name: str = "default_function") -> Module:
+        """The kernel of the best schedule."""
+        return build(self.schedule, self.args, self.target, name=name)
+
+    def explain_best(self) -> Explanation:
+        """Which decisions distinguish the best ten trials from the rest."""
+        return explained(self.trials)
+
+    def plot(self) -> Picture:
+        """Times over the time of the search with the best so far, and measured times over those that were predicted."""
+        timed = [trial for trial in self.trials if trial.outcome.failure is None]
+        tried = [(max(trial.seconds, 0.0), trial.cost * 1e6) for trial in timed]
+        best = [(at, min(cost for _, cost in tried[:number + 1])) for number, (at, _) in enumerate(tried)]
+        expected = [(trial.predicted * 1e6, trial.cost * 1e6) for trial in timed if trial.predicted is not None]
+        ends = [value for pair in expected for value in pair]
+        even = ((min(ends), min(ends)), (max(ends), max(ends))) if ends else ()
+        return Picture(charts_svg([
+            Chart(f"{self.name}: {len(self.trials)} trials", "seconds of the search", "µs of a call",
+                  (Series("trials", tuple(tried)), Series("best so far", tuple(best), steps=True)), log_y=True),
+            Chart("what the model expected", "µs predicted", "µs measured",
+                  (Series("trials", tuple(expected)), Series("as predicted", even, line=True)), log_x=True, log_y=True)]))
+
+    def __repr__(self) -> str:
+        failed = sum(trial.outcome.failure is not None for trial in self.trials)
+        rate = f", {self.flop / self.seconds / 1e9:.1f} GFLOP/s" if self.flop else ""
+        beside = "" if self.speedup is None else f", {self.speedup:.2f} times as fast as the default schedule"
+        return (f"<{self.name}: {self.seconds * 1e6:.1f} µs{rate}{beside}; {len(self.trials)} trials, {failed} failed>")
+
+    def _repr_html_(self) -> str:
+        from tedsl.display.markup import Markup, joined
+        from tedsl.display.page import fragment
+
+        return fragment(repr(self)[1:-1], joined(Markup(self.plot()), Markup(self.explain_best()._repr_html_())))

@@ -1,0 +1,158 @@
+"""tune: a search with a budget of seconds, from a task or a function to the best schedule."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from tedsl import autotvm
+from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
+from tedsl.target.current import as_target
+from tedsl.tune.measure.budget import within
+from tedsl.tune.measure.check import Checker
+from tedsl.tune.measure.measurer import Measurer
+from tedsl.tune.measure.options import BuildOption, RunOption
+from tedsl.tune.measure.outcome import Candidate, Outcome
+from tedsl.tuning.progress import Progress
+from tedsl.tuning.result import Result
+from tedsl.tuning.templates import TemplateSearch
+from tedsl.tuning.trial import Search, Trial
+
+_BATCH = 8  # candidates that are proposed together: builds run ahead of runs
+_FINALISTS = 3  # candidates that are measured again, precisely, at the end
+_FINAL = 0.15  # of the budget, for that
+_LEAST = 5.0  # seconds of a budget, below which there is none left for it
+_RUN = RunOption(number=1, repeat=3, min_repeat_ms=10, timeout=10.0, cooldown_interval=0.0)
+
+
+@entry
+def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: Any = None, trials: int | None = None,
+         seed: int = 0, records: str | PathLike[str] | None = None, check: bool = True, progress: bool = True,
+         build: BuildOption | None = None, run: RunOption | None = None) -> Result:
+    """The best schedule that is found in `seconds`: `tedsl.tune(task)`, or `tedsl.tune.search(task)` by its name.
+
+    task: a task of autotvm, a template (or its name), or a function that returns a schedule and its arguments and asks
+    autotvm.get_config() for its knobs, called with `args`. target: None is the current one. trials: at most so many. seed: the
+    same one gives the same order, up to what the model has learnt from times. records: a file to which each trial is written as
+    it ends, in the form that autotvm reads; a search goes on where one with that file has ended. check: results are compared
+    with those of the default schedule, or of the interpreter. progress: shown on standard error. build, run: how candidates
+    are measured.
+
+    The default schedule, of topi's rules, is measured first; at the end it and the best three are measured again, in turns with
+    a reference. Ctrl-C ends the search with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned,
+    and ArgumentError if no candidate ran.
+    """
+    _check_budget(seconds, trials)
+    search = _search_for(task, args, target, seed)
+    path = None if records is None else Path(records)
+    known = search.load(path) if path is not None and path.exists() else []
+    checker = Checker(search.args(), search.target) if check else None
+    bar = Progress(search.name, float(seconds), search.flop, search.target) if progress else None
+    done = _Trials(search, path, bar, known)
+    has_final = seconds >= _LEAST
+    with Measurer(search.target, build, _RUN if run is None else run, checker) as measurer:
+        try:
+            _searched(search, measurer, done, float(seconds) * (1 - _FINAL * has_final), trials)
+        except KeyboardInterrupt:
+            has_final = False
+    best = done.ranked()
+    if not best:
+        why = next((str(trial.outcome.failure) for trial in done.trials if trial.outcome.failure), "there were none")
+        raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
+                            hint="give it more seconds, or look at the template")
+    finals = _finals(search, best, checker, build, float(seconds) * _FINAL) if has_final else []
+    chosen = min(finals or best, key=lambda trial: trial.cost)
+    default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
+    result = Result(search.name, search.target, search.flop, done.trials, chosen, default)
+    if bar is not None:
+        bar.close(f"{result.explain_best()}\n{result!r}")
+    return result
+
+
+def _check_budget(seconds: Any, trials: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        raise ArgumentError(f"tune: seconds is a number above 0, not {seconds!r}")
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
+        raise ArgumentError(f"tune: trials is an int of at least 1, not {trials!r}")
+
+
+def _search_for(task: Any, args: Sequence[Any], target: Any, seed: int) -> Search:
+    """The search over what programs pass to `tune`."""
+    if isinstance(task, autotvm.Task):
+        if len(tuple(args)):
+            raise ArgumentError("tune: a task has its arguments already", hint="tedsl.tune(task)")
+        return TemplateSearch(task, seed)
+    if isinstance(task, FunctionType) and not hasattr(task, "task_name"):
+        task = autotvm.template(task)
+    if isinstance(task, str) or hasattr(task, "task_name"):
+        return TemplateSearch(autotvm.task.create(task, tuple(args), as_target(target)), seed)
+    raise ArgumentTypeError(f"tune takes a task of autotvm, a template, or a function that returns a schedule and its "
+                            f"arguments, not {type_in_words(task)}", hint="tedsl.tune(matmul, args=(512, 512))")
+
+
+class _Trials:
+    """The trials of a search, written down as they come. default: the candidate of topi's rules."""
+
+    def __init__(self, search: Search, path: Path | None, bar: Progress | None, known: Sequence[Trial]) -> None:
+        self.search, self.path, self.bar = search, path, bar
+        self.trials = list(known)
+        self.default = search.default()
+        self.begun = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.begun
+
+    def add(self, candidate: Candidate, outcome: Outcome, predicted: float | None) -> Trial:
+        trial = Trial(candidate, outcome, self.search.choices(candidate), self.elapsed, predicted)
+        self.trials.append(trial)
+        if self.path is not None:
+            self.search.append(self.path, trial)
+        if self.bar is not None:
+            self.bar.told(trial.cost, outcome.failure is not None, trial.seconds)
+        return trial
+
+    def ranked(self) -> list[Trial]:
+        """Those with a time, the best first."""
+        return sorted((trial for trial in self.trials if trial.outcome.failure is None), key=lambda trial: trial.cost)
+
+
+def _searched(search: Search, measurer: Measurer, done: _Trials, seconds: float, trials: int | None) -> None:
+    """Measures the default, then what the search proposes, until the budget ends or nothing is left."""
+    for candidate, outcome in measurer.measure([done.default]):
+        done.add(candidate, outcome, None)
+    left = math.inf if trials is None else trials
+    while left > 0 and done.elapsed < seconds:
+        batch = search.propose(int(min(_BATCH, left)))
+        if not batch:
+            return
+        predicted = {id(candidate): search.predicted(candidate) for candidate in batch}
+        ended: list[Trial] = []
+        for candidate, outcome in measurer.measure(within(batch, max(seconds - done.elapsed, 0.0))):
+            ended.append(done.add(candidate, outcome, predicted[id(candidate)]))
+        search.learn(ended)
+        left -= len(batch)
+
+
+def _finals(search: Search, ranked: Sequence[Trial], checker: Checker | None, build: BuildOption | None,
+            seconds: float) -> list[Trial]:
+    """The best and the default measured again, each in turns with a reference."""
+    chosen = list(ranked[:_FINALISTS])
+    chosen += [trial for trial in ranked[_FINALISTS:] if not trial.choices][:1]
+    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (len(chosen) + 1)), timeout=10.0, cooldown_interval=0.0)
+    by_candidate = {id(trial.candidate): trial for trial in chosen}
+    found: list[Trial] = []
+    with Measurer(search.target, build, option, checker) as measurer:
+        try:
+            for candidate, outcome in measurer.measure([trial.candidate for trial in chosen]):
+                before = by_candidate[id(candidate)]
+                if outcome.failure is None:
+                    found.append(Trial(candidate, outcome, before.choices, before.seconds, before.predicted))
+        except KeyboardInterrupt:
+            return []
+    return found

@@ -1,0 +1,119 @@
+"""The search over the configurations of a template of autotvm, with records in files that autotvm reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import topi.schedules
+from tedsl.autotvm.measure.batch import Point, result_of
+from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
+from tedsl.autotvm.record import encode, load_from_file
+from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
+from tedsl.autotvm.task.space import ConfigEntity
+from tedsl.autotvm.task.task import Task
+from tedsl.autotvm.tuner.model_based import ModelBasedTuner
+from tedsl.errors import ArgumentError
+from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.tensor import Tensor
+from tedsl.tune.measure.outcome import Candidate, Failure, Outcome, Scheduled
+from tedsl.tuning.trial import Trial
+
+_PLAN = 24  # points between two fits of the model
+_KINDS = {1: "refused", 2: "compile", 4: "run", 5: "wrong", 6: "timeout", 7: "timeout"}  # of failures, by numbers of autotvm
+
+
+class Default:
+    """The schedule that topi's rules make of the formulas of a task."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def schedule(self) -> Scheduled:
+        _, args = self.task.instantiate(self.task.config_space.get(0))
+        return topi.schedules.schedule(_results(args), self.task.target), args
+
+    def to_json(self) -> object:
+        return {"default": True}
+
+
+class TemplateSearch:
+    """Points of a task, at random until there is a model of their times, then those of which it expects most."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task, self.name, self.target, self.flop = task, task.name, task.target, float(task.flop)
+        self.tuner = ModelBasedTuner(task, _PLAN, seed=seed)
+
+    def propose(self, count: int) -> list[Candidate]:
+        return [Point(self.task, config) for config in self.tuner.next_batch(count)] if self.tuner.has_next() else []
+
+    def predicted(self, candidate: Candidate) -> float | None:
+        rate = self.tuner.predicted_rate(candidate.config) if isinstance(candidate, Point) else None
+        return self.flop / rate if rate is not None and rate > 0 else None
+
+    def choices(self, candidate: Candidate) -> Mapping[str, str]:
+        return choices_of(candidate.config) if isinstance(candidate, Point) else {}
+
+    def learn(self, trials: Sequence[Trial]) -> None:
+        pairs = [self._pair(trial) for trial in trials if isinstance(trial.candidate, Point)]
+        if pairs:
+            self.tuner.update([inp for inp, _ in pairs], [result for _, result in pairs])
+
+    def default(self) -> Candidate:
+        return Default(self.task)
+
+    def args(self) -> Sequence[object]:
+        return self.task.instantiate(self.task.config_space.get(0))[1]
+
+    def load(self, path: Path) -> list[Trial]:
+        """Raises ArgumentError for a file that holds no records of autotvm."""
+        found = []
+        for inp, result in load_from_file(path):
+            if inp.task == self.task:
+                config = self._point(inp.config)
+                found.append(Trial(Point(self.task, config), _outcome(result), choices_of(config), -1.0))
+        self.learn(found)
+        return found
+
+    def append(self, path: Path, trial: Trial) -> None:
+        if isinstance(trial.candidate, Point):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{encode(*self._pair(trial))}\n")
+
+    def _point(self, config: ConfigEntity) -> ConfigEntity:
+        """The point of the space that a record holds. Raises ArgumentError if the template has other knobs by now."""
+        space = self.task.config_space
+        if config.index is None or not space.is_index_valid(config.index) or space.get(config.index) != config:
+            raise ArgumentError(f"a record of {self.name} holds {config}, which the space of the template does not have",
+                                hint="the template has changed since: write to another file")
+        return space.get(config.index)
+
+    def _pair(self, trial: Trial) -> tuple[MeasureInput, MeasureResult]:
+        assert isinstance(trial.candidate, Point)
+        return MeasureInput(self.target, self.task, trial.candidate.config), result_of(trial.outcome)
+
+
+def choices_of(config: ConfigEntity) -> dict[str, str]:
+    """The knobs of a point with their values: of a split the extent of each loop but the outermost."""
+    said: dict[str, str] = {}
+    for name in config:
+        entity = config[name]
+        if isinstance(entity, SplitEntity):
+            said |= {f"{name}[{at}]": str(size) for at, size in enumerate(entity.size) if at}
+        elif isinstance(entity, AnnotateEntity):
+            said |= {f"{name}[{at}]": str(annotation) for at, annotation in enumerate(entity.anns)}
+        else:
+            said[name] = repr(entity)
+    return said
+
+
+def _outcome(result: MeasureResult) -> Outcome:
+    if result.error_no == 0:
+        return Outcome(tuple(float(cost) for cost in result.costs), None, 0.0, result.all_cost, result.timestamp)
+    kind = _KINDS.get(int(result.error_no), "crash")
+    return Outcome((), Failure(kind, "of an earlier search"), 0.0, result.all_cost, result.timestamp)
+
+
+def _results(args: Sequence[Any]) -> list[Tensor]:
+    return [arg for arg in args if isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp)]

@@ -1,0 +1,231 @@
+"""tedsl.tune: budgets, orders, records that are gone on with, what is returned, and what the best have in common."""
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import autotvm
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.shell.table import main
+from tedsl.tune import Failure, Outcome
+from tedsl.tuning import Trial
+from tedsl.tuning import searching as tuning
+from tedsl.tuning.explain import explained
+from tedsl.tuning.templates import Default
+from tests.autotvm.templates import matmul, refusing
+from tests.autotvm.test_tuners import imagined
+
+
+class Imagined:
+    """A measurer whose times are imagined. default: seconds of the default schedule; ends: trials before Ctrl-C."""
+
+    default, ends, seen, failing = 1.0, None, [], False
+
+    def __init__(self, *options):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def measure(self, candidates):
+        for candidate in candidates:
+            if self.ends is not None and len(self.seen) >= self.ends:
+                raise KeyboardInterrupt
+            is_default = isinstance(candidate, Default)
+            self.seen.append(None if is_default else candidate.config.index)
+            if self.failing:
+                yield candidate, Outcome((), Failure("compile", "it does not compile"))
+            else:
+                yield candidate, Outcome((self.default if is_default else imagined(candidate.config),))
+
+
+@pytest.fixture
+def imagination(monkeypatch):
+    made = type("Fresh", (Imagined,), {"seen": []})
+    monkeypatch.setattr(tuning, "Measurer", made)
+    monkeypatch.setattr(tuning, "Checker", lambda *args: None)
+    return made
+
+
+def searched(**options):
+    return tedsl.tune(matmul, 60, args=(512, 512, "float32"), progress=False, **options)
+
+
+def test_all_points_are_tried_and_the_best_is_returned(imagination):
+    result = searched()
+    assert len(result.trials) == 1 + 200 and imagination.seen[0] is None
+    assert sorted(imagination.seen[1:201]) == list(range(200)), "each point once, before the best are measured again"
+    assert result.seconds == 1e-3 and result.speedup == pytest.approx(1000)
+    assert result.config["entity"][0] == ["tile_y", "sp", [-1, 16]]
+    assert "split(" in str(result.schedule.journal) and [arg.op.name for arg in result.args] == ["A", "B", "C"]
+
+
+def test_the_package_is_called_and_names_its_search():
+    assert callable(tedsl.tune) and tedsl.tune.search.__name__ == "tune"
+    assert tedsl.tune.Records is not None, "it is still a package"
+
+
+def test_a_seed_gives_an_order(imagination):
+    orders = []
+    for _ in range(2):
+        imagination.seen.clear()
+        searched(trials=40, seed=3)
+        orders.append(list(imagination.seen))
+    imagination.seen.clear()
+    searched(trials=40, seed=4)
+    assert orders[0] == orders[1] != imagination.seen
+
+
+def test_trials_are_a_budget(imagination):
+    assert len(searched(trials=11).trials) == 12
+
+
+def test_no_time_is_left_after_the_budget(imagination, monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
+    assert len(searched().trials) < 60
+
+
+def test_a_search_goes_on_where_it_was_ended(imagination, tmp_path):
+    file = tmp_path / "best.json"
+    first = searched(trials=50, records=file)
+    assert len(file.read_text().splitlines()) == 50
+    imagination.seen.clear()
+    result = searched(records=file)
+    assert len(result.trials) == 50 + 1 + 150 and result.seconds == 1e-3
+    assert not {trial.candidate.config.index for trial in first.trials[1:]} & set(imagination.seen[1:151])
+    with autotvm.apply_history_best(str(file)), tedsl.Target("llvm"):
+        assert str(matmul(512, 512, "float32")[0].journal) == str(result.schedule.journal)
+
+
+def test_records_of_another_space_are_refused(imagination, tmp_path):
+    file = tmp_path / "best.json"
+    searched(trials=2, records=file)
+    file.write_text(file.read_text().replace('"tile_y"', '"tile_z"'))
+    with pytest.raises(ArgumentError, match="the template has changed since"):
+        searched(trials=2, records=file)
+
+
+def test_ctrl_c_keeps_what_there_is(imagination, tmp_path):
+    imagination.ends = 21
+    result = searched(records=tmp_path / "best.json")
+    assert len(result.trials) == 21 and result.seconds < 1
+    assert len((tmp_path / "best.json").read_text().splitlines()) == 20
+
+
+def test_the_default_schedule_is_returned_where_nothing_is_better(imagination):
+    imagination.default = 1e-9
+    result = searched(trials=5)
+    assert result.config == {"default": True} and result.speedup == 1
+
+
+def test_searches_without_any_time_say_why(imagination):
+    imagination.failing = True
+    with pytest.raises(ArgumentError, match="no candidate of tests/matmul ran: compile: it does not compile"):
+        searched(trials=5)
+
+
+def test_points_are_built_and_run(capfd):
+    """Of a template, of which one configuration refuses, one raises and one computes wrong."""
+    result = tedsl.tune(refusing, 4, args=(1000,), trials=4)
+    kinds = [trial.outcome.failure and trial.outcome.failure.kind for trial in result.trials]
+    assert kinds[0] is None and sorted(map(str, kinds[1:])) == ["None", "refused", "refused", "wrong"]
+    a, b = np.ones(1000, "float32"), np.zeros(1000, "float32")
+    result.build()(a, b)
+    assert (b == 2).all() and "best" in capfd.readouterr().err
+    assert "3 failed" in repr(result) and "tests/refusing" in repr(result)
+
+
+def test_functions_are_templates_and_names_too(imagination):
+    def plain(n):
+        return matmul.__wrapped__(n, n, "float32")
+
+    task = autotvm.task.create(matmul, (512, 512, "float32"), "llvm")
+    names = [tedsl.tune(what, 60, args=args, trials=2, progress=False).name
+             for what, args in ((plain, (64,)), (task, ()), ("tests/matmul", (64, 64, "float32")))]
+    assert names == [f"{__name__}.test_functions_are_templates_and_names_too.<locals>.plain", "tests/matmul", "tests/matmul"]
+
+
+def planted(good, others):
+    """Trials of which those with unroll=yes are fast."""
+    def trial(cost, choice, at):
+        return Trial(None, Outcome((cost,)), {"unroll": choice, "tile": str(at % 3)}, at)
+
+    return [trial(1.0, "yes", at) for at in range(good)] + [trial(2.0, "no", at) for at in range(others)]
+
+
+def test_the_decision_that_matters_is_named():
+    found = explained(planted(10, 30))
+    assert [(one.decision, one.value, one.best, one.rest) for one in found.differences] == [("unroll", "yes", 1.0, 0.0)]
+    assert str(found).splitlines() == ["decision      best 10  other 30", "unroll = yes    100 %       0 %"]
+    assert "unroll = yes" in found._repr_html_()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_few_trials_say_nothing(count):
+    assert str(explained(planted(count, 0))) == f"no decision distinguishes the best {count} of {count} trials from the rest"
+
+
+def test_the_picture_has_each_trial(imagination, tmp_path):
+    result = searched(trials=60)
+    picture = result.plot()
+    picture.save(tmp_path / "search.svg")
+    root = ElementTree.parse(tmp_path / "search.svg").getroot()
+    circles = [node for node in root.iter() if node.tag.endswith("circle")]
+    predicted = [trial for trial in result.trials if trial.predicted is not None]
+    assert len(circles) == 61 + len(predicted) and predicted
+    assert picture._repr_svg_() == str(picture) and "<svg" in result._repr_html_()
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task of autotvm, a template, or a function"),
+    (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
+    (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
+    (lambda: tedsl.tune(matmul, float("nan")), ArgumentError, "seconds is a number above 0"),
+    (lambda: tedsl.tune("tests/nothing", 1), ArgumentError, "there is no template"),
+    (lambda: tedsl.tune(lambda: 3, 1), ArgumentError, "and not a schedule and its arguments"),
+    (lambda: tedsl.tune(autotvm.task.create(matmul, (8, 8, "float32"), "llvm"), args=(3,)), ArgumentError,
+     "a task has its arguments already")])
+def test_misuse(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+PROGRAM = """
+from tedsl import autotvm, te
+
+def scaled(n=256):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    cfg = autotvm.get_config()
+    cfg.define_split("tile", B.op.axis[0], num_outputs=2)
+    cfg["tile"].apply(s, B, B.op.axis[0])
+    return s, [A, B]
+"""
+
+
+def test_the_command_searches_and_goes_on(tmp_path, capsys):
+    file, out, plot = tmp_path / "program.py", tmp_path / "best.json", tmp_path / "search.svg"
+    file.write_text(PROGRAM)
+    command = ["tune", f"{file}:scaled", "--args", "[64]", "--seconds", "3", "--out", str(out), "--quiet"]
+    assert main([*command, "--trials", "2", "--plot", str(plot)]) == 0
+    assert capsys.readouterr().out.startswith("<program.scaled: ") and plot.read_text().startswith("<svg")
+    assert len(out.read_text().splitlines()) == 2
+    assert main([*command, "--trials", "3"]) == 0
+    indices = [pair[0].config.index for pair in autotvm.record.load_from_file(out)]
+    assert len(set(indices)) == len(indices) == 5
+
+
+@pytest.mark.parametrize("more, words", [
+    (["--args", "3"], "--args is a list of JSON"), (["--seconds", "-1"], "seconds is a number above 0")])
+def test_the_command_refuses(tmp_path, capsys, more, words):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    assert main(["tune", f"{file}:scaled", "--quiet", *more]) == 1 and words in capsys.readouterr().err
+    assert main(["tune", str(file), "--quiet"]) == 1 and "a function in it is needed" in capsys.readouterr().err
