@@ -15,6 +15,7 @@ from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner
 from tedsl.errors import ArgumentError
+from tedsl.ir.expr import Var
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.tune.measure.outcome import Candidate, Failure, Outcome, Scheduled
@@ -63,7 +64,7 @@ class TemplateSearch:
     def default(self) -> Candidate:
         return Default(self.task)
 
-    def args(self) -> Sequence[object]:
+    def args(self) -> Sequence[Tensor | Var]:
         return self.task.instantiate(self.task.config_space.get(0))[1]
 
     def load(self, path: Path) -> list[Trial]:

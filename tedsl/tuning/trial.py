@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tedsl.ir.expr import Var
+from tedsl.lang.tensor import Tensor
 from tedsl.record import record
 from tedsl.target.target import Target
 from tedsl.tune.measure.outcome import Candidate, Outcome
@@ -52,7 +54,7 @@ class Search(Protocol):
     def default(self) -> Candidate:
         """The candidate that topi's rules make, which is measured first."""
 
-    def args(self) -> Sequence[object]:
+    def args(self) -> Sequence[Tensor | Var]:
         """The arguments of the kernel."""
 
     def load(self, path: Path) -> list[Trial]:
