@@ -5,11 +5,9 @@ All that a language of the C family says in its own way is asked here, so that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tedsl.codegen.c.text.spelling import AS_IN_C, Spelling
-from tedsl.errors import ArgumentError
 from tedsl.record import record
+from tedsl.target.choices import chosen
 from tedsl.target.target import Target
 
 CHOICES = {"vectors": ("loops", "gcc"), "math": ("libm", "own"), "parallel": ("launcher", "omp", "serial")}
@@ -40,12 +38,3 @@ def dialect_of(target: Target) -> Dialect:
     """Returns the dialect that the options of `target` choose; ArgumentError for a choice that there is not."""
     vectors, math, parallel = (chosen(target, option, known) for option, known in CHOICES.items())
     return Dialect(vectors, math, parallel, target.has_fma)
-
-
-def chosen(target: Target, option: str, known: Sequence[str]) -> str:
-    """Returns what `target` chooses for `option`, the first of the `known` choices by default."""
-    choice = str(target.attrs.get(option, known[0]))
-    if choice not in known:
-        raise ArgumentError(f"the option {option} of target {target} is {choice!r}",
-                            hint=f"choose {' or '.join(f'-{option}={name}' for name in known)}")
-    return choice

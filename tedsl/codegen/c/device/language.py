@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from tedsl.codegen.c.dialect import Dialect, chosen
+from tedsl.codegen.c.dialect import Dialect
 from tedsl.codegen.c.text.names import C_LIBRARY
 from tedsl.codegen.c.text.spelling import Spelling
 from tedsl.passes.facts.threads import BLOCK_TAGS, THREAD_TAGS
 from tedsl.record import record
+from tedsl.target.choices import chosen
 from tedsl.target.target import Target
 
 
