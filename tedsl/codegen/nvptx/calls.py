@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.loads_stores import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values import call
 from tedsl.codegen.nvptx import fragments, remainder
+from tedsl.codegen.nvptx.fast_math import emit_fast
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Call, StringImm, Var
@@ -19,6 +20,9 @@ WARP = 32
 
 
 def emit_call(out: Emitter, e: Call) -> str:
+    fast = emit_fast(out, e)
+    if fast is not None:
+        return fast
     write = CALLS.get(e.op.short)
     return write(out, e) if write is not None else call.emit_call(out, e)
 

@@ -13,16 +13,17 @@ from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Table
 from tedsl.codegen.llvm.frame import emit_return
 from tedsl.codegen.nvptx import statements
 from tedsl.codegen.nvptx.calls import emit_call
+from tedsl.codegen.nvptx.fast_math import emit_fast_division
 from tedsl.codegen.nvptx.fragments import Fragments
 from tedsl.codegen.nvptx.launch import Launch, launch_of
 from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters
 from tedsl.codegen.nvptx.refuse import check_intrinsics, check_kernel
-from tedsl.ir.expr import Call
+from tedsl.ir.expr import Call, Div
 from tedsl.ir.func import PrimFunc
 from tedsl.record import record
 from tedsl.target.target import Target
 
-TABLES = Tables({**PROCESSOR.data, Call: emit_call}, PROCESSOR.index, PROCESSOR.index_leaf,
+TABLES = Tables({**PROCESSOR.data, Call: emit_call, Div: emit_fast_division}, PROCESSOR.index, PROCESSOR.index_leaf,
                 {**PROCESSOR.statements, **statements.STATEMENTS}, PROCESSOR.deep)
 
 
