@@ -171,7 +171,7 @@ def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
     limits, machine = here.limits, here.machine
     distinct = stage.hot.footprint(0, machine.line)
     level, seconds = max(((level, stage.traffic[level] / limits.rate(size)) for level, size in
-                          (("L2", machine.l2.size // 2), ("L3", machine.l3.size // 2), ("memory", 1 << 40))),
+                          (("L2", machine.l2.size // 2), ("L3", machine.l3.size // 2), ("RAM", 1 << 40))),
                          key=lambda pair: pair[1])
     if stage.traffic[level] < 2 * distinct or not stage.hot.turns:
         return

@@ -9,7 +9,7 @@ from tedsl.bottlenecks.stages import LEVELS, Stage
 from tedsl.record import record
 
 _LEAST = 0.1  # the part of the time that a cause loses, below which it is not told
-_WIDTH = 116
+_WIDTH = 108  # columns
 
 
 @record(eq=False)
@@ -40,15 +40,15 @@ class Report:
         return f"{cause.stage}: {cause.text} (about {min(99, 100 * cause.seconds / self.seconds):.0f} % of the time)"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        head = ("stage", "µs", "% time", "MFLOP", *[f"MB {level}" for level in LEVELS], "% limit", "lanes", "gathers",
-                "scatters", "spills", "guards", "% busy")
+        head = ("stage", "µs", "%", "MFLOP", *[f"MB {level}" for level in LEVELS], "% limit", "lanes", "gather", "scatter",
+                "spill", "guard", "% busy")
         return [head, *[self._row(stage) for stage in self.stages]]
 
     def _row(self, stage: Stage) -> tuple[str, ...]:
         code = stage.code
         counts = ("?",) * 3 if code is None else (str(code.gathers), str(code.scatters), str(code.spills))
         return (stage.name, f"{stage.seconds * 1e6:.1f}", f"{100 * stage.seconds / self.seconds if self.seconds else 0:.0f}",
-                f"{stage.operations / 1e6:.2f}", *[f"{stage.traffic[level] / 1e6:.2f}" for level in LEVELS],
+                _millions(stage.operations), *[_millions(stage.traffic[level]) for level in LEVELS],
                 f"{100 * stage.share:.0f}", "?" if stage.lanes is None else f"{stage.lanes} of {stage.wanted_lanes}", *counts,
                 str(stage.guards), "" if stage.busy is None else f"{100 * stage.busy:.0f}")
 
@@ -77,3 +77,7 @@ class Report:
         table = element("table", element("tr", *[element("th", cell) for cell in head]),
                         *[element("tr", *[element("td", cell) for cell in row]) for row in rows])
         return fragment(f"{self.name}: {self.seconds * 1e6:.1f} µs", joined(element("ol", *said), table))
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.2f}" if count < 1e8 else f"{count / 1e6:.0f}"

@@ -13,7 +13,7 @@ from tedsl.bottlenecks.sites import Nest, Site
 from tedsl.graph.network.limits import Limits
 from tedsl.record import record
 
-LEVELS = ("L1", "L2", "L3", "memory")
+LEVELS = ("L1", "L2", "L3", "RAM")
 _OF_CALL = 20  # instructions of a function such as exp, which is a polynomial
 
 

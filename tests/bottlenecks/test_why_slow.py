@@ -68,7 +68,7 @@ def test_operations_and_bytes_of_a_product():
     tiled(s, C, k)
     stage = by_name(looked_at(s, [A, B, C]))["C"]
     assert stage.operations == 2 * 64 ** 3
-    assert stage.traffic["memory"] == stage.traffic["L3"] == 3 * 64 * 64 * 4  # all of it fits the second cache
+    assert stage.traffic["RAM"] == stage.traffic["L3"] == 3 * 64 * 64 * 4  # all of it fits the second cache
 
 
 def test_the_time_of_stages_is_that_of_the_call():
