@@ -14,7 +14,8 @@ from tedsl.ir.expr import Call, Cast, Var
 from tedsl.ir.ops import Op
 from tests.codegen.kernels import AVX2, PLAIN, RUNNABLE, Kernel, elementwise
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in cast")  # values out of range are meant
+pytestmark = [pytest.mark.sampled(2),
+              pytest.mark.filterwarnings("ignore:.*encountered in cast")]  # values out of range are meant
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "bool": np.bool_}
 
 

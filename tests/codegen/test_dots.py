@@ -12,6 +12,8 @@ from tedsl.ir.evaluate import run as interpret
 from tedsl.target import Target
 from tests.topi.run import run
 
+pytestmark = pytest.mark.sampled(2)
+
 HOST = Target("llvm")
 X86 = ["llvm", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell", "llvm -mtriple=x86_64-linux-gnu"]
 HERE = [target for target in X86 if HOST.arch == "x86-64" and Target(target).runs_here] or ["llvm"]

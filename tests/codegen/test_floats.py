@@ -16,7 +16,8 @@ from tedsl.ir.ops import Op
 from tests.codegen.kernels import ARM, AVX2, HOST, PLAIN, RUNNABLE, Kernel, elementwise, splat
 from tests.codegen.test_conversions import numpy_type, same_floats
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in cast")  # values out of range are meant
+pytestmark = [pytest.mark.sampled(2),
+              pytest.mark.filterwarnings("ignore:.*encountered in cast")]  # values out of range are meant
 VALUES = [0.0, -0.0, 1.0, -1.0, 1.5, -2.5, 0.1, 3.0, 5e-8, -6e-8, 1e-40, 65504.0, -65504.0, 1e30, np.inf, -np.inf, np.nan, 7.0]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 BINARY = {"add": Add, "sub": Sub, "mul": Mul, "div": Div, "min": Min, "max": Max}

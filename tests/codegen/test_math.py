@@ -9,6 +9,8 @@ from tedsl.codegen.formulas.table import DOUBLE, MAX_ULP, TRIGONOMETRIC
 from tedsl.codegen.llvm.math.table import documentation
 from tests.codegen.math_harness import SPECIAL, compiled, floats32, floats64, reference, worst_ulp
 
+pytestmark = pytest.mark.sampled(2)
+
 UNARY = sorted({*DOUBLE, *TRIGONOMETRIC, "rsqrt"} - {"pow", "atan2", "hypot"})
 LONG_DOUBLE = np.finfo(np.longdouble).nmant >= 63  # elsewhere the reference is no better than what it measures
 

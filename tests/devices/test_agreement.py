@@ -9,6 +9,8 @@ from tedsl.target import Target
 from tests.devices.agreement import EACH, TOLERANCE
 from tests.devices.opencl_device import needs_opencl
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def results_of(arguments, inputs, compute):
     """What `compute`, called with all arrays, leaves in those of the results."""

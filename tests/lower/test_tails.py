@@ -13,6 +13,8 @@ from tedsl.schedule.relations import TAILS
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def chain(n, tail, factor=4, vectorize=True, nparts=None):
     """C = (A + 1) * 2, whose first step B is split with `tail`."""

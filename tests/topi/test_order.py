@@ -14,6 +14,8 @@ from tests.topi.checking import check as check_schedules
 from tests.topi.checking import plain, tensor
 from topi.kinds import CumulativeOp, SortOp
 
+pytestmark = pytest.mark.sampled(2)
+
 check = functools.partial(check_schedules, schedule=plain)  # statements have no loops to schedule
 n, m = te.size_var("n"), te.size_var("m")
 

@@ -12,6 +12,8 @@ from tedsl.ir.evaluate import run as interpret
 from tedsl.runtime.parallel import get_num_threads, set_num_threads
 from tedsl.target import Target
 
+pytestmark = pytest.mark.sampled(2)
+
 TARGETS = ["llvm", "llvm -mcpu=x86-64"]  # 16 lanes of 32 bits where the host has them, 4
 DTYPES = ["float32", "float64", "float16", "int32", "int64", "uint32", "uint64", "int16", "uint16", "int8", "uint8", "bool"]
 

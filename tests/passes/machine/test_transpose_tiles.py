@@ -14,6 +14,8 @@ from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
 from tedsl.target import Target
 from tests.passes.programs import VECTORIZED, Function, check, imm, loop, when
 
+pytestmark = pytest.mark.sampled(2)
+
 SSE, AVX2 = Target("llvm -mtriple=x86_64-linux-gnu"), Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
 AVX512, NEON = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"), Target("llvm -mtriple=aarch64-linux-gnu")
 RISCV = Target("llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60")

@@ -12,6 +12,8 @@ from tedsl.target import Target
 from tests.topi.adjoints.differences import check_record, differences, distinct, shape_of, values
 from topi import nn
 
+pytestmark = pytest.mark.sampled(2)
+
 AXES = [None, 0, 1, -1, (0, 2), (1, 2)]
 
 

@@ -11,6 +11,8 @@ from tests.topi.run import run
 from topi import image, nn, testing
 from topi.testing.image import MODES, ROUNDINGS, resize_python
 
+pytestmark = pytest.mark.sampled(2)
+
 rng = np.random.default_rng(6)
 SCHEDULES = {"plain": None, "x86": topi.x86.schedule_injective}
 ROI = (0.0,) * 4

@@ -11,6 +11,8 @@ from tests.topi.checking import check
 from topi import nn, testing
 from topi.kinds import ConvOp, DepthwiseConvOp, PackedConvOp, TransposedConvOp
 
+pytestmark = pytest.mark.sampled(2)
+
 rng = np.random.default_rng(4)
 SCHEDULES = {"plain": None, "generic": topi.generic.schedule_conv2d_nchw, "x86": topi.x86.schedule_conv2d_nchw}
 

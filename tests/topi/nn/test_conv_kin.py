@@ -10,6 +10,8 @@ from tests.topi.checking import check
 from topi import nn, testing
 from topi.nn.conv.winograd import transform_matrices
 
+pytestmark = pytest.mark.sampled(2)
+
 rng = np.random.default_rng(8)
 SCHEDULES = {"plain": None, "x86": topi.x86.schedule_conv2d_nchw}
 

@@ -14,6 +14,8 @@ from tests.topi.checking import check
 from topi import nn, testing
 from topi.schedules.cpu.conv.register_tiles import best_tile, image_tile
 
+pytestmark = pytest.mark.sampled(2)
+
 rng = np.random.default_rng(1)
 SCHEDULES = {"generic": topi.generic.schedule_conv2d_nchw, "x86": topi.x86.schedule_conv2d_nchw,
              "cuda": topi.cuda.schedule_conv2d_nchw}

@@ -8,6 +8,8 @@ import topi
 from tedsl import te
 from tests.topi.run import run
 
+pytestmark = pytest.mark.sampled(2)
+
 rng = np.random.default_rng(0)
 SHAPES = [((7,), None), ((3, 100), 1), ((3, 100), 0), ((1, 1), 1), ((5, 3, 67), (0, 2)), ((5, 3, 67), (1,)),
           ((5, 33, 17), (1, 2)), ((2, 300, 3), 1), ((4, 130), None), ((2, 3, 4, 5), (1, 3)), ((300, 300), None), ((6, 1000), 0)]
