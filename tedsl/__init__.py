@@ -24,6 +24,7 @@ from tedsl.version import VERSION
 if TYPE_CHECKING:
     import topi as topi
     from tedsl import arith as arith
+    from tedsl import auto_scheduler as auto_scheduler
     from tedsl import autograd as autograd
     from tedsl import contrib, driver, error, nd, te, testing, tir, transform
     from tedsl import ir as ir
@@ -55,8 +56,8 @@ __version__ = VERSION
 TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.
-_MODULES = ("arith", "autograd", "autotvm", "compat", "contrib", "driver", "error", "ir", "nd", "nn", "optim", "runtime",
-            "target", "te", "testing", "tir", "transform", "tune")
+_MODULES = ("arith", "auto_scheduler", "autograd", "autotvm", "compat", "contrib", "driver", "error", "ir", "nd", "nn", "optim",
+            "runtime", "target", "te", "testing", "tir", "transform", "tune")
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
@@ -73,8 +74,8 @@ _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrum
               "relay": "tedsl.relay"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",
-           "TedslError", "autograd", "autotvm", "build", "build_config", "compat", "const", "context", "contrib",
-           "cpu", "cuda", "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower",
+           "TedslError", "auto_scheduler", "autograd", "autotvm", "build", "build_config", "compat", "const", "context",
+           "contrib", "cpu", "cuda", "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower",
            "metal", "nd", "nn", "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te",
            "testing", "tir", "topi", "trace", "transform", "tune", "vulkan", "why_slow"]
 

@@ -11,7 +11,6 @@ from typing import NoReturn
 from tedsl.errors import AbsentModuleError
 
 INSTEAD = {
-    "auto_scheduler": "topi.schedules.schedule(outs) chooses schedules for the machine; others are written with te",
     "meta_schedule": "topi.schedules.schedule(outs) chooses schedules for the machine; others are written with te",
     "micro": "kernels run in this process; get_source(\"ll\") of a module gives its LLVM IR",
     "relax": "a network is a graph of topi's operators: tutorials/10_resnet18.py builds one as a single kernel",

@@ -1,0 +1,37 @@
+"""How schedules are built and run, by TVM's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.auto_scheduler.search.search import QUICK
+from tedsl.tune import BuildOption, RunOption
+
+
+class LocalBuilder:
+    """Builds schedules in processes of this machine.
+
+    timeout: seconds for one. n_parallel: how many at once; None: one for each processor that runs leave free. build_func is
+    without effect.
+    """
+
+    def __init__(self, timeout: float = 15, n_parallel: int | None = None, build_func: Any = "default") -> None:
+        self.option = BuildOption(timeout=timeout, n_parallel=n_parallel)
+
+
+class LocalRunner:
+    """Runs schedules in processes of this machine.
+
+    The parameters are those of `tedsl.tune.RunOption`; without any, the search's own. Results are compared with those of the
+    default schedule in any case. device is without effect.
+    """
+
+    def __init__(self, timeout: float = 10, number: int | None = None, repeat: int | None = None,
+                 min_repeat_ms: int | None = None, cooldown_interval: float = 0.0, enable_cpu_cache_flush: bool = False,
+                 device: int = 0) -> None:
+        precise = QUICK.precise and number is None and repeat is None and min_repeat_ms is None
+        self.option = RunOption(
+            number=QUICK.number if number is None else number, repeat=QUICK.repeat if repeat is None else repeat,
+            min_repeat_ms=QUICK.min_repeat_ms if min_repeat_ms is None else min_repeat_ms, timeout=timeout,
+            cooldown_interval=cooldown_interval, enable_cpu_cache_flush=enable_cpu_cache_flush, precise=precise,
+            precise_seconds=QUICK.precise_seconds)

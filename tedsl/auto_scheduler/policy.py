@@ -1,0 +1,84 @@
+"""Policies and models of costs by TVM's names: what a search knows when it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.auto_scheduler.cost.model import Corrected
+from tedsl.auto_scheduler.search.proposal import proposal_of
+from tedsl.auto_scheduler.task import SearchTask, TuningOptions
+from tedsl.errors import ArgumentTypeError
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.handles import Schedule
+from tedsl.tune import Record
+from tedsl.tune.records import read_lines
+
+
+class PreloadMeasuredStates:
+    """Callback of a policy: the trials in a file are not measured again, and the search goes on from them."""
+
+    def __init__(self, filename: Any) -> None:
+        self.records = list(read_lines(filename))
+
+
+class XGBModel:
+    """The model of costs that a search learns. The parameters are TVM's and without effect."""
+
+    def __init__(self, verbose_eval: int = 25, num_warmup_sample: int = 100, seed: int | None = None,
+                 model_file: str | None = None, adaptive_training: bool = False) -> None:
+        self.records: list[Record] = []
+
+    def update_from_file(self, file_name: Any, n_lines: int | None = None) -> None:
+        """Learns from the trials in a file, the first `n_lines` of them."""
+        self.records += list(read_lines(file_name))[:n_lines]
+
+    def corrected(self, task: SearchTask) -> Corrected:
+        """The model, taught by the trials of this task."""
+        model, pairs = Corrected(), []
+        for one in self.records:
+            proposal = proposal_of(task.problem, one.candidate) if one.task == task.problem.key else None
+            if proposal is not None:
+                pairs.append((proposal.features, one.cost))
+        model.learn([features for features, _ in pairs], [cost for _, cost in pairs])
+        return model
+
+
+class SketchPolicy:
+    """How a task is searched. program_cost_model: an XGBModel. params is without effect."""
+
+    def __init__(self, task: SearchTask, program_cost_model: XGBModel | None = None, params: Any = None,
+                 seed: int | None = None, verbose: int = 1,
+                 init_search_callbacks: Sequence[PreloadMeasuredStates] | None = None) -> None:
+        if not isinstance(task, SearchTask):
+            raise ArgumentTypeError(f"SketchPolicy takes a SearchTask, not {task!r}")
+        if program_cost_model is not None and not isinstance(program_cost_model, XGBModel):
+            raise ArgumentTypeError(f"SketchPolicy: program_cost_model is an XGBModel, not {program_cost_model!r}")
+        self.records = [one for callback in init_search_callbacks or () for one in callback.records]
+        self.seed = 0 if seed is None else seed
+        known = {one.to_json() for one in self.records}  # the search itself teaches the model these
+        self.model = Corrected()
+        if program_cost_model is not None:
+            rest = XGBModel()
+            rest.records = [one for one in program_cost_model.records if one.to_json() not in known]
+            self.model = rest.corrected(task)
+
+
+def auto_schedule(task: SearchTask, search_policy: SketchPolicy | None = None, tuning_options: TuningOptions | None = None) \
+        -> tuple[Schedule, list[Tensor]]:
+    """Tunes a task and returns the best schedule, and the arguments of its function: the spelling of older programs."""
+    best: list[Record] = []
+    options = TuningOptions(64) if tuning_options is None else tuning_options
+    callbacks = options.measure_callbacks
+    options.measure_callbacks = [*callbacks, lambda trial: best.append(trial.record)]
+    try:
+        task.tune(options, search_policy)
+    finally:
+        options.measure_callbacks = callbacks
+    state = task.best_of(best) or task.compute_dag.get_init_state()
+    return task.compute_dag.apply_steps_from_state(state)
+
+
+def create_task(func: Any, args: Any, target: Any, target_host: Any = None, hardware_params: Any = None) -> SearchTask:
+    """A SearchTask: the spelling of older programs."""
+    return SearchTask(func, args, target=target)

@@ -1,0 +1,172 @@
+"""The search: proposals that are measured in rounds, the next ones bred from the fastest."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tedsl.auto_scheduler.cost.model import Corrected
+from tedsl.auto_scheduler.search.breeding import Breeder, best_first
+from tedsl.auto_scheduler.search.problem import Problem
+from tedsl.auto_scheduler.search.proposal import Proposal, default_proposal, proposal_of
+from tedsl.errors import ArgumentError, TedslError
+from tedsl.record import record
+from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
+
+_ROUND = 16  # trials between two looks at the model
+_DRAWN = 4  # random proposals from which one of the first round is chosen
+_SURPRISES = 0.15  # of a round, drawn without the model, which errs
+_PARENTS = 12
+_GENERATIONS = 2
+_FINALISTS = 4  # beside the default schedule
+_FINAL_SHARE = 0.15  # of the time, for measuring them once more
+_MANY = 32  # trials, from which on the fastest of them may owe its place to noise
+QUICK = RunOption(precise=True, precise_seconds=0.2, cooldown_interval=0)  # noise would mislead the breeding
+
+
+@record(eq=False)
+class Trial:
+    """One trial of a search. number: from 1 on; record: what was measured; predicted: seconds that the model expected, up to a
+    factor; elapsed: seconds since the search began; final: the candidate was measured before, and this time counts.
+    """
+
+    number: int
+    record: Record
+    predicted: float
+    elapsed: float
+    final: bool = False
+
+
+OnTrial = Callable[[Trial], object]
+
+
+class Search:
+    """A search for the schedule of a problem. seed: the same one, and the same times, give the same trials.
+
+    rounds: trials between two looks at the model. early_stopping: ends after so many trials without a faster one.
+    """
+
+    def __init__(self, problem: Problem, seed: int = 0, *, rounds: int = _ROUND, early_stopping: int | None = None,
+                 model: Corrected | None = None, build: BuildOption | None = None, run: RunOption = QUICK,
+                 on_trial: OnTrial | None = None) -> None:
+        self.problem, self.rounds, self.early_stopping = problem, rounds, early_stopping
+        self.build, self.run_option = build, run
+        self.on_trial = on_trial
+        self.model = Corrected() if model is None else model
+        self.draw = random.Random(seed)
+        self.breeder = Breeder(problem, self.draw)
+        self.measured: list[tuple[float, Proposal]] = []
+        self.best: Record | None = None
+        self.count = self.since_best = 0
+        self._waiting: list[Proposal] = []
+        self._new: list[tuple[float, Proposal]] = []
+        self._begun = time.monotonic()
+
+    def preload(self, records: Sequence[Record]) -> None:
+        """Takes what was measured before: it is not measured again, and the model knows it."""
+        for one in records:
+            proposal = proposal_of(self.problem, one.candidate) if one.task == self.problem.key else None
+            if proposal is not None and proposal.text not in self.breeder.seen:
+                self.breeder.seen.add(proposal.text)
+                self._new.append((one.cost, proposal))
+                if self.best is None or one.cost < self.best.cost:
+                    self.best = one
+
+    def run(self, seconds: float | None = None, trials: int | None = None) -> Record:
+        """Searches until the time or the trials are used up, and returns the record of the best. Ctrl-C ends it early.
+
+        Raises TedslError if no trial gave a time.
+        """
+        if seconds is None and trials is None:
+            raise ArgumentError("search: there is no end", hint="give seconds=60 or trials=200")
+        self._begun = time.monotonic()
+        self.rounds = min(self.rounds, trials or self.rounds)
+        last_ones = seconds is not None or (trials or 0) >= _MANY
+        first = None if seconds is None else seconds * (1 - _FINAL_SHARE)
+        failure = "there was no trial"
+        try:
+            check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
+            with Measurer(self.problem.target, self.build, self.run_option, check) as measurer:
+                for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
+                    assert isinstance(candidate, Proposal)
+                    self._note(candidate, outcome)
+                    failure = str(outcome.failure or failure)
+                if last_ones:
+                    self._measure_again(measurer, 2.0 if seconds is None else seconds * _FINAL_SHARE / (_FINALISTS + 1) / 2)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+        if self.best is None:
+            raise TedslError(f"search: no trial gave a time; the last one: {failure}")
+        return self.best
+
+    def _candidates(self) -> Iterator[Proposal]:
+        while self.early_stopping is None or self.since_best < self.early_stopping:
+            if not self._waiting:
+                self._waiting = self._next_round()
+            if not self._waiting:
+                return
+            yield self._waiting.pop(0)
+
+    def _next_round(self) -> list[Proposal]:
+        """The proposals of a round: at first the default and the most promising of many, later children of the fastest."""
+        self.model.learn([one.features for _, one in self._new], [cost for cost, _ in self._new])
+        self.measured += self._new
+        self._new = []
+        predict = self.model.predict
+        begin = [] if self.breeder.seen else [default_proposal(self.problem)]
+        self.breeder.seen.update(one.text for one in begin)
+        room = self.rounds - len(begin)
+        fast = sorted([pair for pair in self.measured if math.isfinite(pair[0])], key=lambda pair: pair[0])
+        surprises = best_first(self.breeder.at_random(_DRAWN * max(1, int(room * _SURPRISES))), predict)
+        surprises = [one for one in surprises[:len(surprises) // 2] if one.compiles]  # what is surely slow teaches little
+        surprises = self.draw.sample(surprises, min(len(surprises), max(1, int(room * _SURPRISES))))
+        if fast:
+            drawn = self.breeder.at_random(room)
+            parents = [one for _, one in fast[:_PARENTS]]
+            ranked = best_first([*self.breeder.evolved(parents, predict, 2 * room, _GENERATIONS), *drawn], predict)
+        else:
+            ranked = best_first(self.breeder.at_random(_DRAWN * room), predict)
+        return begin + self._compiling(ranked, room - len(surprises)) + surprises
+
+    def _compiling(self, ranked: Sequence[Proposal], count: int) -> list[Proposal]:
+        """The first `count` that no pass refuses; those that are left may be proposed again."""
+        found: list[Proposal] = []
+        for proposal in ranked:
+            if len(found) == count:
+                self.breeder.seen.discard(proposal.text)
+            elif proposal.compiles:
+                found.append(proposal)
+        return found
+
+    def _note(self, proposal: Proposal, outcome: Outcome, final: bool = False) -> Record:
+        made = record_of(self.problem.key, proposal, outcome, self.problem.target)
+        if not final:
+            self._new.append((outcome.cost, proposal))
+            self.count += 1
+            self.since_best += 1
+            if math.isfinite(outcome.cost) and (self.best is None or outcome.cost < self.best.cost):
+                self.best, self.since_best = made, 0
+        if self.on_trial is not None:
+            predicted = math.exp(self.model.predict([proposal.features])[0])
+            self.on_trial(Trial(self.count, made, predicted, time.monotonic() - self._begun, final))
+        return made
+
+    def _measure_again(self, measurer: Measurer, seconds: float) -> None:
+        """Measures the fastest and the default once more, precisely; the best of them is the best."""
+        fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0])], key=lambda pair: pair[0])
+        if not fast:
+            return
+        default = default_proposal(self.problem)
+        again = [default, *[one for _, one in fast if one.text != default.text][:_FINALISTS]]
+        measurer.run = replace(self.run_option, precise=True, precise_seconds=max(0.1, seconds))
+        finals: list[Record] = []
+        for candidate, outcome in measurer.measure(again):
+            assert isinstance(candidate, Proposal)
+            finals.append(self._note(candidate, outcome, final=True))
+        best = min(finals, key=lambda one: one.cost)
+        if math.isfinite(best.cost):
+            self.best = best

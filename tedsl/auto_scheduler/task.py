@@ -1,0 +1,185 @@
+"""`SearchTask`: a program to be scheduled; `TuningOptions`: how long to search; `search`: the search as a function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from tedsl.auto_scheduler.cost.model import Corrected
+from tedsl.auto_scheduler.dag import ComputeDAG, State
+from tedsl.auto_scheduler.options import LocalBuilder, LocalRunner
+from tedsl.auto_scheduler.search.problem import Problem
+from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial
+from tedsl.auto_scheduler.workload import WORKLOADS, make_workload_key, tensors_of
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.handles import Schedule
+from tedsl.target.current import as_target
+from tedsl.tune import Record
+from tedsl.tune.records import read_lines
+from tedsl.tune.records.history import journal_of
+
+T = TypeVar("T")
+
+
+class TuningOptions:
+    """How long `SearchTask.tune` searches, and how it measures.
+
+    num_measure_trials: schedules that are measured. early_stopping: ends after so many trials without a faster one.
+    num_measures_per_round: trials between two looks at the model of costs. verbose: 0 prints nothing. builder, runner: "local",
+    or a LocalBuilder and a LocalRunner. measure_callbacks: called with each Trial; RecordToFile(path) is one. seconds: a time
+    beside or instead of the number of trials. seed: the same one, and the same times, give the same trials.
+    """
+
+    def __init__(self, num_measure_trials: int = 0, early_stopping: int | None = None, num_measures_per_round: int = 64,
+                 verbose: int = 1, builder: LocalBuilder | str = "local", runner: LocalRunner | str = "local",
+                 measure_callbacks: Sequence[Callable[[Trial], object]] | None = None, *, seconds: float | None = None,
+                 seed: int = 0) -> None:
+        for name, value, least in (("num_measure_trials", num_measure_trials, 0), ("early_stopping", early_stopping, 1),
+                                   ("num_measures_per_round", num_measures_per_round, 1)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ArgumentError(f"TuningOptions: {name} is an int of at least {least}, not {value!r}")
+        if num_measure_trials == 0 and seconds is None:
+            raise ArgumentError("TuningOptions: nothing would be measured", hint="num_measure_trials=200, or seconds=60")
+        self.num_measure_trials, self.early_stopping = num_measure_trials, early_stopping
+        self.num_measures_per_round, self.verbose = num_measures_per_round, verbose
+        self.builder = _chosen("builder", builder, LocalBuilder)
+        self.runner = _chosen("runner", runner, LocalRunner)
+        self.measure_callbacks = list(measure_callbacks or [])
+        wrong = next((one for one in self.measure_callbacks if not callable(one)), None)
+        if wrong is not None:
+            raise ArgumentTypeError(f"TuningOptions: measure_callbacks are called with each trial, and {wrong!r} cannot be",
+                                    hint="auto_scheduler.RecordToFile(path)")
+        self.seconds, self.seed = seconds, seed
+
+
+def _chosen(name: str, value: T | str, kind: type[T]) -> T:
+    """A builder or runner, or that of this machine for "local"."""
+    made = kind() if isinstance(value, str) and value == "local" else value
+    if not isinstance(made, kind):
+        raise ArgumentTypeError(f'TuningOptions: {name} is "local" or a {kind.__name__}, not {made!r}')
+    return made
+
+
+class SearchTask:
+    """A program to be scheduled for a target.
+
+    func, args: a workload, or any function that returns tensors, and its arguments; or workload_key, or compute_dag.
+    target: None is the current one. The other parameters are TVM's and without effect.
+    """
+
+    def __init__(self, func: Any = None, args: Any = None, compute_dag: ComputeDAG | None = None,
+                 workload_key: str | None = None, target: Any = None, target_host: Any = None, hardware_params: Any = None,
+                 layout_rewrite_option: Any = None,
+                 task_inputs: Any = None, task_inputs_overwrite: bool = False, task_inputs_save_to_file: bool = False,
+                 desc: str = "") -> None:
+        given = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
+        if func is not None:
+            function = WORKLOADS.get(func) if isinstance(func, str) else func
+            if not callable(function):
+                raise ArgumentError(f"SearchTask: {func!r} is no workload",
+                                    hint="write @auto_scheduler.register_workload above its function")
+            if isinstance(func, str) or func in WORKLOADS.values():
+                workload_key = make_workload_key(func, given)
+            compute_dag = ComputeDAG(tensors_of(function(*given), getattr(function, "__name__", "of SearchTask")))
+        elif compute_dag is None:
+            if workload_key is None:
+                raise ArgumentError("SearchTask: there is nothing to schedule",
+                                    hint="SearchTask(func=matmul, args=(N, L, M), target='llvm')")
+            compute_dag = ComputeDAG(workload_key)
+        if not isinstance(compute_dag, ComputeDAG):
+            raise ArgumentTypeError(f"SearchTask: compute_dag is a ComputeDAG, not {type_in_words(compute_dag)}")
+        self.compute_dag, self.target, self.desc = compute_dag, as_target(target), desc
+        self.problem = Problem(compute_dag.tensors, self.target)
+        self.workload_key = workload_key or json.dumps([self.problem.key])
+
+    def tune(self, tuning_options: TuningOptions, search_policy: Any = None, adaptive_training: bool = False) -> None:
+        """Searches, and calls the callbacks of the options with each trial. search_policy: a SketchPolicy, or None."""
+        if not isinstance(tuning_options, TuningOptions):
+            raise ArgumentTypeError(f"tune takes TuningOptions, not {type_in_words(tuning_options)}")
+        options, report = tuning_options, _Report(self, tuning_options)
+
+        def on_trial(trial: Trial) -> None:
+            for callback in options.measure_callbacks:
+                callback(trial)
+            report.note(trial)
+
+        model = None if search_policy is None else search_policy.model
+        made = Search(self.problem, options.seed if search_policy is None else search_policy.seed,
+                      rounds=options.num_measures_per_round, early_stopping=options.early_stopping, model=model,
+                      build=options.builder.option, run=options.runner.option, on_trial=on_trial)
+        if search_policy is not None:
+            made.preload(search_policy.records)
+        made.run(options.seconds, options.num_measure_trials or None)
+
+    def best_state(self, log_file: Any) -> State:
+        """The fastest schedule of this task in a file of records that still applies. Raises TedslError if there is none."""
+        state = self.best_of(read_lines(log_file))
+        if state is None:
+            raise TedslError(f"there is no schedule of this task for {self.target} in {log_file}",
+                             hint="task.tune(TuningOptions(measure_callbacks=[RecordToFile(path)], ...)) writes them")
+        return state
+
+    def best_of(self, records: Iterable[Record]) -> State | None:
+        """The fastest schedule of this task among records that still applies; None if there is none."""
+        for one in fastest_first(records, self.problem.key, str(self.target)):
+            try:
+                journal = journal_of(one)
+                if journal is not None:
+                    state = State(self.compute_dag.tensors, journal)
+                    state.schedule()
+                    return state
+            except TedslError:
+                continue
+        return None
+
+    def apply_best(self, log_file: Any, include_compatible: bool = False, layout_rewrite_option: Any = None) \
+            -> tuple[Schedule, list[Tensor]]:
+        """The fastest schedule in a file of records, and the arguments of its function."""
+        return self.compute_dag.apply_steps_from_state(self.best_state(log_file))
+
+    def print_best(self, log_file: Any, print_mode: str = "schedule") -> str:
+        """The fastest schedule in a file of records, as Python over the schedule `s`."""
+        if print_mode != "schedule":
+            raise ArgumentError(f'print_best: print_mode is "schedule", not {print_mode!r}',
+                                hint="get_source() of the module that tedsl.build(*task.apply_best(file)) makes is its code")
+        return str(self.best_state(log_file).journal)
+
+
+def fastest_first(records: Iterable[Record], task: str, target: str) -> list[Record]:
+    """The records with times of a task, the fastest first. Where one schedule was measured several times, its last time counts.
+    """
+    last: dict[str, Record] = {}
+    for one in records:
+        if one.task == task and one.target == target:
+            last[json.dumps(one.candidate, sort_keys=True)] = one
+    return sorted([one for one in last.values() if one.outcome.failure is None], key=lambda one: one.cost)
+
+
+class _Report:
+    """Prints how far a search is."""
+
+    def __init__(self, task: SearchTask, options: TuningOptions) -> None:
+        self.flop, self.options = task.compute_dag.flop_ct, options
+        self.best, self.failed = float("inf"), 0
+
+    def note(self, trial: Trial) -> None:
+        """A line after each round."""
+        self.failed += trial.record.outcome.failure is not None
+        self.best = min(self.best, trial.record.cost)
+        ends = trial.number % self.options.num_measures_per_round == 0 or trial.number == self.options.num_measure_trials
+        if self.options.verbose and ends and not trial.final:
+            rate = f", {self.flop / self.best / 1e9:.2f} GFLOP/s" if 0 < self.best < float("inf") and self.flop > 0 else ""
+            print(f"{trial.number} trials, {self.failed} failed, {trial.elapsed:.0f} s: best {self.best * 1e3:.4f} ms{rate}")
+
+
+def search(task: SearchTask | Sequence[Tensor], seconds: float | None = None, trials: int | None = None, seed: int = 0,
+           on_trial: OnTrial | None = None, *, target: Any = None, model: Corrected | None = None) -> Record:
+    """Searches for a schedule of a task, or of the tensors of a function, and returns the record of the best.
+
+    seconds, trials: when it ends, one or both. The default schedule of topi is among the trials, and is compared with the
+    fastest once more at the end. on_trial: called with each Trial. Ctrl-C ends the search early.
+    """
+    problem = task.problem if isinstance(task, SearchTask) else Problem(tensors_of(task, "of search"), as_target(target))
+    return Search(problem, seed, model=model, on_trial=on_trial).run(seconds, trials)

@@ -1,0 +1,100 @@
+"""Workloads: functions that return the tensors of a program, by name, and keys that say which with which arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.ir.dtype import DType
+from tedsl.lang.declare import placeholder
+from tedsl.lang.graph import producers_first
+from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.tensor import Tensor
+
+Workload = Callable[..., Sequence[Tensor]]
+WORKLOADS: dict[str, Workload] = {}
+
+
+def register_workload(func_name: str | Workload, f: Workload | None = None, override: bool = False) -> Any:
+    """Decorator: a function that returns the placeholders and results of a program becomes a workload, under its own name or
+    `func_name`.
+
+    Raises ArgumentError for a name that another function has, unless it overrides it.
+    """
+    if callable(func_name):
+        return register_workload(func_name.__name__, func_name, override)
+    if not isinstance(func_name, str):
+        raise ArgumentTypeError(f"register_workload: a name is a str, not {type_in_words(func_name)}")
+
+    def register(function: Workload) -> Workload:
+        known = WORKLOADS.get(func_name)
+        if known is not None and known is not function and not override and not _same(known, function):
+            raise ArgumentError(f"register_workload: there is a workload {func_name!r} already",
+                                hint="choose another name, or say override=True")
+        WORKLOADS[func_name] = function
+        return function
+
+    return register if f is None else register(f)
+
+
+def _same(one: Workload, other: Workload) -> bool:
+    """Whether both are what one line of a program defines, run twice."""
+    return getattr(one, "__module__", 1) == getattr(other, "__module__", 2) and \
+        getattr(one, "__qualname__", 1) == getattr(other, "__qualname__", 2)
+
+
+def make_workload_key(func: str | Workload, args: Any) -> str:
+    """The key of a workload with these arguments: numbers, texts, lists of them, and tensors, which stand for placeholders."""
+    name = func if isinstance(func, str) else next((name for name, one in WORKLOADS.items() if one is func), None)
+    if name is None or name not in WORKLOADS:
+        raise ArgumentError(f"make_workload_key: {func if isinstance(func, str) else getattr(func, '__name__', func)} is no "
+                            "workload", hint="write @auto_scheduler.register_workload above it")
+    given = args if isinstance(args, (list, tuple)) else [args]
+    try:
+        return json.dumps([name, *map(_to_json, given)])
+    except TypeError as error:
+        raise ArgumentTypeError(f"make_workload_key: {error}", hint="arguments are numbers, texts, lists of them, tensors") \
+            from None
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return {"tensor": [[int(extent) for extent in value.shape], str(value.dtype), value.name]}
+    if isinstance(value, (list, tuple)):
+        return list(map(_to_json, value))
+    return str(value) if isinstance(value, DType) else value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        shape, dtype, name = value["tensor"]
+        return placeholder(tuple(shape), dtype, name)
+    return tuple(map(_from_json, value)) if isinstance(value, list) else value
+
+
+def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
+    """The placeholders and results of the workload with this key. Raises ArgumentError if it is none."""
+    try:
+        name, *args = json.loads(workload_key)
+        given = list(map(_from_json, args))
+    except (ValueError, TypeError, KeyError):
+        raise ArgumentError(f"workload_key_to_tensors: {workload_key!r} is not a key of a workload",
+                            hint="auto_scheduler.make_workload_key(func, args)") from None
+    if name not in WORKLOADS:
+        raise ArgumentError(f"there is no workload {name!r}", hint=f"there are {', '.join(WORKLOADS) or 'none'}")
+    return tensors_of(WORKLOADS[name](*given), name)
+
+
+def tensors_of(made: Any, name: str) -> list[Tensor]:
+    """What a workload returned, as a list; ArgumentTypeError unless it is tensors."""
+    listed = list(made) if isinstance(made, (list, tuple)) else [made]
+    if not listed or not all(isinstance(one, Tensor) for one in listed):
+        raise ArgumentTypeError(f"the workload {name} returned {type_in_words(made)}, and not the tensors of a program",
+                                hint="end it with: return [A, B, C]")
+    needed = {op.output(0) for op in producers_first([one.op for one in listed]) if isinstance(op, PlaceholderOp)}
+    if not needed <= set(listed):
+        raise ArgumentError(f"the workload {name} returned a result without its placeholders",
+                            hint="end it with: return [A, B, C]")
+    return listed
