@@ -20,6 +20,7 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.record import record
 from tedsl.target import Target
+from topi.adjoints.pooled_maxima_threads import by_threads
 from topi.extents import as_int, product, row_major
 from topi.kinds import PoolOp, TogetherOp
 from topi.nn.pool.layout import lowest
@@ -48,17 +49,26 @@ def from_planes(pool: PoolOp, head: te.Tensor, formula: te.Tensor) -> te.Tensor:
     """The adjoint of the data. formula: the same in operators, which is differentiated in place of the statements."""
     data, rank = pool.data, len(pool.kernel)
     target = Target.current() or Target("llvm")
-    space = [_Along(*[as_int(n) or 0 for n in numbers]) for numbers in zip(
+    space = [Along(*[as_int(n) or 0 for n in numbers]) for numbers in zip(
         data.shape[-rank:], head.shape[-rank:], pool.kernel, pool.strides, pool.before)]
-    space = [_Along(1, 1, 1, 1, 0), *space] if rank == 1 else space
+    space = [Along(1, 1, 1, 1, 0), *space] if rank == 1 else space
     count = as_int(product(data.shape[:-rank])) or 1
     part = -(-count // (target.machine.cores * _TASKS))
 
+    def accesses(ib: Any, ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> list[Any]:
+        within = [a.data for a in space]
+        return [ib.buffer_ptr(buffer, shape=(count, *extents)) for buffer, extents in zip(
+            (*ins, *outs), (within, [a.results for a in space], within))]
+
+    def threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        x, h, result = accesses(ib, ins, outs)
+        by_threads(ib, x, h, result, space, threads)
+        return ib.get()
+
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        x, h = (ib.buffer_ptr(buffer, shape=(count, *extents)) for buffer, extents in zip(
-            ins, ([a.data for a in space], [a.results for a in space])))
-        result = ib.buffer_ptr(outs[0], shape=(count, *[a.data for a in space]))
+        x, h, result = accesses(ib, ins, outs)
         with ib.for_range(0, -(-count // part), name="chunk", kind=rows_kind(data.shape)) as chunk:
             plane = _Plane(ib, space, data.dtype, target)
             with ib.for_range(0, part, name="plane") as within:
@@ -68,12 +78,13 @@ def from_planes(pool: PoolOp, head: te.Tensor, formula: te.Tensor) -> te.Tensor:
         return ib.get()
 
     made: te.Tensor = te.extern(data.shape, [data, head], body, name="pooled_maxima_adjoint", dtype=data.dtype,
-                                tag="pooled_maxima_adjoint", info=TogetherOp("pooled_maxima_adjoint", (formula,)))
+                                tag="pooled_maxima_adjoint", by_threads=threads,
+                                info=TogetherOp("pooled_maxima_adjoint", (formula,)))
     return made
 
 
 @record
-class _Along:
+class Along:
     """A dimension of the windows: extents of the data and of the results, and what lies between."""
 
     data: int
@@ -115,7 +126,7 @@ class _Along:
 class _Plane:
     """The memory that the planes of a chunk use one after the other, and the steps of one plane."""
 
-    def __init__(self, ib: Any, space: Sequence[_Along], dtype: Any, target: Target) -> None:
+    def __init__(self, ib: Any, space: Sequence[Along], dtype: Any, target: Target) -> None:
         self.ib, self.space, self.last, self.dtype, lanes = ib, space, space[-1], dtype, target.vector_lanes(dtype)
         self.lanes, self.line, self.page = lanes, target.machine.line // dtype.bytes, target.machine.page // dtype.bytes
         self.vectors = -(-self.last.groups // lanes)

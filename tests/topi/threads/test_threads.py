@@ -242,3 +242,24 @@ def test_all_gradients_of_layer_norm_made_where_no_device_is_named(shape, axis, 
         expected.append(made)
     for made, wanted in zip(run(place, found, dict(zip(tensors.values(), values))), expected):
         np.testing.assert_allclose(made, wanted, rtol=1e-3, atol=1e-4)
+
+
+@cases("shape, kernel, stride, padding", [
+    ((2, 3, 9, 8), (3, 3), (2, 2), (1, 1, 1, 1)), ((1, 2, 7, 5), (2, 3), (1, 3), (0, 2, 1, 0)),
+    ((3, 1, 1, 6), (1, 4), (1, 2), (0, 0, 0, 0)),
+    ((2, 2, 4, 5, 6), (2, 2, 2), (2, 1, 2), (0, 0, 0, 1, 1, 1)), ((2, 3, 17), (5,), (3,), (2, 1))],
+    ("sim", "sim", "opencl"))
+def test_the_gradient_of_max_pool_made_where_no_device_is_named(shape, kernel, stride, padding, place):
+    rank = len(kernel)
+    x = te.placeholder(shape, "float32", name="x")
+    y = [topi.nn.pool1d, topi.nn.pool2d, topi.nn.pool3d][rank - 1](x, kernel, stride, [1] * rank, padding, "max")
+    head = te.placeholder(y.shape, "float32", name="head")
+    found, = te.gradient(y, [x], head)
+    assert found.op.tag == "pooled_maxima_adjoint"
+    random = np.random.default_rng(0)
+    data = random.integers(-2, 3, shape).astype("float32")  # many ties
+    data[random.random(shape) < 0.05], data[random.random(shape) < 0.3] = np.nan, -np.inf
+    heads = random.integers(1, 9, concrete(y.shape)).astype("float32")
+    expected = np.empty(shape, "float32")
+    tedsl.build(te.create_schedule(found.op), [x, head, found])(data, heads, expected)
+    np.testing.assert_array_equal(run(place, [found], {x: data, head: heads})[0], expected)
