@@ -3,7 +3,7 @@
     ranges -> affine (sums of terms) -> canonical (equal values, one representative) -> bounds (what is known here)
     rules/<operator>: one step of simplification each, with its side condition -> simplify -> analyzer (the front door)
     inequality: proofs over symbols      prove: sympy's opinion      interval: regions      solve, deduce: equations
-    systems/: linear equations and inequalities in several variables
+    systems/: linear equations and inequalities in several variables      itermap/: indices as parts of loops, and their inverse
     splits: x//4*4 + x%4 is x            modular: divisibility       conditions: what an `if` teaches
 
 **When the rules apply.** The arithmetic rules hold for ideal integers. An expression is treated as ideal (it is *exact*) if
@@ -28,6 +28,11 @@ from tedsl.errors import missing_name, public
 if TYPE_CHECKING:
     from tedsl.arith.analyzer import Analyzer
     from tedsl.arith.deduce import deduce_bound, detect_clip_bound
+    from tedsl.arith.int_set import estimate_region_lower_bound
+    from tedsl.arith.itermap.detect import detect_iter_map
+    from tedsl.arith.itermap.divide import subspace_divide
+    from tedsl.arith.itermap.inverse import inverse_affine_iter_map
+    from tedsl.arith.itermap.nodes import IterMapExpr, IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
     from tedsl.arith.sets import ConstIntBound, IntervalSet, IntSet, ModularSet
     from tedsl.arith.solve import detect_linear_equation
     from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
@@ -38,15 +43,22 @@ _HOMES = {  # name → the module that defines it; imported on first use
     "detect_linear_equation": "solve", "deduce_bound": "deduce", "detect_clip_bound": "deduce",
     "IntConstraints": "systems.constraints", "IntConstraintsTransform": "systems.constraints",
     "IntGroupBounds": "systems.constraints", "solve_linear_equations": "systems.solve",
-    "solve_linear_inequalities": "systems.solve",
+    "solve_linear_inequalities": "systems.solve", "IterMapExpr": "itermap.nodes", "IterMark": "itermap.nodes",
+    "IterSplitExpr": "itermap.nodes", "IterSumExpr": "itermap.nodes", "normalize_iter_map_to_expr": "itermap.nodes",
+    "detect_iter_map": "itermap.detect", "subspace_divide": "itermap.divide", "inverse_affine_iter_map": "itermap.inverse",
+    "estimate_region_lower_bound": "int_set",
 }
+_MODULES = {"int_set"}  # modules of names that programs write `arith.<module>.<name>`
 __all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
-           "ModularSet", "deduce_bound", "detect_clip_bound", "detect_linear_equation", "solve_linear_equations",
-           "solve_linear_inequalities"]
+           "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound", "detect_clip_bound",
+           "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "inverse_affine_iter_map",
+           "normalize_iter_map_to_expr", "solve_linear_equations", "solve_linear_inequalities", "subspace_divide"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"tedsl.arith.{name}")
         home = _HOMES.get(name)
         if home is None:
             raise missing_name(__name__, name, _HOMES)

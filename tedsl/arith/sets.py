@@ -84,6 +84,8 @@ class IntervalSet(IntSet):
 
     def is_nothing(self) -> bool:
         """Tells whether the set is proved empty."""
+        if self.min_value is POS_INF or self.max_value is NEG_INF:
+            return True
         low, high = build.as_int(self.min_value), build.as_int(self.max_value)
         return low is not None and high is not None and low > high
 
