@@ -16,10 +16,12 @@
         s, args = matmul(512, 512, 512, "float32")
 
 task/ has templates, spaces and contexts, measure/ builds and runs (by `tedsl.tune`), tuner/ searches; `record.py` is the format
-of files, `history.py` the context that uses them, `callback.py` what is called after each batch.
+of files, `history.py` the context that uses them, `callback.py` what is called after each batch,
+operators/ the templates of topi's operators, `env.py` what holds for all tasks.
 """
 
-from tedsl.autotvm import callback, measure, record, task, tuner
+from tedsl.autotvm import callback, env, measure, operators, record, task, tuner
+from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.history import ApplyHistoryBest, apply_history_best
 from tedsl.autotvm.measure import (
     LocalBuilder,
@@ -39,6 +41,8 @@ from tedsl.autotvm.task import (
     FallbackContext,
     Task,
     get_config,
+    operator,
+    register_customized_task,
     register_topi_compute,
     register_topi_schedule,
     template,
@@ -46,8 +50,9 @@ from tedsl.autotvm.task import (
 from tedsl.errors import entries
 
 __all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "DispatchContext", "FallbackConfigEntity",
-           "FallbackContext", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
-           "Task", "apply_history_best", "callback", "get_config", "measure", "measure_option", "record",
-           "register_topi_compute", "register_topi_schedule", "task", "template", "tuner"]
+           "FallbackContext", "GLOBAL_SCOPE", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput",
+           "MeasureResult", "RPCRunner", "Task", "apply_history_best", "callback", "env", "get_config", "measure",
+           "measure_option", "operator", "operators", "record", "register_customized_task", "register_topi_compute",
+           "register_topi_schedule", "task", "template", "tuner"]
 
 entries(globals())

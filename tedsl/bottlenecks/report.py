@@ -47,9 +47,10 @@ class Report:
     def _row(self, stage: Stage) -> tuple[str, ...]:
         code = stage.code
         counts = ("?",) * 3 if code is None else (str(code.gathers), str(code.scatters), str(code.spills))
-        return (stage.name, f"{stage.seconds * 1e6:.1f}", f"{100 * stage.seconds / self.seconds if self.seconds else 0:.0f}",
+        time = f"{stage.seconds * 1e6:.{0 if stage.seconds > 0.01 else 1}f}"
+        return (stage.name, time, f"{100 * stage.seconds / self.seconds if self.seconds else 0:.0f}",
                 _millions(stage.operations), *[_millions(stage.traffic[level]) for level in LEVELS],
-                f"{100 * stage.share:.0f}", "?" if stage.lanes is None else f"{stage.lanes} of {stage.wanted_lanes}", *counts,
+                f"{100 * stage.share:.0f}", "?" if stage.lanes is None else f"{stage.lanes}/{stage.wanted_lanes}", *counts,
                 str(stage.guards), "" if stage.busy is None else f"{100 * stage.busy:.0f}")
 
     def __str__(self) -> str:

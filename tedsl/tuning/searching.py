@@ -40,8 +40,8 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     autotvm.get_config() for its knobs, called with `args`. target: None is the current one. trials: at most so many. seed: the
     same one gives the same order, up to what the model has learnt from times. records: a file to which each trial is written as
     it ends, in the form that autotvm reads; a search goes on where one with that file has ended. check: results are compared
-    with those of the default schedule, or of the interpreter. progress: shown on standard error. build, run: how candidates
-    are measured.
+    with those of the default schedule, or of the interpreter, where no knob changes their shapes. progress: shown on standard
+    error. build, run: how candidates are measured.
 
     The default schedule, of topi's rules, is measured first; at the end it and the best three are measured again, in turns with
     a reference. Ctrl-C ends the search with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned,
@@ -51,7 +51,8 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     search = _search_for(task, args, target, seed)
     path = None if records is None else Path(records)
     known = search.load(path) if path is not None and path.exists() else []
-    checker = Checker(search.args(), search.target) if check else None
+    arguments = search.args() if check else None
+    checker = None if arguments is None else Checker(arguments, search.target)
     bar = Progress(search.name, float(seconds), search.flop, search.target) if progress else None
     done = _Trials(search, path, bar, known)
     has_final = seconds >= _LEAST

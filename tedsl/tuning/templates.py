@@ -11,10 +11,11 @@ from tedsl.autotvm.measure.batch import Point, result_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.record import encode, load_from_file
 from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
+from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, TedslError
 from tedsl.ir.expr import Var
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -32,11 +33,23 @@ class Default:
         self.task = task
 
     def schedule(self) -> Scheduled:
-        _, args = self.task.instantiate(self.task.config_space.get(0))
+        _, args = plainly(self.task)
         return topi.schedules.schedule(_results(args), self.task.target), args
 
     def to_json(self) -> object:
         return {"default": True}
+
+
+def plainly(task: Task) -> Scheduled:
+    """The schedule and the arguments of the default configuration of a task; of its first point if that is refused."""
+    try:
+        return task.instantiate(FallbackConfigEntity())
+    except TedslError:
+        return task.instantiate(task.config_space.get(0))
+
+
+def _shapes(args: Sequence[Any]) -> list[str]:
+    return [f"{arg.shape} {arg.dtype}" if isinstance(arg, Tensor) else "" for arg in args]
 
 
 class TemplateSearch:
@@ -64,8 +77,11 @@ class TemplateSearch:
     def default(self) -> Candidate:
         return Default(self.task)
 
-    def args(self) -> Sequence[Tensor | Var]:
-        return self.task.instantiate(self.task.config_space.get(0))[1]
+    def args(self) -> Sequence[Tensor | Var] | None:
+        _, args = plainly(self.task)
+        space = self.task.config_space
+        ends = [self.task.instantiate(space.get(index))[1] for index in {0, len(space) - 1}]
+        return args if all(_shapes(other) == _shapes(args) for other in ends) else None
 
     def load(self, path: Path) -> list[Trial]:
         """Raises ArgumentError for a file that holds no records of autotvm."""

@@ -54,8 +54,8 @@ class Search(Protocol):
     def default(self) -> Candidate:
         """The candidate that topi's rules make, which is measured first."""
 
-    def args(self) -> Sequence[Tensor | Var]:
-        """The arguments of the kernel."""
+    def args(self) -> Sequence[Tensor | Var] | None:
+        """The arguments of the kernel; None where decisions change their shapes, so that results cannot be compared."""
 
     def load(self, path: Path) -> list[Trial]:
         """The trials of a file, which are not proposed again."""

@@ -187,7 +187,8 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
     (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
     (lambda: tedsl.tune(matmul, float("nan")), ArgumentError, "seconds is a number above 0"),
-    (lambda: tedsl.tune("tests/nothing", 1), ArgumentError, "there is no template"),
+    (lambda: tedsl.tune("tests/no such template", 1), ArgumentError, "there is no template"),
+    (lambda: tedsl.tune(matmul, 1, args=(4,)), ArgumentTypeError, "tests/matmul"),
     (lambda: tedsl.tune(lambda: 3, 1), ArgumentError, "and not a schedule and its arguments"),
     (lambda: tedsl.tune(autotvm.task.create(matmul, (8, 8, "float32"), "llvm"), args=(3,)), ArgumentError,
      "a task has its arguments already")])

@@ -11,12 +11,19 @@ from tedsl.autotvm.task.entities import AnnotateEntity, OtherOptionEntity, Reord
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigEntity, ConfigSpace
 from tedsl.autotvm.task.task import Task, args_to_workload, compute_flop, create, deserialize_args, serialize_args
-from tedsl.autotvm.task.templates import get_config, register_topi_compute, register_topi_schedule, template
+from tedsl.autotvm.task.templates import (
+           get_config,
+           operator,
+           register_customized_task,
+           register_topi_compute,
+           register_topi_schedule,
+           template,
+)
 from tedsl.errors import entries
 
 __all__ = ["AnnotateEntity", "ApplyConfig", "ConfigEntity", "ConfigSpace", "DispatchContext",
            "FallbackConfigEntity", "FallbackContext", "OtherOptionEntity", "ReorderEntity", "SplitEntity", "Task",
-           "args_to_workload", "compute_flop", "create", "deserialize_args", "dispatcher", "get_config",
-           "register_topi_compute", "register_topi_schedule", "serialize_args", "space", "template"]
+           "args_to_workload", "compute_flop", "create", "deserialize_args", "dispatcher", "get_config", "operator",
+           "register_customized_task", "register_topi_compute", "register_topi_schedule", "serialize_args", "space", "template"]
 
 entries(globals())

@@ -11,6 +11,7 @@ import warnings
 from types import TracebackType
 from typing import Any, ClassVar
 
+from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -82,7 +83,7 @@ class FallbackContext(DispatchContext):
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
         key = str(target), workload
         if key not in self.memory:
-            if not self.silent and workload is not None:
+            if not (self.silent or GLOBAL_SCOPE.silent) and workload is not None:
                 warnings.warn(f"there is no record of {workload} on {target}: a default configuration is used, which may be "
                               "slow", stacklevel=user_level())
             self.memory[key] = FallbackConfigEntity()

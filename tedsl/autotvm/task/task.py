@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -119,10 +120,20 @@ def create(task_name: Any, args: Sequence[Any], target: Any = None, target_host:
                                 hint="autotvm.task.create(name, args=(512, 512), target='llvm')")
     task = Task(name, serialize_args(args))
     task.target, task.target_host = as_target(target), target_host
+    _check_call(name, task.func, task.args)
     with ApplyConfig(task.config_space), task.target:
         sch, _ = _scheduled(name, task.func(*deserialize_args(task.args)))
     task.flop = task.config_space.flop or compute_flop(sch)
     return task
+
+
+def _check_call(name: str, template: Callable[..., Scheduled], args: Sequence[Any]) -> None:
+    """Raises ArgumentTypeError if the template does not take these arguments."""
+    try:
+        inspect.signature(template).bind(*args)
+    except TypeError as error:
+        raise ArgumentTypeError(f"task.create: {name} is called with {len(args)} arguments: {error}",
+                                hint="args are those of the function, in its order") from None
 
 
 def _scheduled(name: str, made: Any) -> Scheduled:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tedsl.autotvm.operators import OPERATORS
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, Workload
 from tedsl.autotvm.task.task import TEMPLATES, args_to_workload
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.lang.graph import producers_first
-from tedsl.lang.operation import Operation
+from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.target.target import Target
 
@@ -94,6 +95,12 @@ def _workload_of(outs: list[Tensor]) -> Workload | None:
     return next((_WORKLOADS[op] for op in producers_first([out.op for out in outs]) if op in _WORKLOADS), None)
 
 
+def _inputs_of(results: list[Tensor], given: list[Tensor]) -> list[Tensor]:
+    """The tensors that a kernel reads: those `given`, unless the formula has made others of them, as of packed weights."""
+    read = [op.output(0) for op in producers_first([out.op for out in results]) if isinstance(op, PlaceholderOp)]
+    return given if {tensor.op for tensor in read} <= {tensor.op for tensor in given} else read
+
+
 def _pair(task_name: str) -> None:
     """Makes a template of both halves, once they are there."""
     if task_name not in _COMPUTES or task_name not in _SCHEDULES:
@@ -104,6 +111,38 @@ def _pair(task_name: str) -> None:
         result = _COMPUTES[task_name](config, *args)
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         sch = _SCHEDULES[task_name](config, results)
-        return sch, [*results, *[arg for arg in args if isinstance(arg, Tensor)]]
+        return sch, [*results, *_inputs_of(results, [arg for arg in args if isinstance(arg, Tensor)])]
 
     TEMPLATES[task_name] = function
+
+
+def register_customized_task(name: str, func: Callable[..., Any] | None = None) -> Any:
+    """Decorator: a function of the arguments that returns (schedule, arguments) is the template `name`, in place of one that
+    was registered before, as for an operator; called by a program it is itself.
+    """
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        TEMPLATES[name] = function
+        return function
+
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"register_customized_task: the name of a task is a str, not {type_in_words(name)}")
+    return decorate if func is None else decorate(func)
+
+
+# Those of topi's operators, in the form in which programs call them.
+_OPERATOR_FUNCTIONS = {name: (register_topi_compute(name, compute), register_topi_schedule(name, schedule))
+                       for name, (compute, schedule) in OPERATORS.items()}
+
+
+def operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The formula and the schedule of the task `name` of an operator, each of which takes the configuration of the context:
+
+        dense, schedule_dense = autotvm.operator("dense_nopack.x86")
+        with autotvm.apply_history_best("dense.log"), tedsl.target.Target("llvm"):
+            s = schedule_dense([dense(data, weight, None, "float32")])
+
+    Raises ArgumentError if there is no operator of that name.
+    """
+    if name not in _OPERATOR_FUNCTIONS:
+        raise ArgumentError(f"operator: there is none called {name!r}", hint=f"there are {', '.join(_OPERATOR_FUNCTIONS)}")
+    return _OPERATOR_FUNCTIONS[name]

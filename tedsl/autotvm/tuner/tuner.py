@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tedsl.autotvm.callback import Callback, scale_of
-from tedsl.autotvm.measure.batch import create_measure_batch, flops_of
+from tedsl.autotvm.env import GLOBAL_SCOPE
+from tedsl.autotvm.measure.batch import MeasureBatch, create_measure_batch, flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.measure.options import Options
 from tedsl.autotvm.task.space import ConfigEntity
@@ -69,6 +70,14 @@ class Tuner:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ArgumentError(f"tune: {name} is an int of at least {least}, not {value!r}")
         measure_batch = create_measure_batch(self.task, measure_option)
+        before, GLOBAL_SCOPE.in_tuning = GLOBAL_SCOPE.in_tuning, not measure_option["runner"].check_correctness
+        try:
+            self._measured(n_trial, measure_batch, early_stopping, callbacks)
+        finally:
+            GLOBAL_SCOPE.in_tuning = before
+
+    def _measured(self, n_trial: int, measure_batch: MeasureBatch, early_stopping: int | None,
+                  callbacks: Sequence[Callback]) -> None:
         done = 0
         while done < n_trial and self.has_next():
             configs = self.next_batch(min(self.batch, n_trial - done))

@@ -1,0 +1,36 @@
+"""Templates of topi's operators for processors, under the names of the tasks of TVM v0.8, with its knobs.
+
+`dense.py` has products of matrices, `convolution.py` convolutions. Each is two functions: of a configuration and tensors to a
+result, and of the configuration and results to a schedule. `operators/__init__.py` is the table.
+
+    tedsl.tune("dense_nopack.x86", args=(("TENSOR", (64, 512), "float32"), ("TENSOR", (256, 512), "float32"), None, "float32"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.autotvm.operators.convolution import (
+    conv2d_NCHWc,
+    depthwise_conv2d_NCHWc,
+    schedule_conv2d_NCHWc,
+    schedule_depthwise_conv2d_NCHWc,
+)
+from tedsl.autotvm.operators.dense import (
+    batch_matmul,
+    dense_nopack,
+    dense_pack,
+    schedule_batch_matmul,
+    schedule_dense_nopack,
+    schedule_dense_pack,
+)
+
+# The name of a task -> the formula and the schedule.
+OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "dense_nopack.x86": (dense_nopack, schedule_dense_nopack),
+    "dense_pack.x86": (dense_pack, schedule_dense_pack),
+    "batch_matmul.x86": (batch_matmul, schedule_batch_matmul),
+    "conv2d_NCHWc.x86": (conv2d_NCHWc, schedule_conv2d_NCHWc),
+    "depthwise_conv2d_NCHWc.x86": (depthwise_conv2d_NCHWc, schedule_depthwise_conv2d_NCHWc),
+}
