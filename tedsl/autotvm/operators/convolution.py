@@ -108,7 +108,7 @@ def schedule_depthwise_conv2d_NCHWc(cfg: Any, outs: list[Tensor]) -> Schedule:
 
 def _scheduled(cfg: Any, outs: list[Tensor]) -> Schedule:
     s = te.create_schedule([out.op for out in outs])
-    (last,) = s.outputs
+    last: Any = s.outputs[0]
     ops = producers_first(s.outputs)
     op = next(op for op in reversed(ops) if getattr(op, "reduce_axis", None))
     at = ops.index(op)

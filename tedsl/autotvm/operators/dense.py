@@ -12,7 +12,8 @@ from tedsl.errors import ArgumentError, ShapeError
 from tedsl.ir import build
 from tedsl.lang.graph import producers_first
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.handles import Schedule, Stage
+from tedsl.schedule.handles import Schedule
+from tedsl.schedule.stage import Stage
 from tedsl.target.current import as_target
 
 _MOST = 32  # statements of an unrolled tile: as many as the largest number of vector registers
@@ -47,7 +48,7 @@ def stage_tagged(s: Schedule, tag: str) -> Any:
 
 def inlined_up_to(s: Schedule, op: Any) -> Any:
     """Computes element-wise operations behind `op` where they are used; returns the last one, which stores the result."""
-    (last,) = s.outputs
+    last: Any = s.outputs[0]
     for other in producers_first(s.outputs):
         if other is not last and other is not op and getattr(other, "tag", "") == topi.tag.BROADCAST:
             s[other].compute_inline()
@@ -197,7 +198,7 @@ def batch_matmul(cfg: Any, tensor_a: Tensor, tensor_b: Tensor, out_shape: Any = 
 def schedule_batch_matmul(cfg: Any, outs: list[Tensor]) -> Schedule:
     """Tiles of results in parallel, their sums in registers, in vectors along the columns."""
     s = te.create_schedule([out.op for out in outs])
-    (last,) = s.outputs
+    last: Any = s.outputs[0]
     op = next(op for op in reversed(producers_first(s.outputs)) if getattr(op, "reduce_axis", None))
     for other in producers_first(s.outputs):
         if other is not op and other is not last and getattr(other, "axis", None):
