@@ -89,3 +89,30 @@ def test_a_loop_that_counts_by_what_it_accumulates(begin, end, expected, body):
     result = np.full(4, 77, "int32")
     tedsl.build(te.create_schedule(C.op), [C])(result)
     assert result[0] == expected
+
+
+@pytest.mark.parametrize("target, dtype", [("llvm", "int64"), ("cuda", "int32")])
+def test_a_let_whose_first_use_as_an_index_stands_in_an_inner_loop(target, dtype):
+    # its register counted as one of the inner loop: IndexError where an index behind the loop was made of it
+    A, P = te.placeholder((8,), name="A"), te.placeholder((1,), dtype, name="P")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        (a, p), (o, q) = ([ib.buffer_ptr(buffer) for buffer in buffers] for buffers in (ins, outs))
+        if target == "cuda":
+            ib.scope_attr(te.thread_axis("threadIdx.x"), "thread_extent", 1)
+        j = ib.let("j", p[0])
+        with ib.for_range(0, 3, name="k") as k, ib.if_scope(a[k] > 0.0):
+            o[k] = a[te.min(j, te.const(5, dtype)) + k]
+        q[0] = a[te.min(j, te.const(4, dtype))]
+        return ib.get()
+
+    O, Q = te.extern([(3,), (1,)], [A, P], body, dtype=["float32", "float32"], name="O")
+    f = tedsl.build(te.create_schedule(O.op), [A, P, O, Q], target)
+    place = tedsl.sim(0) if target == "cuda" else tedsl.cpu(0)
+    for at in (2, 7):
+        arrays = [tedsl.nd.array(x, place) for x in (np.arange(1, 9, dtype="float32"), np.array([at], dtype),
+                                                     np.zeros(3, "float32"), np.zeros(1, "float32"))]
+        f(*arrays)
+        np.testing.assert_array_equal(arrays[2].numpy(), min(at, 5) + np.arange(1, 4))
+        assert arrays[3].numpy() == min(at, 4) + 1

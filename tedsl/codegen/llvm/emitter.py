@@ -291,10 +291,13 @@ class Emitter(Sink):
         return index
 
     def atom(self, name: str, level: int, low: int, high: int, bits: int = 64) -> Atom:
-        """Returns the atom of register `name`, one per register; given bounds can only narrow those known before."""
+        """Returns the atom of register `name`, one per register; given bounds can only narrow those known before. A register
+        whose first use stands inside of the region that defines it has an atom of the inner region until it is used outside.
+        """
         atom = self.atoms.get(name)
         if atom is None:
             atom = self.atoms[name] = Atom(name, level, low, high, bits=bits)
+        atom.level = min(atom.level, level)
         return atom
 
     def register(self, index: Index) -> tuple[str, int]:
