@@ -107,7 +107,7 @@ def _portable(error: BaseException) -> BaseException:
     try:
         pickle.loads(pickle.dumps(error))
         return error
-    except Exception:
+    except Exception:  # whatever the class of a user's error raises when it is pickled
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 

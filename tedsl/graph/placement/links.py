@@ -32,7 +32,6 @@ def measured_link(place: Device, sizes: Sequence[int] = SIZES) -> Link:
         here, there = numpy.zeros(size, "uint8"), empty((size,), "uint8", place)
         back = array(here)
 
-
         def both_ways(there: NDArray = there, here: Any = here, back: NDArray = back) -> None:
             there.copyfrom(here)
             back.copyfrom(there)

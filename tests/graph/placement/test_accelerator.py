@@ -9,6 +9,7 @@ from tedsl import graph
 from tedsl.errors import DeviceError
 from tedsl.graph import Spec, constant, ops, placement
 from tedsl.graph.placement.links import line_through
+from tedsl.simulate.options import current_model
 from tests.devices.opencl_device import needs_opencl
 
 place = sys.modules["tedsl.graph.placement.place"]  # the module, whose name in the package is that of its function
@@ -36,7 +37,12 @@ def test_parts_run_on_a_device_and_give_what_the_whole_gives(kind):
     devices = [placement.Processor("cpu"), placement.Accelerator(kind)]
     profile = placement.profile(parts, devices, repeat=1)
     problem = profile.problem()
-    assert problem.transfers.time(0, 0, 1) == devices[1].link[0] >= 0  # what is measured: a line through times that vary
+    latency, per_byte = devices[1].link
+    assert problem.transfers.time(0, 0, 1) == latency >= 0
+    if kind == "sim":  # by the clock of its model
+        assert (latency, per_byte) == pytest.approx((0, 1 / current_model().host), abs=1e-15)
+    else:
+        assert per_byte > 0
     assignment = tuple([at % 2 for at in range(len(parts))])
     placed = placement.Placement(problem, assignment, "by hand", profile)
     copies = [task for task in placed.runner.runtime.plan.tasks.values() if task.kind == "copy"]
