@@ -38,6 +38,7 @@ ROWS: dict[str, Row] = {
     "order": Row("cumsum, sort, topk, unique, scatter_add, gather, one_hot, embedding", Goal(1.0)),
     "low precision": Row("int8 and bf16 products and convolutions", Goal(1.0)),
     "call": Row("a checked call of three arrays", Goal(1 / 1.3)),
+    "eager": Row("operations on recorded tensors, beside 5 us each", Goal(1.0)),
     "region": Row("a parallel region of empty work", Goal(1.0)),
     "networks": Row("whole networks", Goal(1.1)),
     "build": Row("builds, beside numba's of a*b+c", Goal(1.0)),

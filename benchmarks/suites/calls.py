@@ -1,4 +1,4 @@
-"""What a call costs: its checks, and the start and end of a parallel region."""
+"""What a call costs: its checks, an operation on recorded tensors, and the start and end of a parallel region."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 
 import tedsl
 from benchmarks.case import Case, Contender, Goal, Maker, maker
-from tedsl import te
+from tedsl import autograd, te
 
 REGION = 2e-6  # seconds
+EAGER = 5e-6  # seconds, beside which the kernel of one element is nothing
 
 
 def call(threads: int) -> Case:
@@ -19,6 +20,28 @@ def call(threads: int) -> Case:
     a, b, c = (np.ones(1, "float32") for _ in range(3))
     return Case("call", {"tedsl": Contender(lambda: kernel(a, b, c), lambda: c), "an empty lambda": Contender(lambda: None),
                          "numpy": Contender(lambda: np.add(a, b, out=c), lambda: c)}, lambda: np.full(1, 2.0))
+
+
+def eager(recorded: bool, threads: int) -> Case:
+    """A sum of two tensors of one element: the kernel is found, called, and a node remembers it where gradients are wanted."""
+    a, b = (autograd.Tensor(np.ones(1, "float32"), requires_grad=recorded) for _ in range(2))
+    made = []
+
+    def call() -> None:
+        made[:] = [a + b]
+
+    return Case("eager", {"tedsl": Contender(call, lambda: made[0].detach().numpy())}, lambda: np.full(1, 2.0), budget=EAGER)
+
+
+def backward(threads: int) -> Case:
+    """Four sums one after the other, and their pass back: eight operations."""
+    a = autograd.Tensor(np.ones(1, "float32"), requires_grad=True)
+
+    def call() -> None:
+        a.grad = None
+        (a + a + a + a + a).backward()
+
+    return Case("eager", {"tedsl": Contender(call, lambda: a.grad.numpy())}, lambda: np.full(1, 5.0), budget=8 * EAGER)
 
 
 def region(threads: int) -> Case:
@@ -35,5 +58,8 @@ def region(threads: int) -> Case:
 
 def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
-    made = [maker("checked call of three arrays", call, threads)]
+    made = [maker("checked call of three arrays", call, threads),
+            maker("operation on one element", eager, False, threads),
+            maker("recorded operation on one element", eager, True, threads),
+            maker("four recorded ones and their pass back", backward, threads)]
     return made + [maker("empty parallel region", region, threads)] * (threads > 1)

@@ -88,7 +88,10 @@ def test_operators_of_networks(name):
     assert gradcheck(function, [drawn(*first), drawn(*second, seed=1)])
 
 
-@pytest.mark.parametrize("name", ["conv2d", "dense", "matmul_batched", "layer_norm"])
+SAMPLE = ("conv2d", "dense", "matmul_batched", "layer_norm")
+
+
+@pytest.mark.parametrize("name", [*SAMPLE, *[pytest.param(name, marks=pytest.mark.whole) for name in NN if name not in SAMPLE]])
 def test_gradients_of_gradients_of_networks(name):
     function, first, second = NN[name]
     assert gradgradcheck(function, [drawn(*first), drawn(*second, seed=1)])
