@@ -17,7 +17,7 @@ from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
 from tedsl.arith.simplify import known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
-from tedsl.ir.dtype import INT32
+from tedsl.ir.dtype import BOOL, INT32
 from tedsl.ir.expr import Expr, IntImm, SizeVar, Var
 from tedsl.ir.iters import IterVar, Range
 
@@ -48,6 +48,7 @@ class Analyzer:
         met = self.known.has_met(name)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)
+        self.known.residues.pop(name, None)
         if isinstance(info, Range):
             assert info.extent is not None
             self._bind_extent(name, info.min, info.extent)
@@ -84,6 +85,8 @@ class Analyzer:
         if not value.dtype.is_integer or value.dtype.lanes != 1:
             return
         self.known.mark_like(var, value)
+        if self.known.is_index(self.known.sum(value)):
+            self.known.residues[var] = residue_of(self.known, self.known.sum(value))
         if not self.known.reads_memory(value):
             self._bind_ends(var, value, value)
         else:
@@ -145,16 +148,16 @@ class Analyzer:
         return self.simplify(build.as_expr(expr))
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
-        """Returns `bounds` as a ConstIntBound; where nothing is known the range of the dtype (int64: infinite).
+        """Returns the least and the greatest value of an integer or bool expression.
 
-        Raises ArgumentTypeError for floats and vectors.
+        A variable without a range has that of its dtype; a size, and int64, no bound. Raises ArgumentTypeError for floats and
+        vectors.
         """
-        value = _integer(expr)
-        low, high = self.bounds(value)
-        if value.dtype.bits < 64:
-            low = value.dtype.min_value if low is None else low
-            high = value.dtype.max_value if high is None else high
-        return ConstIntBound.of((low, high))
+        value = build.as_expr(expr)
+        if value.dtype is BOOL:
+            held = self.simplify(value)
+            return ConstIntBound(held.value, held.value) if isinstance(held, IntImm) else ConstIntBound(0, 1)
+        return ConstIntBound.of(self.known.range_by_dtype(self.simplify(_integer(value))))
 
     def modular_set(self, expr: Expr) -> ModularSet:
         """Returns the same as `modular`; ArgumentTypeError for floats and vectors."""
@@ -168,7 +171,9 @@ class Analyzer:
         return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in dom_map.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
-        """Narrows `var` to `info`; override: replaces what was known before."""
+        """Narrows `var` to `info`; override: replaces what was known before. Raises ArgumentTypeError for other facts."""
+        if not isinstance(info, ConstIntBound):
+            raise ArgumentTypeError(f"update: {info!r} is not a ConstIntBound", hint="write ConstIntBound(0, 9)")
         low, high = info.ends()
         if not override:
             low, high = intersect(self.known.range(var), (low, high))

@@ -23,7 +23,6 @@ from tedsl.ir.expr import (
     Expr,
     FloorDiv,
     FloorMod,
-    IntImm,
     Let,
     Max,
     Min,
@@ -34,7 +33,8 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import BITWISE_AND, CLZ, IF_THEN_ELSE, LIKELY, POPCOUNT, SHIFT_RIGHT
+from tedsl.ir.ops import BITWISE_AND, CLZ, FABS, IF_THEN_ELSE, LIKELY, POPCOUNT, SHIFT_LEFT, SHIFT_RIGHT
+from tedsl.ir.walk.visitor import variables
 
 _BINARY: dict[type, Callable[[Range, Range], Range]] = {
     Add: ranges.add, Sub: lambda r, s: ranges.add(r, ranges.negate(s)), Mul: ranges.multiply,
@@ -81,6 +81,20 @@ class Bounds(Canonical):
         if self.facts and len(s.terms) > 1:
             result = ranges.intersect(result, ranges.add(_look_up(self.facts, s), (s.const, s.const)))
         return result
+
+    def range_by_dtype(self, expr: Expr) -> Range:
+        """Returns the range of a scalar integer expression whose variables without a range of their own, but for sizes, have
+        that of their dtype.
+        """
+        memo: dict[Expr, Range] = {}
+        for var in variables(expr):
+            if type(var) is Var and var not in self._of_var and var.dtype.is_integer and var.dtype.bits < 64:
+                whole = var.dtype.min_value, var.dtype.max_value
+                memo[var] = ranges.intersect(whole, _look_up(self.facts, self.term_sum(var)))
+        s = self.sum(expr)
+        for term in s.terms:
+            self._settle(term, memo, self.facts)
+        return ranges.intersect(_total(s, memo), self.range_of(s))
 
     def static_range(self, s: Sum) -> Range:
         """Returns the range of a sum that follows from the ranges of variables alone, whatever the conditions around it."""
@@ -239,7 +253,7 @@ def value_parts(term: Any) -> tuple[Expr, ...]:
     if kind is Call:
         if term.op is IF_THEN_ELSE:
             return term.args[1:]  # type: ignore[no-any-return]
-        if term.op in (SHIFT_RIGHT, BITWISE_AND, LIKELY):
+        if term.op in (SHIFT_LEFT, SHIFT_RIGHT, BITWISE_AND, LIKELY) or (term.op is FABS and term.dtype.is_integer):
             return term.args  # type: ignore[no-any-return]
     return ()
 
@@ -251,11 +265,17 @@ def _square(r: Range) -> Range:
 
 def _call_range(term: Call, parts: list[Range]) -> Range:
     op = term.op
-    if op is SHIFT_RIGHT and isinstance(by := term.args[1], IntImm) and 0 <= by.value < term.dtype.bits:
-        return ranges.floordiv(parts[0], (1 << by.value, 1 << by.value))
+    if op in (SHIFT_LEFT, SHIFT_RIGHT):
+        least, most = parts[1]
+        if least is None or most is None or least < 0 or most >= term.dtype.bits:
+            return EVERYTHING
+        return (ranges.multiply if op is SHIFT_LEFT else ranges.floordiv)(parts[0], (1 << least, 1 << most))
     if op is BITWISE_AND:
         tops = [high for low, high in parts if low is not None and low >= 0]
         return (0, None if None in tops else min(tops)) if tops else EVERYTHING  # type: ignore[type-var]
+    if op is FABS and parts:
+        return ranges.maximum(ranges.maximum(parts[0], ranges.negate(parts[0])), (0, None))[0], \
+            ranges.union(parts[0], ranges.negate(parts[0]))[1]
     if op in (POPCOUNT, CLZ):
         return 0, term.args[0].dtype.bits
     return EVERYTHING

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tedsl.arith.bounds import Bounds
+from tedsl.arith.modular import ANYTHING, both
 from tedsl.arith.rules.logic import at_least_zero, negated
-from tedsl.ir.expr import EQ, And, Call, Expr, FloorMod, IntImm, Not, Or
+from tedsl.ir.expr import EQ, And, Call, Expr, FloorMod, IntImm, Mod, Not, Or
 from tedsl.ir.ops import LIKELY
 
 
@@ -44,9 +45,15 @@ def learn(known: Bounds, condition: Expr) -> None:
 
 
 def _learn_residue(known: Bounds, condition: EQ) -> None:
-    """Adds the fact of a conjunct such as x % 4 == 1."""
+    """Adds the fact of a conjunct such as x % 4 == 1, beside those that are there. Both remainders of x by 4 differ from x by a
+    multiple of 4.
+    """
     a, b = condition.a, condition.b
-    if isinstance(a, FloorMod) and isinstance(a.b, IntImm) and isinstance(b, IntImm) and 0 <= b.value < a.b.value:
-        term = known.sum(a.a).single
-        if term is not None:
-            known.residues[term] = a.b.value, b.value
+    if not (isinstance(a, (FloorMod, Mod)) and isinstance(a.b, IntImm) and a.b.value > 0 and isinstance(b, IntImm)):
+        return
+    value = known.sum(a.a)
+    if list(value.terms.values()) != [1] or (value.const and not known.is_index(value)):
+        return
+    term, = value.terms
+    residue = a.b.value, (b.value - value.const) % a.b.value
+    known.residues[term] = both(known.residues.get(term, ANYTHING), residue)

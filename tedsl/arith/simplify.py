@@ -15,7 +15,7 @@ from tedsl.arith.rules.minmax import fold_minmax
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
 from tedsl.arith.rules.vectors import fold_vector
 from tedsl.ir import build
-from tedsl.ir.dtype import BOOL
+from tedsl.ir.dtype import BOOL, dtype
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -53,6 +53,9 @@ Rule = Callable[[Any, Bounds], Expr | None]
 MAX_CHOICES = 2  # nested conditions that are used inside their sides: each simplifies shared parts anew
 MAX_STEPS = 12  # rewrites of one node: rules make progress, this is the fuse
 
+# The bits of the significand, with the leading one: integers up to 2**bits are exact.
+_EXACT = {dtype("float16"): 11, dtype("bfloat16"): 8, dtype("float32"): 24, dtype("float64"): 53}
+
 # Rules of scalar integers; the value of the table at a type is tried again on what it returns.
 INTEGER_RULES: dict[type, Rule] = {
     Add: fold_add, Sub: fold_sub, Mul: fold_mul, FloorDiv: fold_floordiv, FloorMod: fold_floormod,
@@ -82,7 +85,22 @@ def _divided_twice(e: Div) -> Expr | None:
 
 def _fold_cast(e: Cast, known: Bounds) -> Expr | None:
     folded = build.cast(e.dtype, e.value)
-    return folded if not isinstance(folded, Cast) else None
+    if not isinstance(folded, Cast):
+        return folded
+    return _cast_through_float(e, known)
+
+
+def _cast_through_float(e: Cast, known: Bounds) -> Expr | None:
+    """Simplifies cast(int, cast(float, x)) → cast(int, x) for integers x that the float represents."""
+    through = e.value
+    if not (e.dtype.is_integer and isinstance(through, Cast) and through.dtype in _EXACT and through.value.dtype.is_integer
+            and e.dtype.lanes == 1):
+        return None
+    exact = 1 << _EXACT[through.dtype]
+    low, high = known.range(through.value)
+    whole = low is not None and high is not None and -exact <= low and high <= exact
+    kept = known.within(through.value, e.dtype.min_value, e.dtype.max_value)
+    return build.cast(e.dtype, through.value) if whole and kept else None
 
 
 def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:

@@ -8,8 +8,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.deduce import deduce_bound
 from tedsl.arith.sets import NEG_INF, POS_INF, ConstIntBound, IntervalSet, IntSet, ModularSet
 from tedsl.arith.solve import detect_linear_equation, solve_for
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
-from tedsl.ir.expr import FloatImm, IntImm, Ramp, SizeVar, Var
+from tedsl.ir.expr import FloatImm, IntImm, Let, Ramp, SizeVar, Var
 from tedsl.ir.iters import Range
 
 X, Y, Z, N, M = Var("x"), Var("y"), Var("z"), SizeVar("n"), SizeVar("m")
@@ -184,3 +185,75 @@ def test_a_small_index_costs_microseconds():
     each = (time.process_time() - start) / len(fresh)
     assert each < 100e-6, "about 13 µs on a quiet machine"
     assert isinstance(known.simplify(IntImm("int32", 3)), IntImm)
+
+
+EVERY = ConstIntBound.NEG_INF, ConstIntBound.POS_INF
+INT32_ALL = -2**31, 2**31 - 1
+U, V, W8 = Var("u", "int64"), Var("v", "int64"), Var("w8", "int8")
+
+
+@pytest.mark.parametrize("e, known, expected", [
+    (U, {}, EVERY), (X, {}, INT32_ALL), (W8, {}, (-128, 127)), (N, {}, (0, EVERY[1])), (N + 1, {}, (1, EVERY[1])),
+    (X, {X: EVERY}, EVERY), (X * Y, {X: (EVERY[0], 4), Y: (-8, 2)}, EVERY), (X * Y, {X: (-3, 4), Y: (-8, 2)}, (-32, 24)),
+    (U - V, {U: (0, EVERY[1]), V: (1, 10)}, (-10, EVERY[1])), (X + 1, {}, (INT32_ALL[0] + 1, INT32_ALL[1] + 1)),
+    (build.truncdiv(X, Y), {X: (-9, 4), Y: (-2, 0)}, (-4, 9)), (build.truncmod(X, Y), {X: EVERY, Y: (4, 10)}, (-9, 9)),
+    (X // Y, {X: (EVERY[0], 4), Y: (-2, 1)}, EVERY), (X % Y, {X: EVERY, Y: (4, 10)}, (0, 9)),
+    (build.minimum(X, Y), {X: EVERY, Y: (4, 10)}, (EVERY[0], 10)), (X >> Y, {X: (-9, 11), Y: (2, 10)}, (-3, 2)),
+    (X >> Y, {X: (-9, 11), Y: (-1, 10)}, INT32_ALL), (X << 2, {X: (0, 3)}, (0, 12)), (X & Y, {Y: (2, 10)}, (0, 10)),
+    (X << 31, {X: (0, 3)}, INT32_ALL), (build.absolute(X), {X: (-9, 4)}, (0, 9)), (build.absolute(X), {X: (-9, -4)}, (4, 9)),
+    (build.cast("int32", build.cast("float32", build.truncmod(W8, 3))), {}, (-2, 2)), (X < 3, {}, (0, 1)),
+    (build.cast("int32", build.cast("float16", X)), {X: (0, 2048)}, (0, 2048)),
+    (build.cast("int32", build.cast("float16", X)), {X: (0, 2049)}, INT32_ALL), (X < 3, {X: (0, 2)}, (1, 1)),
+])
+def test_bounds_with_infinities(e, known, expected):
+    analyzer = Analyzer()
+    for var, bounds in known.items():
+        analyzer.update(var, ConstIntBound(*bounds), override=True)
+    found = analyzer.const_int_bound(build.as_expr(e))
+    assert (found.min_value, found.max_value) == expected
+
+
+def test_bounds_in_scopes():
+    analyzer = Analyzer()
+    with analyzer.constraint_scope(build.logical_and(X >= 2, X < 9)):
+        assert analyzer.const_int_bound(X * 2) == ConstIntBound(4, 16)
+    assert analyzer.const_int_bound(X) == ConstIntBound(*INT32_ALL)
+
+
+REMAINDERS = [((4, 2), (2, 0)), ((4, 1), (3, 1)), ((6, 5), (4, 3)), ((3, 2), (5, 3)), ((4, 0), (8, 4))]
+
+
+@pytest.mark.parametrize("remainder", [build.floormod, build.truncmod])
+@pytest.mark.parametrize("first, second", REMAINDERS)
+def test_several_residues(remainder, first, second):
+    analyzer = Analyzer()
+    both = [build.equal(remainder(X + 2, d), r) for d, r in (first, second)]
+    with analyzer.constraint_scope(both[0]), analyzer.constraint_scope(both[1]):
+        found = analyzer.modular(X)
+        meant = [x for x in range(200) if all((x + 2) % d == r for d, r in (first, second))]
+        assert found.coeff == meant[1] - meant[0] and found.base == meant[0] % found.coeff
+    assert analyzer.modular(X) == ModularSet(1, 0)
+
+
+@pytest.mark.parametrize("e, expected", [
+    ((X * 4 + 2) >> 1, (2, 1)), (X << 2, (4, 0)), (X & -4, (4, 0)), (X & 3, (1, 0)), (build.truncdiv(X * 8, 4), (2, 0)),
+    (build.truncdiv(X * 4 + 3, 2), (1, 0)), (build.truncmod(X * 4 + 3, 8), (4, 3)), (X >> Y, (1, 0)), (X & 0, (1, 0)),
+])
+def test_residues_of_operators(e, expected):
+    coeff, base = expected
+    assert Analyzer().modular(e) in (ModularSet(coeff, base), ModularSet(0, 0))
+    ends = Analyzer()
+    ends.bind(Y, X * 4 + 1)
+    assert ends.modular(1 - Y) == ModularSet(4, 0)
+    ends.bind(Y, Range(0, 9))
+    assert ends.modular(1 - Y) == ModularSet(1, 0)
+
+
+def test_what_update_takes():
+    with pytest.raises(ArgumentTypeError, match="is not a ConstIntBound"):
+        Analyzer().update(X, ModularSet(4, 0))
+
+
+def test_residue_of_a_let():
+    assert Analyzer().modular(Let(X, Y * 4 + 2, X * 2 + X + 1)) == ModularSet(12, 7)
+    assert Analyzer().modular(Let(X, Y * 4 + 2, X + 1)) == ModularSet(4, 3)
