@@ -18,7 +18,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.target import Target
 from tests.auto_scheduler.programs import matmul, of_one
 
-QUICK = auto_scheduler.LocalRunner(number=1, repeat=2)
+BUILDER = auto_scheduler.LocalBuilder(timeout=100)
+QUICK = auto_scheduler.LocalRunner(timeout=100, number=1, repeat=2)  # a machine may be busy
 
 
 @auto_scheduler.register_workload
@@ -74,6 +75,16 @@ def test_the_default_is_measured_first_and_again_each_schedule_once(imagination)
     assert 2 <= len(finals) <= 5 and finals[0].candidate == seen[0].record.candidate
 
 
+def test_the_default_stays_unless_another_is_surely_faster():
+    def record(*costs):
+        failure = None if costs else tune.Failure("run", "no")
+        return tune.Record("", "", "", "", None, tune.Outcome(costs, failure))
+
+    default, faster, unsure = record(1.9, 2.0, 2.1), record(1.7, 1.8, 1.9), record(1.0, 1.6, 2.2)
+    assert searching.winner([default, faster]) is faster and searching.winner([default, unsure]) is default
+    assert searching.winner([record(), unsure]) is unsure and searching.winner([record(), record()]) is None
+
+
 def test_later_rounds_are_faster(imagination):
     costs = [trial.record.cost for trial in trials_of(0) if not trial.final]
     assert sum(costs[16:]) < sum(costs[:16])
@@ -112,7 +123,8 @@ def test_a_task_is_tuned_and_its_best_applied(tmp_path, capsys):
     log, task = tmp_path / "log.json", task_of(32, 48, 40)
     assert str(task.compute_dag) == "A = PLACEHOLDER [32, 40]\nB = PLACEHOLDER [40, 48]\nC(i, j) += A[i, k]*B[k, j]"
     assert task.workload_key == '["product", 32, 48, 40, "float32"]' and task.compute_dag.flop_ct == 2 * 32 * 48 * 40
-    task.tune(auto_scheduler.TuningOptions(6, runner=QUICK, measure_callbacks=[auto_scheduler.RecordToFile(log)]))
+    write = [auto_scheduler.RecordToFile(log)]
+    task.tune(auto_scheduler.TuningOptions(6, builder=BUILDER, runner=QUICK, measure_callbacks=write))
     assert "6 trials, 0 failed" in capsys.readouterr().out
     pairs = list(auto_scheduler.load_records(log))
     assert len(pairs) == 6 and all(result.error_no == 0 for _, result in pairs)
@@ -127,7 +139,7 @@ def test_a_task_is_tuned_and_its_best_applied(tmp_path, capsys):
         assert str(topi.schedules.schedule(matmul(32, 48, 40)[-1]).journal) == task.print_best(log)
     policy = auto_scheduler.SketchPolicy(task, auto_scheduler.XGBModel(), verbose=0, init_search_callbacks=[
         auto_scheduler.PreloadMeasuredStates(log)])
-    task.tune(auto_scheduler.TuningOptions(2, runner=QUICK, measure_callbacks=[auto_scheduler.RecordToFile(log)]), policy)
+    task.tune(auto_scheduler.TuningOptions(2, builder=BUILDER, runner=QUICK, measure_callbacks=write), policy)
     texts = [str(pair.state(task).journal) for pair, _ in auto_scheduler.load_records(log)]
     assert len(texts) == len(set(texts)) == 8
 

@@ -71,7 +71,7 @@ class Search:
             proposal = proposal_of(self.problem, one.candidate) if one.task == self.problem.key else None
             if proposal is not None and proposal.text not in self.breeder.seen:
                 self.breeder.seen.add(proposal.text)
-                self._new.append((one.cost, proposal))
+                self.learn(proposal, one.cost)
                 if self.best is None or one.cost < self.best.cost:
                     self.best = one
 
@@ -103,13 +103,27 @@ class Search:
             raise TedslError(f"search: no trial gave a time; the last one: {failure}")
         return self.best
 
+    def propose(self, count: int) -> list[Proposal]:
+        """The schedules that are measured next, at most `count`; the first of all is the default. None: there are no more."""
+        if not self._waiting:
+            self._waiting = self._next_round()
+        chosen, self._waiting = self._waiting[:count], self._waiting[count:]
+        return chosen
+
+    def predicted(self, proposal: Proposal) -> float:
+        """Seconds per call that the model expects now."""
+        return math.exp(self.model.predict([proposal.features])[0])
+
+    def learn(self, proposal: Proposal, cost: float) -> None:
+        """Takes note of a measured time, infinity after a failure; the model learns it before the next round."""
+        self._new.append((cost, proposal))
+
     def _candidates(self) -> Iterator[Proposal]:
         while self.early_stopping is None or self.since_best < self.early_stopping:
-            if not self._waiting:
-                self._waiting = self._next_round()
-            if not self._waiting:
+            chosen = self.propose(1)
+            if not chosen:
                 return
-            yield self._waiting.pop(0)
+            yield chosen[0]
 
     def _next_round(self) -> list[Proposal]:
         """The proposals of a round: at first the default and the most promising of many, later children of the fastest."""
@@ -145,18 +159,17 @@ class Search:
     def _note(self, proposal: Proposal, outcome: Outcome, final: bool = False) -> Record:
         made = record_of(self.problem.key, proposal, outcome, self.problem.target)
         if not final:
-            self._new.append((outcome.cost, proposal))
+            self.learn(proposal, outcome.cost)
             self.count += 1
             self.since_best += 1
             if math.isfinite(outcome.cost) and (self.best is None or outcome.cost < self.best.cost):
                 self.best, self.since_best = made, 0
         if self.on_trial is not None:
-            predicted = math.exp(self.model.predict([proposal.features])[0])
-            self.on_trial(Trial(self.count, made, predicted, time.monotonic() - self._begun, final))
+            self.on_trial(Trial(self.count, made, self.predicted(proposal), time.monotonic() - self._begun, final))
         return made
 
     def _measure_again(self, measurer: Measurer, seconds: float) -> None:
-        """Measures the fastest and the default once more, precisely; the best of them is the best."""
+        """Measures the fastest and the default once more, precisely; the best of them is the result."""
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0])], key=lambda pair: pair[0])
         if not fast:
             return
@@ -167,6 +180,14 @@ class Search:
         for candidate, outcome in measurer.measure(again):
             assert isinstance(candidate, Proposal)
             finals.append(self._note(candidate, outcome, final=True))
-        best = min(finals, key=lambda one: one.cost)
-        if math.isfinite(best.cost):
-            self.best = best
+        self.best = winner(finals) or self.best
+
+
+def winner(finals: Sequence[Record]) -> Record | None:
+    """The fastest of finals, of which the first is the default: that one, unless another is surely faster, its whole interval
+    below the default's time. None if all failed.
+    """
+    default, best = finals[0], min(finals, key=lambda one: one.cost)
+    if not math.isfinite(best.cost):
+        return None
+    return best if max(best.outcome.costs) < default.cost else default

@@ -1,0 +1,175 @@
+"""`python -m benchmarks.tuning [--seconds 60] [--families matmul ...] [--count 1] [--seed 0]`: what a search for schedules
+gains.
+
+For random shapes of each family: the time of the best schedule that `tedsl.auto_scheduler` finds in the given seconds, of
+topi's default schedule, and of torch, where it is installed; and how many times slower these are than the best.
+`--families packed` is a product of 1024 from the plain formula beside the packed schedule that `benchmarks/matmul.py` writes by
+hand. Kernels take turns, with a rest before each, since the threads of torch go on spinning after a call. Times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import tedsl
+import topi
+from benchmarks.contenders.with_torch import torch_or_none
+from benchmarks.matmul import packed_matmul
+from benchmarks.measure import samples_of
+from tedsl import auto_scheduler, te
+from tedsl.auto_scheduler.search.problem import Problem
+from tedsl.target import Target
+from tedsl.tune.records.history import journal_of
+
+REST = 0.02  # seconds before each sample, after which the threads of torch sleep
+OTHERS = ("default", "torch")
+Case = tuple[str, list[Any], Callable[[Any, Sequence[Any]], Any] | None]  # name, tensors of the function, the same in torch
+
+
+def plain_product(n: int, m: int, terms: int) -> list[Any]:
+    """A product of matrices as its formula."""
+    A, B = te.placeholder((n, terms), name="A"), te.placeholder((terms, m), name="B")
+    k = te.reduce_axis((0, terms), name="k")
+    return [A, B, te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")]
+
+
+def matmul(draw: random.Random) -> Case:
+    n, m, terms = (draw.randint(2, 48) * 16 + draw.choice((0, 0, 3)) for _ in range(3))
+    return f"matmul {n}x{m}x{terms}", plain_product(n, m, terms), lambda torch, arrays: torch.mm(*arrays)
+
+
+def dense(draw: random.Random) -> Case:
+    n, m, terms = draw.randint(1, 64), draw.randint(2, 64) * 16, draw.randint(2, 64) * 16
+    A, W, b = te.placeholder((n, terms), name="A"), te.placeholder((m, terms), name="W"), te.placeholder((m,), name="b")
+    return f"dense relu {n}x{m}x{terms}", [A, W, b, topi.nn.relu(topi.nn.dense(A, W, b))], \
+        lambda torch, arrays: torch.relu(torch.nn.functional.linear(*arrays))
+
+
+def convolution(draw: random.Random) -> Case:
+    channels, filters, size, kernel = draw.randint(1, 12) * 8, draw.randint(1, 12) * 8, draw.randint(7, 56), draw.choice((1, 3))
+    A = te.placeholder((1, channels, size, size), name="A")
+    W = te.placeholder((filters, channels, kernel, kernel), name="W")
+    return f"conv {channels}->{filters} {size}x{size} by {kernel}", [A, W, topi.nn.conv2d(A, W, 1, kernel // 2, 1)], \
+        lambda torch, arrays: torch.nn.functional.conv2d(*arrays, padding=kernel // 2)
+
+
+def softmax(draw: random.Random) -> Case:
+    n, m = draw.randint(1, 512), draw.randint(10, 2048)
+    A = te.placeholder((n, m), name="A")
+    return f"softmax {n}x{m}", [A, topi.nn.softmax(A)], lambda torch, arrays: torch.softmax(arrays[0], -1)
+
+
+def rows(draw: random.Random) -> Case:
+    n, m = draw.randint(1, 2048), draw.randint(10, 4096)
+    A = te.placeholder((n, m), name="A")
+    return f"sum of rows {n}x{m}", [A, topi.sum(A, axis=1)], lambda torch, arrays: arrays[0].sum(1)
+
+
+def columns(draw: random.Random) -> Case:
+    n, m = draw.randint(10, 2048), draw.randint(1, 4096)
+    A = te.placeholder((n, m), name="A")
+    return f"sum of columns {n}x{m}", [A, topi.sum(A, axis=0)], lambda torch, arrays: arrays[0].sum(0)
+
+
+def elementwise(draw: random.Random) -> Case:
+    n, m = draw.randint(1, 1024), draw.randint(10, 2048)
+    A, B = te.placeholder((n, m), name="A"), te.placeholder((m,), name="B")
+    return f"tanh(a + b) {n}x{m}", [A, B, topi.tanh(topi.add(A, B))], lambda torch, arrays: torch.tanh(arrays[0] + arrays[1])
+
+
+def transposed(draw: random.Random) -> Case:
+    n, m = draw.randint(10, 2048), draw.randint(10, 2048)
+    A = te.placeholder((n, m), name="A")
+    return f"transpose {n}x{m}", [A, topi.transpose(A)], lambda torch, arrays: arrays[0].t().contiguous()
+
+
+def gradient(draw: random.Random) -> Case:
+    n, m, terms = (draw.randint(2, 24) * 8 for _ in range(3))
+    A, B, C = plain_product(n, m, terms)
+    return f"gradient {n}x{m}x{terms}", [A, B, *te.gradient(topi.sum(topi.tanh(C)), [A, B])], None
+
+
+FAMILIES = {"matmul": matmul, "dense": dense, "convolution": convolution, "softmax": softmax, "rows": rows, "columns": columns,
+            "elementwise": elementwise, "transposed": transposed, "gradient": gradient}
+
+
+def searched(args: list[Any], seconds: float, seed: int) -> tuple[Any, int]:
+    """The module of the best schedule, and the number of trials."""
+    trials: list[Any] = []
+    best = auto_scheduler.search(args, seconds, seed=seed, on_trial=trials.append)
+    journal = journal_of(best)
+    sch = te.create_schedule([arg.op for arg in args if not isinstance(arg.op, te.PlaceholderOp)])
+    if journal is not None:
+        sch.replay(journal)
+    return tedsl.build(sch, args), len(trials)
+
+
+def arrays_of(args: list[Any]) -> list[Any]:
+    made = np.random.default_rng(0)
+    return [made.random([int(extent) for extent in arg.shape], "float32") for arg in args]
+
+
+def compared(case: Case, seconds: float, seed: int, torch: Any) -> dict[str, float]:
+    """Prints a row; returns how many times slower the default, and torch where it is there, are than the best."""
+    name, args, of_torch = case
+    best, trials = searched(args, seconds, seed)
+    default = tedsl.build(Problem(args, Target("llvm")).default.schedule, args)
+    arrays = arrays_of(args)
+    contenders: dict[str, Callable[[], object]] = {"best": lambda: best(*arrays), "default": lambda: default(*arrays)}
+    if torch is not None and of_torch is not None:
+        tensors = [torch.from_numpy(array) for array, arg in zip(arrays, args) if isinstance(arg.op, te.PlaceholderOp)]
+        contenders["torch"] = lambda: of_torch(torch, tensors)
+    medians = {who: statistics.median(seen) for who, seen in samples_of(contenders, settle=REST).items()}
+    ratios = {who: medians[who] / medians["best"] for who in medians if who != "best"}
+    print(row(name, trials, medians, ratios), flush=True)
+    return ratios
+
+
+def row(name: str, trials: int, medians: Mapping[str, float], ratios: Mapping[str, float]) -> str:
+    """A line of the table."""
+    times = "".join(f"{medians[who] * 1e6:10.1f}" if who in medians else f"{'-':>10}" for who in ("best", *OTHERS))
+    return f"{name:32}{trials:7}{times}" + "".join(f"{ratios[who]:9.2f}" for who in OTHERS if who in ratios)
+
+
+def against_packed(seconds: float, seed: int) -> None:
+    """The plain product of 1024 beside the schedule that packs, written by hand."""
+    best, trials = searched(plain_product(1024, 1024, 1024), seconds, seed)
+    sch, args = packed_matmul(1024)
+    packed, arrays = tedsl.build(sch, args), arrays_of(args)
+    found = samples_of({"best": lambda: best(*arrays), "packed": lambda: packed(*arrays)}, rounds=50)
+    mine, by_hand = statistics.median(found["best"]), statistics.median(found["packed"])
+    print(f"matmul 1024 after {trials} trials: {mine * 1e3:.2f} ms, packed by hand {by_hand * 1e3:.2f} ms: "
+          f"{by_hand / mine:.2f} of its speed", flush=True)
+
+
+def geomean(numbers: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="What searching for schedules gains.")
+    parser.add_argument("--seconds", type=float, default=60, help="of each search")
+    parser.add_argument("--families", nargs="*", default=[*FAMILIES, "packed"], choices=[*FAMILIES, "packed"])
+    parser.add_argument("--count", type=int, default=1, help="shapes of each family")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    torch, draw = torch_or_none(Target("llvm").machine.cores), random.Random(options.seed)
+    print(f"{'us':32}{'trials':>7}{'best':>10}{'default':>10}{'torch':>10}{'/default':>9}{'/torch':>9}")
+    found = [compared(FAMILIES[name](draw), options.seconds, options.seed, torch)
+             for name in options.families if name != "packed" for _ in range(options.count)]
+    if found:
+        print("geomean: " + ", ".join(f"{geomean([one[who] for one in found if who in one]):.2f} of {who}" for who in OTHERS
+                                      if any(who in one for one in found)))
+    if "packed" in options.families:
+        against_packed(options.seconds, options.seed)
+
+
+if __name__ == "__main__":
+    main()
