@@ -134,8 +134,10 @@ def gathered(stage: Stage, here: Machinery) -> Iterator[Cause]:
 
 def narrow(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """Vectors that fill a part of the machine's."""
-    if stage.lanes is None or not 1 < stage.lanes < stage.wanted_lanes:
+    if stage.lanes is None or not 1 < stage.lanes < stage.wanted_lanes or not stage.hot.turns:
         return
+    if stage.hot.turns[-1].times * max([touch.lanes for touch in stage.hot.touches], default=1) < stage.wanted_lanes:
+        return  # there are no more elements
     yield Cause("narrow", stage.name, _lost(stage, stage.wanted_lanes / stage.lanes),
                 f"narrow vectors: {stage.lanes} elements, where this machine computes with {stage.wanted_lanes}",
                 f"vectorize a loop of {stage.wanted_lanes} iterations, or a multiple")
@@ -170,14 +172,16 @@ def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """Operands that come from far away again and again."""
     limits, machine = here.limits, here.machine
     distinct = stage.hot.footprint(0, machine.line)
-    level, seconds = max(((level, stage.traffic[level] / limits.rate(size)) for level, size in
-                          (("L2", machine.l2.size // 2), ("L3", machine.l3.size // 2), ("RAM", 1 << 40))),
-                         key=lambda pair: pair[1])
-    if stage.traffic[level] < 2 * distinct or not stage.hot.turns:
+    sizes = [("L2", machine.l1.size, machine.l2.size // 2), ("L3", machine.l2.size, machine.l3.size // 2),
+             ("RAM", machine.l3.size or machine.l2.size, 1 << 40)]
+    found = [(brought / limits.rate(beyond), brought, level) for level, size, beyond in sizes
+             if distinct > size and (brought := stage.hot.brought(size, machine.line)) >= 2 * distinct]
+    if not found or not stage.hot.turns:
         return
+    seconds, brought, level = max(found)
     lost = min(stage.seconds, seconds) - max(distinct / limits.rate(distinct), stage.least)
     if lost > 0:
-        yield Cause("blocking", stage.name, lost, f"no blocking: {_shown(stage.traffic[level] / 1e6)} MB come from {level} for "
+        yield Cause("blocking", stage.name, lost, f"no blocking: {_shown(brought / 1e6)} MB come from {level} for "
                     f"{_shown(distinct / 1e6)} MB of data",
                     "split loops into tiles that fit a cache, and reorder the loops "
                     "over tiles outwards")
@@ -186,7 +190,8 @@ def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
 def loaded(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """Products that need more loads than the processor does beside them."""
     hot = stage.hot
-    adding = [site for site in hot.sites if site.reduces and site.operations]
+    adding = [site for site in hot.sites if site.reduces and site.operations
+              and len({touch.name for touch in site.reads} - {site.write.name}) > 1]
     if not adding or not hot.turns or stage.lanes in (None, 1):
         return
     lanes = stage.wanted_lanes

@@ -16,7 +16,7 @@ import numpy
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Add, Broadcast, Call, Div, Expr, Load, Max, Min, Mul, Ramp, Sub, Var
 from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY, REINTERPRET
-from tedsl.ir.stmt import Allocate, For, ForKind, Stmt, Store
+from tedsl.ir.stmt import For, ForKind, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop, WithoutLets
 from tedsl.ir.walk.visitor import variables
@@ -48,8 +48,9 @@ class Turn:
 class Touch:
     """An access of a site. stride: elements between the lanes of a vector, 0 for one element in all lanes, None if the index is
     neither. steps: bytes by which one iteration of each loop moves it, None where data or a division decides. inside: the
-    number of loops around the allocation of the memory, 0 for arguments. near: it is a register or a few bytes of the stack.
-    masked: some lanes may be left out.
+    number of loops around the allocation of the memory, 0 for arguments. near: no loop moves it in memory of the program's
+    own, so that it is a register, or on the stack. given: it is an argument. base: bytes from the start of the memory at the
+    first iteration. masked: some lanes may be left out.
     """
 
     name: str
@@ -292,10 +293,10 @@ def _touch(access: Access, turns: Sequence[Turn], lows: Values) -> Touch:
     elif isinstance(index, Broadcast):
         base, stride = index.value, 0
     place = access.allocation()
-    allocation = place.step if place is not None else None
     start = value(base, lows)
-    near = isinstance(allocation, Allocate) and access.memory.name.endswith(ACCUMULATORS)
-    return Touch(access.memory.name, dtype.with_lanes(1), dtype.lanes, stride, tuple(_steps(base, turns, lows, item)),
+    steps = tuple(_steps(base, turns, lows, item))
+    near = place is not None and start is not None and not any(step != 0 for step in steps)
+    return Touch(access.memory.name, dtype.with_lanes(1), dtype.lanes, stride, steps,
                  isinstance(node, Store), 0 if place is None else len(place.loops()), near, place is None,
                  None if start is None else start * item, node.predicate is not None)
 

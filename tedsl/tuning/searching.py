@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from tedsl import autotvm
+from tedsl import auto_scheduler, autotvm
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
+from tedsl.lang.tensor import Tensor
 from tedsl.target.current import as_target
 from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome
+from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
 from tedsl.tuning.templates import TemplateSearch
@@ -36,10 +39,11 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
          build: BuildOption | None = None, run: RunOption | None = None) -> Result:
     """The best schedule that is found in `seconds`: `tedsl.tune(task)`, or `tedsl.tune.search(task)` by its name.
 
-    task: a task of autotvm, a template (or its name), or a function that returns a schedule and its arguments and asks
-    autotvm.get_config() for its knobs, called with `args`. target: None is the current one. trials: at most so many. seed: the
-    same one gives the same order, up to what the model has learnt from times. records: a file to which each trial is written as
-    it ends, in the form that autotvm reads; a search goes on where one with that file has ended. check: results are compared
+    task: a task of autotvm or auto_scheduler, a template (or its name), or a function, called with `args`, that returns
+    tensors, or a schedule and its arguments, for which it asks autotvm.get_config() for knobs. target: None is the current
+    one. trials: at most so many. seed: the same one gives the same order, up to what the model has learnt from times.
+    records: a file to which each trial is written as it ends, in the form that autotvm reads, and of programs without a
+    template in that of `tedsl.tune.records`; a search goes on where one with that file has ended. check: results are compared
     with those of the default schedule, or of the interpreter, where no knob changes their shapes. progress: shown on standard
     error. build, run: how candidates are measured.
 
@@ -48,8 +52,11 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     and ArgumentError if no candidate ran.
     """
     _check_budget(seconds, trials)
-    search = _search_for(task, args, target, seed)
     path = None if records is None else Path(records)
+    found = _task_of(task, tuple(args), target)
+    if isinstance(found, auto_scheduler.SearchTask):
+        return _of_program(found, _name_of(task, found), float(seconds), trials, seed, path, progress, build, run)
+    search = TemplateSearch(found, seed)
     known = search.load(path) if path is not None and path.exists() else []
     arguments = search.args() if check else None
     checker = None if arguments is None else Checker(arguments, search.target)
@@ -69,7 +76,17 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     finals = _finals(search, best, checker, build, float(seconds) * _FINAL) if has_final else []
     chosen = min(finals or best, key=lambda trial: trial.cost)
     default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
-    result = Result(search.name, search.target, search.flop, done.trials, chosen, default)
+    return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
+
+
+def _of_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int, path: Path | None,
+                progress: bool, build: BuildOption | None, run: RunOption | None) -> Result:
+    bar = Progress(name, seconds, float(task.compute_dag.flop_ct), task.target) if progress else None
+    return _ended(tuned_program(task, name, seconds, trials, seed, path, bar, build, run), bar)
+
+
+def _ended(result: Result, bar: Progress | None) -> Result:
+    """The result, after what mattered is shown."""
     if bar is not None:
         bar.close(f"{result.explain_best()}\n{result!r}")
     return result
@@ -82,18 +99,37 @@ def _check_budget(seconds: Any, trials: Any) -> None:
         raise ArgumentError(f"tune: trials is an int of at least 1, not {trials!r}")
 
 
-def _search_for(task: Any, args: Sequence[Any], target: Any, seed: int) -> Search:
-    """The search over what programs pass to `tune`."""
-    if isinstance(task, autotvm.Task):
-        if len(tuple(args)):
+def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | auto_scheduler.SearchTask:
+    """What programs pass to `tune`: a template with its arguments, or a program without one."""
+    if isinstance(task, (autotvm.Task, auto_scheduler.SearchTask)):
+        if args:
             raise ArgumentError("tune: a task has its arguments already", hint="tedsl.tune(task)")
-        return TemplateSearch(task, seed)
+        return task
     if isinstance(task, FunctionType) and not hasattr(task, "task_name"):
+        if _gives_tensors(task, args):
+            return auto_scheduler.SearchTask(task, args, target=target)
         task = autotvm.template(task)
     if isinstance(task, str) or hasattr(task, "task_name"):
-        return TemplateSearch(autotvm.task.create(task, tuple(args), as_target(target)), seed)
-    raise ArgumentTypeError(f"tune takes a task of autotvm, a template, or a function that returns a schedule and its "
+        return autotvm.task.create(task, args, as_target(target))
+    raise ArgumentTypeError("tune takes a task, a template, or a function that returns tensors, or a schedule and its "
                             f"arguments, not {type_in_words(task)}", hint="tedsl.tune(matmul, args=(512, 512))")
+
+
+def _gives_tensors(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a function returns tensors alone, and no schedule of them."""
+    try:
+        inspect.signature(function).bind(*args)
+    except TypeError as error:
+        raise ArgumentTypeError(f"tune: {function.__name__} is called with {len(args)} arguments: {error}",
+                                hint="tedsl.tune(function, args=(...))") from None
+    with autotvm.ApplyConfig(autotvm.ConfigSpace()):
+        made = function(*args)
+    listed = made if isinstance(made, (list, tuple)) else [made]
+    return bool(listed) and all(isinstance(one, Tensor) for one in listed)
+
+
+def _name_of(given: Any, task: auto_scheduler.SearchTask) -> str:
+    return getattr(given, "__name__", "") or task.desc or ", ".join(out.op.name for out in task.problem.outs)
 
 
 class _Trials:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import autotvm
+import topi
+from tedsl import auto_scheduler, autotvm, te
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.shell.table import main
-from tedsl.tune import Failure, Outcome
+from tedsl.tune import Failure, Outcome, RunOption
 from tedsl.tuning import Trial
 from tedsl.tuning import searching as tuning
 from tedsl.tuning.explain import explained
@@ -151,6 +152,26 @@ def test_functions_are_templates_and_names_too(imagination):
     assert names == [f"{__name__}.test_functions_are_templates_and_names_too.<locals>.plain", "tests/matmul", "tests/matmul"]
 
 
+def rows(n):
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    return [A, te.compute((n,), lambda i: te.sum(A[i, k] * 2.0, axis=k), name="B")]
+
+
+def test_programs_need_no_template(tmp_path):
+    file, quick = tmp_path / "best.json", RunOption(number=1, repeat=2, cooldown_interval=0)
+    result = tedsl.tune(rows, 4, args=(64,), trials=3, records=file, progress=False, run=quick)
+    assert len(result.trials) == 3 and result.name == "rows" and result.speedup > 0
+    a, b = np.ones((64, 64), "float32"), np.zeros(64, "float32")
+    result.build()(a, b)
+    assert (b == 128).all() and "<svg" in result.plot()
+    known = len(file.read_text().splitlines())
+    again = tedsl.tune(auto_scheduler.SearchTask(rows, (64,)), 4, trials=1, records=file, progress=False, run=quick)
+    assert len(again.trials) == known + 1 and known >= 3
+    with tedsl.tune.history(file):
+        assert topi.schedules.schedule(rows(64)[-1]) is not None
+
+
 def planted(good, others):
     """Trials of which those with unroll=yes are fast."""
     def trial(cost, choice, at):
@@ -183,7 +204,7 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
 
 
 @pytest.mark.parametrize("call, error, words", [
-    (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task of autotvm, a template, or a function"),
+    (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task, a template, or a function"),
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
     (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
     (lambda: tedsl.tune(matmul, float("nan")), ArgumentError, "seconds is a number above 0"),
