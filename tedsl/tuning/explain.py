@@ -65,9 +65,9 @@ def explained(trials: Sequence[Trial]) -> Explanation:
     for decision in dict.fromkeys(name for trial in ranked for name in trial.choices):
         inside = Counter(trial.choices.get(decision, "") for trial in best)
         outside = Counter(trial.choices.get(decision, "") for trial in rest)
-        values = sorted({*inside, *outside}, key=lambda v: -abs(inside[v] / len(best) - outside[v] / len(rest)))
-        value = values[0]
-        shares = inside[value] / len(best), outside[value] / len(rest)
+        told = {value: (inside[value] / len(best), outside[value] / len(rest)) for value in (*inside, *outside)}
+        value = max(told, key=lambda value: (abs(told[value][0] - told[value][1]), told[value][0], value))
+        shares = told[value]
         if abs(shares[0] - shares[1]) >= _LEAST:
             found.append(Difference(decision, value, *shares))
     found.sort(key=lambda one: -abs(one.best - one.rest))
