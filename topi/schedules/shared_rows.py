@@ -5,6 +5,9 @@
     for each chunk of rows, in parallel:
         for some rows of it, which stay in the second cache:     their mean;  their y;  what they add to the total of the chunk
     the totals of chunks are added up
+
+The gradients of layer_norm by data and scales together have statements of their own (`topi.adjoints.row_norm` says why); this
+serves those by some of them, other dtypes, and what users write with te.
 """
 
 from __future__ import annotations
