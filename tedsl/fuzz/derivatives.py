@@ -149,7 +149,8 @@ class Differentiated:
 
     def difference(self, weights: Array, directions: Sequence[Any], step: float) -> float:
         ends = [self.value(self.moved(directions, by)) for by in (step, -step)]
-        return float(((ends[0] - ends[1]) * weights).sum() / (2 * step))
+        with np.errstate(invalid="ignore"):  # of infinities, which are not compared
+            return float(((ends[0] - ends[1]) * weights).sum() / (2 * step))
 
     def moved(self, directions: Sequence[Any], by: float) -> list[Any]:
         moves = iter(directions)

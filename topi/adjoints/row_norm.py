@@ -7,9 +7,9 @@ the caches from its statistics to its results.
     the adjoints by gamma and beta:       the sums of the chunks added up
 
 A formula of te has results of one shape in one loop nest: as formulas, the statistics read the data twice, and the adjoints by
-data and by gamma the data and the head once each. `topi.schedules.shared_rows` joins the loops of such formulas, block of rows by
-block of rows, for all that programs write; normalizations are so frequent that the loops below, which look at a row as it lies
-in the nearest cache and ask for the memory of the head meanwhile, are kept beside it: 1.13 to 1.31 times as fast
+data and by gamma the data and the head once each. `topi.schedules.shared_rows` joins the loops of such formulas, block of rows
+by block of rows, for all that programs write; normalizations are so frequent that the loops below, which look at a row as it
+lies in the nearest cache and ask for the memory of the head meanwhile, are kept beside it: 1.13 to 1.31 times as fast
 (benchmarks/NOTES.md, "Gradients"). Everything that `fits` refuses (devices, gradients by data or by gamma alone, narrow floats,
 no gamma) goes by the formulas.
 """
