@@ -120,7 +120,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         insert_barriers,
         with_options(lower_fragments, scope="warp"),
         threads_to_loops,
-        normalize_parallel,
+        with_options(normalize_parallel, cores=target.attrs.get("num-cores")),
         straighten_indices,  # compact strides are known now
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
         shorten_tails,

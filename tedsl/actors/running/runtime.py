@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping
 from threading import Lock, Thread
 from time import perf_counter_ns
@@ -12,6 +11,7 @@ from tedsl.actors.plan.check import rates
 from tedsl.actors.plan.description import Plan, in_one_process
 from tedsl.actors.plan.memory import MemoryPlan, memory_of, new_chunks
 from tedsl.actors.plan.stalls import check_plan
+from tedsl.actors.running.cores import held_cores
 from tedsl.actors.running.part import Part, allocated
 from tedsl.actors.running.ray_cluster import Crew, RayCluster
 from tedsl.actors.running.report import Report
@@ -117,17 +117,11 @@ class Runtime:
         threads = sorted({task.thread or name for name, task in self.plan.tasks.items()})
         if not isinstance(cores, Mapping):
             raise ArgumentTypeError(f"Runtime: cores is {type_in_words(cores)}", hint='a dict by thread: {"train": {0, 1}}')
-        if cores and not hasattr(os, "sched_setaffinity"):
-            raise ArgumentError("Runtime: cores: this system does not hold threads to processors", hint="leave it out")
-        for thread, numbers in cores.items():
+        for thread in cores:
             if thread not in threads:
                 raise ArgumentError(f"Runtime: cores names {thread!r}, which is no thread of plan {self.plan.name}; there are: "
                                     f"{', '.join(threads)}")
-            there = sorted(os.sched_getaffinity(0))
-            if not isinstance(numbers, (set, frozenset, list, tuple, range)) or not numbers or not set(numbers) <= set(there):
-                raise ArgumentError(f"Runtime: cores of {thread} are {numbers!r}; those that this process may use: "
-                                    f"{', '.join(map(str, there))}")
-        return {thread: frozenset(numbers) for thread, numbers in cores.items()}
+        return {thread: held_cores(f"Runtime: cores of {thread}", numbers) for thread, numbers in cores.items()}
 
     def _check(self, batches: int | None) -> None:
         if batches is not None and (not isinstance(batches, int) or isinstance(batches, bool) or batches < 0):

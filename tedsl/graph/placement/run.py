@@ -11,7 +11,7 @@ from tedsl.actors import Pipeline, Plan, Report, Runtime, Stream
 from tedsl.errors import ArgumentError
 from tedsl.graph.network import compile
 from tedsl.graph.placement.accelerator import Accelerator
-from tedsl.graph.placement.devices import Device, numbers_for
+from tedsl.graph.placement.devices import Device, Processor, numbers_for
 from tedsl.graph.placement.problem import Assignment
 from tedsl.graph.placement.profile import Profile
 from tedsl.graph.placement.split import Part, Parts
@@ -94,7 +94,7 @@ def _compiled(part: Part, device: Device, known: Compiled) -> Callable[..., Any]
     """The part as a function for a device."""
     key = part, device.name
     if key not in known:
-        known[key] = device.compiled(part) if isinstance(device, Accelerator) else compile(part.graph)
+        known[key] = device.compiled(part) if isinstance(device, (Accelerator, Processor)) else compile(part.graph)
     return known[key]
 
 
@@ -124,7 +124,8 @@ class Runner:
         if not parts.graph.inputs:
             raise ArgumentError("run: the network has no inputs", hint="call it: graph.compile(g)()")
         self.parts = parts
-        self.runtime = Runtime(plan_of(parts, devices, {} if known is None else known))
+        held = {device.name: device.cores for device in devices if isinstance(device, Processor) and device.cores is not None}
+        self.runtime = Runtime(plan_of(parts, devices, {} if known is None else known), cores=held)
         places = _places(parts, _last(parts))
         self._results = [places[value] for value in parts.graph.outputs]
 

@@ -3,7 +3,8 @@
 before:  for (i: 0, 8) "parallel" { for (j: 0, 8) "parallel" { body } }
 after:   for (i: 0, 8) "parallel" { for (j: 0, 8) { body } }
 
-A parallel loop inside another one, or of at most one iteration, becomes serial. A loop whose iterations all update one
+A parallel loop inside another one, or of at most one iteration, becomes serial, and so does every one where the target has one
+core (`-num-cores=1`). A loop whose iterations all update one
 element is refused: the result would depend on their order.
 """
 
@@ -22,13 +23,16 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 
 
-def normalize_parallel(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with parallel loops only at the outermost level; LoweringError for a loop that races."""
-    return func.with_body(_Normalizer()(func.body))
+def normalize_parallel(func: PrimFunc, cores: int | None = None) -> PrimFunc:
+    """Returns `func` with parallel loops only at the outermost level, and without any for one core; LoweringError for a loop
+    that races. cores: that threads may use; None: as many as there are.
+    """
+    return func.with_body(_Normalizer(cores == 1)(func.body))
 
 
 class _Normalizer(ScopedRewriter):
-    def __init__(self) -> None:
+    def __init__(self, is_serial: bool) -> None:
+        self.is_serial = is_serial
         self.inside = False
 
     def expr(self, expr: Expr) -> Expr:
@@ -43,7 +47,7 @@ class _Normalizer(ScopedRewriter):
             return self.descend(stmt.replace(kind=ForKind.SERIAL))
         _check_race(stmt)
         self.inside = True
-        done = self.descend(stmt)
+        done = self.descend(stmt.replace(kind=ForKind.SERIAL) if self.is_serial else stmt)
         self.inside = False
         return done
 

@@ -1,6 +1,7 @@
 """Placed networks run, and give what the whole gives."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -105,3 +106,32 @@ def test_networks_on_a_processor_and_an_accelerator(name):
     times = makespans(name)
     assert times["moves"] <= times["critical_path"] <= times["fastest"]
     assert times["moves"] < times["single"] <= min(times["cpu"], times["gpu"]) * (1 + 1e-9)
+
+
+class Watched(placement.Processor):
+    """Cores of the processor. seen: those that its parts were held to."""
+
+    def compiled(self, part):
+        network, self.seen = super().compiled(part), set()
+
+        def call(*arrays):
+            self.seen |= os.sched_getaffinity(0)
+            return network(*arrays)
+
+        return call
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_cores_of_the_processor_are_devices():
+    there = os.sched_getaffinity(0)
+    one, other = sorted(there)[:2]
+    devices = [Watched("one", cores=[one]), Watched("other", cores={other})]
+    parts = placement.split(small())
+    profile = placement.profile(parts, devices, repeat=2)
+    assert [device.seen for device in devices] == [{one}, {other}] and os.sched_getaffinity(0) == there
+    assert all(len(measured.seconds) == 2 for row in profile.times for measured in row)
+    placed = placement.Placement(profile.problem(), tuple([at % 2 for at in range(len(parts))]), "by hand", profile)
+    for got, wanted in zip(placed.run(*arrays()), graph.evaluate(parts.graph, *arrays())):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    assert [device.seen for device in devices] == [{one}, {other}]
+    assert profile.devices[0].text.endswith(f"-num-cores=1 on cores {one}")

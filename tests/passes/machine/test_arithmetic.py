@@ -8,6 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Ramp, SizeVar, Var
 from tedsl.ir.stmt import Store
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
@@ -90,6 +91,14 @@ def test_only_the_outer_parallel_loop_stays(golden):
     x = build.add(build.mul(I, 8), J)
     before = f.func(loop(I, 8, loop(J, 8, f.store("B", x, f.load("A", x)), PARALLEL), PARALLEL))
     check(normalize_parallel, before, golden=golden)
+
+
+def test_nothing_is_parallel_on_one_core():
+    f = Function(A=(64,), B=(64,))
+    body = f.store("B", I, f.load("A", I))
+    before, serial = f.func(loop(I, 64, body, PARALLEL)), f.func(loop(I, 64, body))
+    assert structural_equal(normalize_parallel(before, cores=1), serial)
+    assert normalize_parallel(before, cores=2) is before
 
 
 def test_one_iteration_is_not_parallel(golden):
