@@ -66,6 +66,20 @@ def random_dag(draw):
     return [op.output(0) for op in producers_first([out.op]) if isinstance(op, te.PlaceholderOp)] + [out]
 
 
+def batch():
+    A, B = te.placeholder((3, 17, 9), name="A"), te.placeholder((3, 9, 33), name="B")
+    k = te.reduce_axis((0, 9), name="k")
+    return [A, B, te.compute((3, 17, 33), lambda b, i, j: te.sum(A[b, i, k] * B[b, k, j], axis=k), name="C")]
+
+
+def recurrence():
+    X, state = te.placeholder((7, 20), name="X"), te.placeholder((7, 20), name="state")
+    init = te.compute((1, 20), lambda _, i: X[0, i], name="init")
+    update = te.compute((7, 20), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    sums = te.scan(init, update, state, inputs=[X])
+    return [X, te.compute((7, 20), lambda i, j: sums[i, j] * 2.0, name="out")]
+
+
 PROGRAMS = {
     "matmul": lambda: matmul(64, 48, 80), "matmul of int8": lambda: matmul(7, 33, 20, "int8"),
     "matmul of one": lambda: matmul(1, 1, 1), "matmul of a row": lambda: matmul(1, 50, 40), "fused end": fused_end,
@@ -74,5 +88,9 @@ PROGRAMS = {
     "columns": lambda: of_one(lambda A: topi.sum(A, axis=0), 33, 70),
     "argmax": lambda: of_one(lambda A: topi.argmax(A, axis=1), 33, 70), "transposed": lambda: of_one(topi.transpose, 33, 70),
     "exp": lambda: of_one(topi.exp, 3, 1, 19, dtype="float64"), "one element": lambda: of_one(topi.exp, 1),
+    "batch": batch, "recurrence": recurrence, "sum of both axes": lambda: of_one(topi.sum, 5, 40),
+    "no terms": lambda: matmul(4, 3, 0), "no elements": lambda: of_one(topi.exp, 0, 5),
+    "float16": lambda: matmul(16, 33, 9, "float16"),
+    "bool": lambda: of_one(lambda A: topi.all(A, axis=1), 5, 40, dtype="bool"), "rank 0": lambda: of_one(topi.exp),
     "convolution": convolution, "gradients": gradients, "two products": two_products,
 }

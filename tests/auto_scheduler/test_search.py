@@ -72,7 +72,29 @@ def test_the_default_is_measured_first_and_again_each_schedule_once(imagination)
     assert len(texts) == len(set(texts)) == 32
     assert seen[0].record.candidate["sketch"] == "default" and seen[0].record.candidate["decisions"] == {}
     finals = [trial.record for trial in seen if trial.final]
-    assert 2 <= len(finals) <= 5 and finals[0].candidate == seen[0].record.candidate
+    assert len(finals) == 5 and finals[0].candidate == seen[0].record.candidate
+
+
+def test_times_that_were_too_short_are_found_out(imagination, monkeypatch):
+    seen, note = [], Search._note
+
+    def lucky(self, proposal, outcome, final=False):
+        if not final and 10 <= self.count < 16:
+            outcome = tune.Outcome((1e-9,))
+        return note(self, proposal, outcome, final)
+
+    monkeypatch.setattr(Search, "_note", lucky)
+    best = Search(rows(), 0, rounds=8, on_trial=seen.append).run(trials=32)
+    finals = [trial.record for trial in seen if trial.final]
+    assert len(finals) == 8 and best.cost == min(one.cost for one in finals) > 1e-3
+    assert any(one.record.candidate == best.candidate for one in seen[17:])
+
+
+def test_trials_that_take_too_long_are_ended():
+    made = Search(rows())
+    assert made._limited(tune.Outcome((1.0,), None, 1.0, 1.05)).timeout == 2.0
+    assert made._limited(tune.Outcome((1.0,), None, 1.0, 1.5)).timeout == 5.0
+    assert made._limited(tune.Outcome((1.0,), None, 1.0, 9.0)).timeout == 10.0
 
 
 def test_the_default_stays_unless_another_is_surely_faster():

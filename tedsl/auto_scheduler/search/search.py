@@ -22,6 +22,9 @@ _SURPRISES = 0.15  # of a round, drawn without the model, which errs
 _PARENTS = 12
 _GENERATIONS = 2
 _FINALISTS = 4  # beside the default schedule
+_MOST_FINALISTS = 8  # where the times of those were by mistake too short
+_SLOW = 10.0  # times what the default schedule takes: longer trials are ended
+_LEAST_LIMIT = 2.0  # seconds of such a limit, since a machine may be busy
 _FINAL_SHARE = 0.15  # of the time, for measuring them once more
 _MANY = 32  # trials, from which on the fastest of them may owe its place to noise
 QUICK = RunOption(precise=True, precise_seconds=0.2, cooldown_interval=0)  # noise would mislead the breeding
@@ -93,15 +96,22 @@ class Search:
                 for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
                     assert isinstance(candidate, Proposal)
                     self._note(candidate, outcome)
+                    if self.count == 1 and outcome.failure is None:
+                        measurer.run = self._limited(outcome)
                     failure = str(outcome.failure or failure)
                 if last_ones:
-                    self._measure_again(measurer, 2.0 if seconds is None else seconds * _FINAL_SHARE / (_FINALISTS + 1) / 2)
+                    self._measure_again(measurer, seconds)
         except KeyboardInterrupt:
             if self.best is None:
                 raise
         if self.best is None:
             raise TedslError(f"search: no trial gave a time; the last one: {failure}")
         return self.best
+
+    def _limited(self, first: Outcome) -> RunOption:
+        """How trials are run once one was measured: ended if they take much longer."""
+        taken = _SLOW * (first.all_seconds - first.build_seconds)
+        return replace(self.run_option, timeout=min(self.run_option.timeout, max(_LEAST_LIMIT, taken)))
 
     def propose(self, count: int) -> list[Proposal]:
         """The schedules that are measured next, at most `count`; the first of all is the default. None: there are no more."""
@@ -168,18 +178,21 @@ class Search:
             self.on_trial(Trial(self.count, made, self.predicted(proposal), time.monotonic() - self._begun, final))
         return made
 
-    def _measure_again(self, measurer: Measurer, seconds: float) -> None:
-        """Measures the fastest and the default once more, precisely; the best of them is the result."""
-        fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0])], key=lambda pair: pair[0])
-        if not fast:
-            return
+    def _measure_again(self, measurer: Measurer, seconds: float | None) -> None:
+        """Measures the default and the fastest once more, precisely; the best of them is the result. It goes on, up to
+        _MOST_FINALISTS, while a schedule that was not measured again seems faster than all that were.
+        """
         default = default_proposal(self.problem)
-        again = [default, *[one for _, one in fast if one.text != default.text][:_FINALISTS]]
-        measurer.run = replace(self.run_option, precise=True, precise_seconds=max(0.1, seconds))
+        fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
+                      key=lambda pair: pair[0])
+        each = 2.0 if seconds is None else max(0.1, seconds * _FINAL_SHARE / (_FINALISTS + 1) / 2)
+        measurer.run = replace(self.run_option, precise=True, precise_seconds=each)
         finals: list[Record] = []
-        for candidate, outcome in measurer.measure(again):
-            assert isinstance(candidate, Proposal)
-            finals.append(self._note(candidate, outcome, final=True))
+        for seemed, proposal in [(0.0, default), *fast[:_MOST_FINALISTS]]:
+            if len(finals) > _FINALISTS and seemed > min(one.cost for one in finals):
+                break
+            for _, outcome in measurer.measure([proposal]):
+                finals.append(self._note(proposal, outcome, final=True))
         self.best = winner(finals) or self.best
 
 
