@@ -68,10 +68,10 @@ def recomputed(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """Values that are computed again in iterations of a loop outside of their memory."""
     nest = max(stage.nests, key=lambda nest: max(site.repeated for site in nest.sites))
     site = max(nest.sites, key=lambda site: site.repeated)
-    if site.repeated > 1.3:
-        loop = next(turn.var.name for at, turn in reversed([*enumerate(nest.turns)]) if site.is_still(at))
+    loops = [turn.var.name for at, turn in enumerate(nest.turns) if site.is_still(at) and turn.times > 1]
+    if site.repeated > 1.3 and loops:  # else the formula itself has equal values
         yield Cause("recomputed", stage.name, _lost(stage, site.repeated),
-                    f"recomputed: each value is computed {_shown(site.repeated)} times, as its stage is at loop {loop}",
+                    f"recomputed: each value is computed {_shown(site.repeated)} times, as its stage is at loop {loops[-1]}",
                     "compute_at a loop further out, compute_root, or a larger tile of the consumer")
 
 

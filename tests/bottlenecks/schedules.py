@@ -45,8 +45,8 @@ def strided_vectors():
 
 
 def gathered_operand():
-    A = te.placeholder((512, 512), name="A")
-    B = te.compute((512, 512), lambda i, j: A[j, i] + A[i, j], name="B")
+    A = te.placeholder((256, 256), name="A")
+    B = te.compute((256, 256), lambda i, j: A[j, i] + A[i, j], name="B")
     s = te.create_schedule(B.op)
     i, j = s[B].op.axis
     s[B].vectorize(s[B].split(j, 16)[1])
@@ -92,7 +92,7 @@ def small_chunks():
 
 def nothing_packed():
     s, A, B, C, k = product(2048, 1024, 128)
-    tiled(s, C, k, 8, 32)
+    tiled(s, C, k, 4, 32)
     return "packing", s, [A, B, C]
 
 
@@ -118,7 +118,7 @@ def scalar_innermost():
 
 
 def unrolled_too_far():
-    s, A, B = polynomial((64, 2048), 40)
+    s, A, B = polynomial((64, 2048), 30)
     i, j = s[B].op.axis
     jo, ji = s[B].split(j, 16)
     s[B].vectorize(ji)

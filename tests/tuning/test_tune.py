@@ -9,6 +9,7 @@ import tedsl
 import topi
 from tedsl import auto_scheduler, autotvm, te
 from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.graph.network.limits import Limits
 from tedsl.shell.table import main
 from tedsl.tune import Failure, Outcome, RunOption
 from tedsl.tuning import Trial
@@ -131,8 +132,9 @@ def test_searches_without_any_time_say_why(imagination):
         searched(trials=5)
 
 
-def test_points_are_built_and_run(capfd):
+def test_points_are_built_and_run(capfd, monkeypatch):
     """Of a template, of which one configuration refuses, one raises and one computes wrong."""
+    monkeypatch.setattr("tedsl.tuning.progress.current_limits", lambda target: Limits(1e11, ((1 << 30, 1e10),)))
     result = tedsl.tune(refusing, 4, args=(1000,), trials=4)
     kinds = [trial.outcome.failure and trial.outcome.failure.kind for trial in result.trials]
     assert kinds[0] is None and sorted(map(str, kinds[1:])) == ["None", "refused", "refused", "wrong"]
