@@ -118,7 +118,7 @@ def scalar_innermost():
 
 
 def unrolled_too_far():
-    s, A, B = polynomial((64, 2048), 30)
+    s, A, B = polynomial((64, 2048), 37)
     i, j = s[B].op.axis
     jo, ji = s[B].split(j, 16)
     s[B].vectorize(ji)
