@@ -228,3 +228,16 @@ def test_a_chain_of_moves_under_schedules(schedule):
     assert schedule is topi.generic.schedule_injective or len(schedule([made]).stages) > 1
     expected = np.exp(np.concatenate([x, x], 1))[:, 1:15:2].transpose(2, 0, 1)
     check(made, {a: x}, expected.reshape(15, -1), rtol=1e-5, schedule=schedule)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+@pytest.mark.parametrize("shape, axes, tiled", [
+    ((120, 200, 9), (1, 0, 2), True), ((67, 130, 3), (1, 0, 2), True), ((2, 90, 3, 130, 5), (0, 3, 2, 1, 4), True),
+    ((70, 2, 75, 7), (2, 1, 0, 3), True), ((5, 6, 9), (1, 0, 2), False), ((120, 200, 9), (0, 1, 2), False),
+    ((1, 200, 9), (1, 0, 2), False)])
+def test_pieces_that_change_places(shape, axes, tiled, dtype):
+    a, x = tensor(shape, dtype)
+    made = topi.transpose(a, axes)
+    check([made], {a: x}, [x.transpose(axes)])
+    pieces = tiled and dtype == "float32"  # those of others are shorter, or longer
+    assert not pieces or sum(".inner" in axis.var.name for axis in topi.schedules.schedule(made)[made].leaf_iter_vars) >= 2

@@ -6,11 +6,13 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import Formula, constant, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
+_RUN = 8  # lines of memory that are read or written one after the other, where pieces change places
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -40,11 +42,40 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     outer = loops[:-1]
     if len(outer) > 1:
         stage.reorder(*loops)
+    pieces = _pieces(kernel, op, groups, extents) if largest is not None else None
+    if pieces is not None:
+        _map_pieces(stage, loops, extents, lanes, *pieces)
+        return
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
     vectorize(stage, inner, extent, lanes)
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int | None]) -> tuple[int, int] | None:
+    """Where short pieces of memory change places: the number of the group that follows pieces in the result, and how many of
+    them make a run that is worth reading and writing; None elsewhere. groups: in the order of the input.
+    """
+    order = {axis: at for at, axis in enumerate(op.axis)}
+    follows = max(range(len(groups) - 1), key=lambda at: order[groups[at][-1]], default=None)
+    if follows is None or follows == len(groups) - 2 or any(extent is None for extent in extents):
+        return None
+    piece = (extents[-1] or 1) * op.output(0).dtype.bytes
+    count = _RUN * kernel.target.machine.line // piece
+    return (follows, count) if count > 1 and min(extents[follows] or 1, extents[-2] or 1) >= count else None
+
+
+def _map_pieces(stage: te.Stage, loops: list[Any], extents: list[int | None], lanes: int, follows: int, count: int) -> None:
+    """Tiles the loops over the pieces that follow each other in the input and in the result: both are read and written in runs,
+    which share lines and pages.
+    """
+    rows, row = stage.split(loops[follows], factor=divisor_near(extents[follows], count, -(-count // 2)))
+    columns, column = stage.split(loops[-2], factor=divisor_near(extents[-2], count, -(-count // 2)))
+    outer = [*loops[:follows], rows, *loops[follows + 1:-2], columns]
+    stage.reorder(*outer, column, row, loops[-1])
+    vectorize(stage, loops[-1], extents[-1], lanes)
+    share_out(stage, outer, product(extents))
 
 
 def _largest_load(formula: Formula) -> Any:
