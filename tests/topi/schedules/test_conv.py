@@ -228,6 +228,13 @@ def test_rows_that_evict_each_other_are_few():
     assert tall < 8
 
 
+def test_vectors_that_lie_in_two_lines_are_few():
+    """13 x 13 pixels are no whole number of vectors, 16 x 16 are: what a vector costs there more channels share."""
+    target = Target("llvm -mcpu=znver4")
+    (tall, vectors), (low, many) = (best_tile(target, 1000, pixels, 512, 16) for pixels in (169, 256))
+    assert vectors < many and tall > low
+
+
 def test_window_loops_stay_loops():
     """LLVM would unroll them, and keep the elements that windows share in registers that the tile needs."""
     a, b = te.placeholder((1, 32, 7, 7), name="a"), te.placeholder((96, 32, 3, 3), name="w")

@@ -90,17 +90,18 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
 
 
 def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int,
-                embeds: bool = True) -> tuple[float, ...]:
+                embeds: bool = True, lines: float = 1.0) -> tuple[float, ...]:
     """The cycles that one term of a tile takes at least: its multiply-adds, loads and instructions, and its share of L2.
 
-    apart: the bytes between the elements of two rows. embeds: as in `tile_of`; else each of them fills a vector.
+    apart: the bytes between the elements of two rows. embeds: as in `tile_of`; else each of them fills a vector. lines: how
+    often a vector costs what one within a line does.
     """
     machine, bits = target.machine, target.vector_bits
     stays = 2 * terms * vectors * bits <= 8 * machine.l1.size
     sums, wide = rows * vectors, max(1.0, _PORTS * bits / machine.load_bits)
-    loads = (rows * (1.0 if embeds else wide) + vectors * wide) / _PORTS
+    loads = (rows * (1.0 if embeds else wide) + vectors * wide * lines) / _PORTS
     instructions = (sums + vectors + (0 if embeds and vectors == 1 and bits == 512 else rows) + _COUNTING) / _ISSUE
     evicted = _evict_each_other(rows, apart, machine)
     rows_bits = rows * (8 * machine.line if evicted else 0 if stays else bits // lanes)
-    far = (rows_bits + (0 if stays else vectors * bits)) / machine.l2_bits
+    far = (rows_bits + (0 if stays else vectors * bits * lines)) / machine.l2_bits
     return sums / machine.fmas(bits), loads, instructions, far

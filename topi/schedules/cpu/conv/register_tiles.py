@@ -40,13 +40,14 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
     The factors of a row are neighbours in memory, the rows follow each other.
     """
     vectors, apart = None if columns is None else -(-columns // lanes), (terms or 1) * (target.vector_bits // lanes // 8)
+    lines = _lines(target, columns, lanes)
     tiles = [(tall, wide) for wide in range(1, min(_MOST_VECTORS, vectors or _MOST_VECTORS) + 1)
              for tall in range(1, min(registers(target), rows or registers(target)) + 1) if _fits(target, tall, wide)]
 
     def cycles(tile: tuple[int, int]) -> float:
         tall, wide = tile
         masked = columns is not None and columns % lanes and wide * lanes < columns
-        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart) * (_MASKED if masked else 1)
+        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart, lines) * (_MASKED if masked else 1)
 
     return min(tiles, key=lambda tile: (cycles(tile), -tile[0]))
 
@@ -78,6 +79,12 @@ def _fits(target: Target, tall: int, wide: int) -> bool:
     return tall * wide + wide + 1 <= registers(target)
 
 
+def _lines(target: Target, columns: int | None, lanes: int) -> float:
+    """How many lines a vector lies in, on average: rows of whole vectors begin at lines, the vectors of others anywhere."""
+    size, item = target.vector_bits // 8, target.vector_bits // lanes // 8
+    return 1.0 if columns is None or columns % lanes == 0 else 1 + (size - item) / target.machine.line
+
+
 def _parts(extent: int | None, size: int) -> Parts:
     if extent is None:
         return [(_MANY / size, size)]
@@ -88,14 +95,15 @@ def _products(one: Parts, other: Parts) -> Parts:
     return [(a * b, m * n) for (a, m), (b, n) in itertools.product(one, other)]
 
 
-def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int) -> float:
+def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
+            lines: float = 1.0) -> float:
     """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors."""
-    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart) for n, tall in down for m, wide in across)
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines) for n, tall in down for m, wide in across)
     return whole * _END ** (len(down) + len(across) - 2)
 
 
 @functools.lru_cache(maxsize=4096)
-def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int) -> float:
+def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float) -> float:
     """The cycles of one tile. Bounds that are close to each other are not reached: they are added as powers."""
-    bounds = *tile_bounds(tall, wide, terms, lanes, target, apart), target.machine.fma_latency * _SLACK
+    bounds = *tile_bounds(tall, wide, terms, lanes, target, apart, lines=lines), target.machine.fma_latency * _SLACK
     return float(terms * sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + _RESULT * tall * wide)
