@@ -46,8 +46,8 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
 
     def cycles(tile: tuple[int, int]) -> float:
         tall, wide = tile
-        masked = columns is not None and columns % lanes and wide * lanes < columns
-        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart, lines) * (_MASKED if masked else 1)
+        masked = _MASKED if columns is not None and columns % lanes and wide * lanes < columns else 1
+        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart, lines) * masked
 
     return min(tiles, key=lambda tile: (cycles(tile), -tile[0]))
 
@@ -98,7 +98,8 @@ def _products(one: Parts, other: Parts) -> Parts:
 def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
             lines: float = 1.0) -> float:
     """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors."""
-    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines) for n, tall in down for m, wide in across)
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines)
+                for n, tall in down for m, wide in across)
     return whole * _END ** (len(down) + len(across) - 2)
 
 
