@@ -54,6 +54,10 @@ class SketchPolicy:
             raise ArgumentTypeError(f"SketchPolicy takes a SearchTask, not {task!r}")
         if program_cost_model is not None and not isinstance(program_cost_model, XGBModel):
             raise ArgumentTypeError(f"SketchPolicy: program_cost_model is an XGBModel, not {program_cost_model!r}")
+        for callback in init_search_callbacks or ():
+            if not isinstance(callback, PreloadMeasuredStates):
+                raise ArgumentTypeError("SketchPolicy: init_search_callbacks are "
+                                        f"PreloadMeasuredStates(path), not {callback!r}")
         self.records = [one for callback in init_search_callbacks or () for one in callback.records]
         self.seed = 0 if seed is None else seed
         known = {one.to_json() for one in self.records}  # the search itself teaches the model these
@@ -67,6 +71,8 @@ class SketchPolicy:
 def auto_schedule(task: SearchTask, search_policy: SketchPolicy | None = None, tuning_options: TuningOptions | None = None) \
         -> tuple[Schedule, list[Tensor]]:
     """Tunes a task and returns the best schedule, and the arguments of its function: the spelling of older programs."""
+    if not isinstance(task, SearchTask):
+        raise ArgumentTypeError(f"auto_schedule takes a SearchTask, not {task!r}")
     best: list[Record] = []
     options = TuningOptions(64) if tuning_options is None else tuning_options
     callbacks = options.measure_callbacks

@@ -10,7 +10,7 @@ from tedsl.auto_scheduler.cost.model import Corrected
 from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.options import LocalBuilder, LocalRunner
 from tedsl.auto_scheduler.search.problem import Problem
-from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial
+from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial, check_budget
 from tedsl.auto_scheduler.workload import WORKLOADS, make_workload_key, tensors_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.lang.tensor import Tensor
@@ -42,6 +42,7 @@ class TuningOptions:
                 raise ArgumentError(f"TuningOptions: {name} is an int of at least {least}, not {value!r}")
         if num_measure_trials == 0 and seconds is None:
             raise ArgumentError("TuningOptions: nothing would be measured", hint="num_measure_trials=200, or seconds=60")
+        check_budget("TuningOptions", seconds, num_measure_trials or None)
         self.num_measure_trials, self.early_stopping = num_measure_trials, early_stopping
         self.num_measures_per_round, self.verbose = num_measures_per_round, verbose
         self.builder = _chosen("builder", builder, LocalBuilder)
@@ -98,6 +99,8 @@ class SearchTask:
         """Searches, and calls the callbacks of the options with each trial. search_policy: a SketchPolicy, or None."""
         if not isinstance(tuning_options, TuningOptions):
             raise ArgumentTypeError(f"tune takes TuningOptions, not {type_in_words(tuning_options)}")
+        if search_policy is not None and not hasattr(search_policy, "records"):
+            raise ArgumentTypeError(f"tune: search_policy is a SketchPolicy, not {type_in_words(search_policy)}")
         options, report = tuning_options, _Report(self, tuning_options)
 
         def on_trial(trial: Trial) -> None:
@@ -181,5 +184,7 @@ def search(task: SearchTask | Sequence[Tensor], seconds: float | None = None, tr
     seconds, trials: when it ends, one or both. The default schedule of topi is among the trials, and is compared with the
     fastest once more at the end. on_trial: called with each Trial. Ctrl-C ends the search early.
     """
+    if on_trial is not None and not callable(on_trial):
+        raise ArgumentTypeError(f"search: on_trial is called with each trial, and {on_trial!r} cannot be")
     problem = task.problem if isinstance(task, SearchTask) else Problem(tensors_of(task, "of search"), as_target(target))
     return Search(problem, seed, model=model, on_trial=on_trial).run(seconds, trials)

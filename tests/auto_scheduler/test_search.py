@@ -46,6 +46,7 @@ def imagination(monkeypatch):
 
         def measure(self, candidates):
             for one in candidates:
+                assert one.compiles  # what is refused is never measured
                 yield one, tune.Outcome((1.0 if one.sketch == "default" else len(one.journal) / 100,))
 
     monkeypatch.setattr(searching, "Measurer", Imagined)
@@ -110,6 +111,18 @@ def test_the_default_stays_unless_another_is_surely_faster():
 def test_later_rounds_are_faster(imagination):
     costs = [trial.record.cost for trial in trials_of(0) if not trial.final]
     assert sum(costs[16:]) < sum(costs[:16])
+
+
+def test_ctrl_c_ends_a_search_with_what_it_has(imagination):
+    seen = []
+
+    def interrupted(trial):
+        seen.append(trial)
+        if trial.number == 5:
+            raise KeyboardInterrupt
+
+    best = Search(rows(), 0, rounds=8, on_trial=interrupted).run(trials=32)
+    assert len(seen) == 5 and best.cost == min(trial.record.cost for trial in seen)
 
 
 def test_a_search_stops_early_and_goes_on_from_records(imagination):
@@ -192,5 +205,22 @@ def test_what_cannot_be_tuned_is_refused(tmp_path):
     with pytest.raises(TedslError, match="there is no schedule of this task"):
         task_of(8, 8, 8).apply_best(tmp_path / "empty.json")
     assert auto_scheduler.load_best_record(tmp_path / "empty.json") == (None, None)
-    with pytest.raises(ArgumentError, match="there is no end"):
-        auto_scheduler.search(task_of(8, 8, 8))
+    for wrong, said in (({}, "there is no end"), ({"seconds": "1"}, "seconds is a number"), ({"trials": 0}, "trials is an int"),
+                        ({"trials": 1, "on_trial": 3}, "on_trial is called")):
+        with pytest.raises(ArgumentError, match=said):
+            auto_scheduler.search(task_of(8, 8, 8), **wrong)
+    with pytest.raises(ArgumentTypeError, match="the workload of search returned an int"):
+        auto_scheduler.search(3, trials=1)
+    with pytest.raises(ArgumentTypeError, match="search_policy is a SketchPolicy"):
+        task_of(8, 8, 8).tune(auto_scheduler.TuningOptions(1), 3)
+    with pytest.raises(ArgumentTypeError, match="init_search_callbacks are"):
+        auto_scheduler.SketchPolicy(task_of(8, 8, 8), init_search_callbacks=[3])
+    with pytest.raises(ArgumentTypeError, match="auto_schedule takes a SearchTask"):
+        auto_scheduler.auto_schedule(3)
+
+
+def test_older_spellings(imagination):
+    task = auto_scheduler.create_task(product, (8, 16, 4, "float32"), "llvm")
+    sch, args = auto_scheduler.auto_schedule(task, tuning_options=auto_scheduler.TuningOptions(4, verbose=0))
+    assert len(args) == 3 and len(sch.journal) > 0
+    assert str(task.compute_dag.get_init_state()) == str(te.create_schedule(args[-1].op))

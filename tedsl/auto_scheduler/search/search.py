@@ -83,8 +83,7 @@ class Search:
 
         Raises TedslError if no trial gave a time.
         """
-        if seconds is None and trials is None:
-            raise ArgumentError("search: there is no end", hint="give seconds=60 or trials=200")
+        check_budget("search", seconds, trials)
         self._begun = time.monotonic()
         self.rounds = min(self.rounds, trials or self.rounds)
         last_ones = seconds is not None or (trials or 0) >= _MANY
@@ -194,6 +193,17 @@ class Search:
             for _, outcome in measurer.measure([proposal]):
                 finals.append(self._note(proposal, outcome, final=True))
         self.best = winner(finals) or self.best
+
+
+def check_budget(what: str, seconds: object, trials: object) -> None:
+    """Raises ArgumentError unless a search ends: after seconds, or a number of trials, or the first of both."""
+    if seconds is None and trials is None:
+        raise ArgumentError(f"{what}: there is no end", hint="give seconds=60 or trials=200")
+    if seconds is not None and not (isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+                                    and 0 < seconds < math.inf):
+        raise ArgumentError(f"{what}: seconds is a number above 0, not {seconds!r}")
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
+        raise ArgumentError(f"{what}: trials is an int of at least 1, not {trials!r}")
 
 
 def winner(finals: Sequence[Record]) -> Record | None:
