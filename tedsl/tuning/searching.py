@@ -52,6 +52,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     and ArgumentError if no candidate ran.
     """
     _check_budget(seconds, trials)
+    _check_types(args, seed, records)
     path = None if records is None else Path(records)
     found = _task_of(task, tuple(args), target)
     if isinstance(found, auto_scheduler.SearchTask):
@@ -97,6 +98,16 @@ def _check_budget(seconds: Any, trials: Any) -> None:
         raise ArgumentError(f"tune: seconds is a number above 0, not {seconds!r}")
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
         raise ArgumentError(f"tune: trials is an int of at least 1, not {trials!r}")
+
+
+def _check_types(args: Any, seed: Any, records: Any) -> None:
+    if not isinstance(args, (list, tuple)):
+        raise ArgumentTypeError(f"tune: args is a list or tuple of the arguments of the function, not {type_in_words(args)}",
+                                hint="tedsl.tune(matmul, args=(512, 512))")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ArgumentTypeError(f"tune: seed is an int, not {seed!r}")
+    if records is not None and not isinstance(records, (str, PathLike)):
+        raise ArgumentTypeError(f"tune: records is the path of a file, not {type_in_words(records)}")
 
 
 def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | auto_scheduler.SearchTask:

@@ -145,6 +145,7 @@ def test_a_customized_task_takes_the_place_of_an_operator(monkeypatch):
 
 @pytest.mark.parametrize("call, error, words", [
     (lambda: autotvm.operator("dense.cuda"), ArgumentError, "there is none called 'dense.cuda'"),
+    (lambda: autotvm.operator([]), ArgumentError, "there is none called"),
     (lambda: autotvm.register_customized_task(3), ArgumentTypeError, "the name of a task is a str"),
     (lambda: autotvm.task.create("dense_pack.x86", (tensor(2, 3), tensor(2), None, "float32"), "llvm"), ShapeError,
      "weight"),

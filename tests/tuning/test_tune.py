@@ -1,5 +1,8 @@
 """tedsl.tune: budgets, orders, records that are gone on with, what is returned, and what the best have in common."""
 
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -210,6 +213,10 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
     (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
     (lambda: tedsl.tune(matmul, float("nan")), ArgumentError, "seconds is a number above 0"),
+    (lambda: searched(seed="3"), ArgumentTypeError, "seed is an int"),
+    (lambda: searched(records=3), ArgumentTypeError, "records is the path of a file"),
+    (lambda: tedsl.tune(matmul, 1, args=3), ArgumentTypeError, "args is a list or tuple"),
+    (lambda: searched(run=3), ArgumentTypeError, "run is a RunOption"),
     (lambda: tedsl.tune("tests/no such template", 1), ArgumentError, "there is no template"),
     (lambda: tedsl.tune(matmul, 1, args=(4,)), ArgumentTypeError, "tests/matmul"),
     (lambda: tedsl.tune(lambda: 3, 1), ArgumentError, "and not a schedule and its arguments"),
@@ -253,3 +260,19 @@ def test_the_command_refuses(tmp_path, capsys, more, words):
     file.write_text(PROGRAM)
     assert main(["tune", f"{file}:scaled", "--quiet", *more]) == 1 and words in capsys.readouterr().err
     assert main(["tune", str(file), "--quiet"]) == 1 and "a function in it is needed" in capsys.readouterr().err
+
+
+def test_a_search_that_is_killed_has_written_its_trials(tmp_path, capsys):
+    file, out = tmp_path / "program.py", tmp_path / "best.json"
+    file.write_text(PROGRAM)
+    command = ["tune", f"{file}:scaled", "--args", "[65536]", "--out", str(out), "--quiet"]
+    with subprocess.Popen([sys.executable, "-m", "tedsl", *command, "--seconds", "120"]) as search:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and (not out.exists() or out.read_text().count("\n") < 3):
+            time.sleep(0.02)
+        search.kill()
+    known = [pair[0].config.index for pair in autotvm.record.load_from_file(out)]
+    assert len(known) >= 3 and out.read_text().endswith("\n")
+    assert main([*command, "--seconds", "3", "--trials", "1"]) == 0
+    after = [pair[0].config.index for pair in autotvm.record.load_from_file(out)]
+    assert after[:-1] == known and after[-1] not in known

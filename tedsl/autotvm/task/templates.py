@@ -143,6 +143,6 @@ def operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     Raises ArgumentError if there is no operator of that name.
     """
-    if name not in _OPERATOR_FUNCTIONS:
+    if not isinstance(name, str) or name not in _OPERATOR_FUNCTIONS:
         raise ArgumentError(f"operator: there is none called {name!r}", hint=f"there are {', '.join(_OPERATOR_FUNCTIONS)}")
     return _OPERATOR_FUNCTIONS[name]
