@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tedsl.errors import entries
 from tedsl.graph.apply import apply, call
-from tedsl.graph.byoc import annotate, codegen_names, merge_regions, partition, register_codegen
+from tedsl.graph.byoc import LibraryModule, annotate, codegen_names, merge_regions, partition, register_codegen
 from tedsl.graph.evaluate import evaluate
 from tedsl.graph.formula import GraphFormula, formula_of
 from tedsl.graph.graph import Graph
@@ -34,8 +34,9 @@ from tedsl.graph.value import Node, Spec, Value, constant
 if TYPE_CHECKING:
     from tedsl.graph.onnx import from_onnx
 
-__all__ = ["Graph", "GraphFormula", "Network", "Node", "Spec", "Value", "annotate", "apply", "call", "codegen_names", "compile",
-           "constant", "evaluate", "formula_of", "from_onnx", "match", "merge_regions", "operator_names", "ops", "partition",
-           "register_codegen", "register_operator", "replace", "rewrite", "trace", "with_inputs", "with_outputs"]
+__all__ = ["Graph", "GraphFormula", "LibraryModule", "Network", "Node", "Spec", "Value", "annotate", "apply", "call",
+           "codegen_names", "compile", "constant", "evaluate", "formula_of", "from_onnx", "match", "merge_regions",
+           "operator_names", "ops", "partition", "register_codegen", "register_operator", "replace", "rewrite", "trace",
+           "with_inputs", "with_outputs"]
 
 entries(globals(), later={"from_onnx": "tedsl.graph.onnx:from_onnx"})
