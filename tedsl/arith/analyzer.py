@@ -35,7 +35,7 @@ class Analyzer:
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
+    def bind(self, var: Var | IterVar, expr: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
         """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded).
 
         Raises ArgumentTypeError for anything that is not a variable, or a tuple that is not a pair.
@@ -43,19 +43,19 @@ class Analyzer:
         name = var.var if isinstance(var, IterVar) else var
         if not isinstance(name, Var):
             raise ArgumentTypeError(f"bind: {name!r} is not a variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
-        if isinstance(info, tuple) and len(info) != 2:
-            raise ArgumentTypeError(f"bind: {info!r} is not a pair of bounds", hint="write (least, greatest); None: no bound")
+        if isinstance(expr, tuple) and len(expr) != 2:
+            raise ArgumentTypeError(f"bind: {expr!r} is not a pair of bounds", hint="write (least, greatest); None: no bound")
         met = self.known.has_met(name)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)
         self.known.residues.pop(name, None)
-        if isinstance(info, Range):
-            assert info.extent is not None
-            self._bind_extent(name, info.min, info.extent)
-        elif isinstance(info, tuple):
-            self._bind_ends(name, *(None if end is None else build.as_expr(end, name.dtype) for end in info))
+        if isinstance(expr, Range):
+            assert expr.extent is not None
+            self._bind_extent(name, expr.min, expr.extent)
+        elif isinstance(expr, tuple):
+            self._bind_ends(name, *(None if end is None else build.as_expr(end, name.dtype) for end in expr))
         else:
-            self._bind_value(name, build.as_expr(info, name.dtype))
+            self._bind_value(name, build.as_expr(expr, name.dtype))
         if met:  # otherwise no result remembered depends on it
             self._done.clear()
 
@@ -93,9 +93,9 @@ class Analyzer:
             self.known.set_range(var, *self.known.range(value))
 
     @contextmanager
-    def constraint_scope(self, condition: Expr) -> Iterator[Analyzer]:
-        """Context in which `condition` holds. A condition on loaded values is ignored, for memory may change inside."""
-        condition = self.simplify(build.as_expr(condition))
+    def constraint_scope(self, constraint: Expr) -> Iterator[Analyzer]:
+        """Context in which `constraint` holds. A condition on loaded values is ignored, for memory may change inside."""
+        condition = self.simplify(build.as_expr(constraint))
         saved = self._done
         with self.known.scope():
             for part in conjuncts(condition):
@@ -136,6 +136,10 @@ class Analyzer:
     def modular(self, expr: Expr) -> ModularSet:
         """Returns the ModularSet of a scalar integer expression: all its values are `base` plus a multiple of `coeff`."""
         return ModularSet(*residue_of(self.known, self.known.sum(self.simplify(build.as_expr(expr, INT32)))))
+
+    def can_prove_equal(self, lhs: Expr, rhs: Expr) -> bool:
+        """Tells whether the two integers are proved equal for all values that the variables may have here."""
+        return self.can_prove(build.equal(lhs, rhs))
 
     # --- the names of TVM -------------------------------------------------------------------------------------------
 

@@ -7,15 +7,19 @@ from typing import Any
 
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.conditions import conjuncts, learn
+from tedsl.arith.rules.bits import BITWISE, fold_bits
+from tedsl.arith.rules.casts import fold_cast
+from tedsl.arith.rules.choices import fold_call, fold_select, fold_two_choices
 from tedsl.arith.rules.compare import fold_comparison
 from tedsl.arith.rules.floordiv import constant, fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
-from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select, negated
+from tedsl.arith.rules.logic import fold_logical, fold_not, negated
 from tedsl.arith.rules.minmax import fold_minmax
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
+from tedsl.arith.rules.truncated import fold_truncated
 from tedsl.arith.rules.vectors import fold_vector
 from tedsl.ir import build
-from tedsl.ir.dtype import BOOL, dtype
+from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -53,54 +57,10 @@ Rule = Callable[[Any, Bounds], Expr | None]
 MAX_CHOICES = 2  # nested conditions that are used inside their sides: each simplifies shared parts anew
 MAX_STEPS = 12  # rewrites of one node: rules make progress, this is the fuse
 
-# The bits of the significand, with the leading one: integers up to 2**bits are exact.
-_EXACT = {dtype("float16"): 11, dtype("bfloat16"): 8, dtype("float32"): 24, dtype("float64"): 53}
-
 # Rules of scalar integers; the value of the table at a type is tried again on what it returns.
 INTEGER_RULES: dict[type, Rule] = {
     Add: fold_add, Sub: fold_sub, Mul: fold_mul, FloorDiv: fold_floordiv, FloorMod: fold_floormod,
 }
-
-
-def _fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
-    """Folds constants, and turns x / d and x mod d of nonnegative integers into x // d and x % d where those get simpler."""
-    folded = build.fold(type(e), e.a, e.b)
-    if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
-        return folded
-    if known.within(e.a, 0, None) and known.within(e.b, 0, None):
-        folded = fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
-    return _divided_twice(e) if folded is None and type(e) is Div else folded
-
-
-def _divided_twice(e: Div) -> Expr | None:
-    """Simplifies (x / c) / d → x / (c*d) for positive constants whose product fits: both round towards 0."""
-    inner, d = e.a, e.b
-    if type(inner) is not Div or not isinstance(inner.b, IntImm) or not isinstance(d, IntImm):
-        return None
-    if inner.b.value < 1 or d.value < 1:
-        return None
-    by = constant(inner.b.value * d.value, e.dtype)
-    return None if by is None else Div(inner.a, by)
-
-
-def _fold_cast(e: Cast, known: Bounds) -> Expr | None:
-    folded = build.cast(e.dtype, e.value)
-    if not isinstance(folded, Cast):
-        return folded
-    return _cast_through_float(e, known)
-
-
-def _cast_through_float(e: Cast, known: Bounds) -> Expr | None:
-    """Simplifies cast(int, cast(float, x)) → cast(int, x) for integers x that the float represents."""
-    through = e.value
-    if not (e.dtype.is_integer and isinstance(through, Cast) and through.dtype in _EXACT and through.value.dtype.is_integer
-            and e.dtype.lanes == 1):
-        return None
-    exact = 1 << _EXACT[through.dtype]
-    low, high = known.range(through.value)
-    whole = low is not None and high is not None and -exact <= low and high <= exact
-    kept = known.within(through.value, e.dtype.min_value, e.dtype.max_value)
-    return build.cast(e.dtype, through.value) if whole and kept else None
 
 
 def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
@@ -108,10 +68,14 @@ def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
     return build.fold(type(e), e.a, e.b)
 
 
+def _fold_call(e: Call, known: Bounds) -> Expr | None:
+    return fold_bits(e, known) if e.op in BITWISE else fold_call(e, known)
+
+
 RULES: dict[type, Rule] = {
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), fold_comparison),
     Min: fold_minmax, Max: fold_minmax, And: fold_logical, Or: fold_logical, Not: fold_not,
-    Select: fold_select, Call: fold_call, Cast: _fold_cast, Div: _fold_truncated, Mod: _fold_truncated,
+    Select: fold_select, Call: _fold_call, Cast: fold_cast, Div: fold_truncated, Mod: fold_truncated,
 }
 
 
@@ -120,6 +84,10 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
     kind, dtype = type(e), e.dtype
     if dtype.lanes > 1 and isinstance(e, BinaryOp):
         result = fold_vector(e, known)
+        if result is not None:
+            return result
+    if type(getattr(e, "a", None)) is Select and isinstance(e, BinaryOp) and dtype.is_integer:
+        result = fold_two_choices(e, known)
         if result is not None:
             return result
     rule = INTEGER_RULES.get(kind)

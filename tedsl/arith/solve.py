@@ -34,9 +34,9 @@ def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:
     return analyzer.simplify(rest if build.as_int(a) == 1 else build.floordiv(rest, a))
 
 
-def detect_linear_equation(expr: Expr, variables: Sequence[Var | IterVar]) -> list[Expr]:
+def detect_linear_equation(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr]:
     """Returns [a1, ..., an, b] with expr = a1*v1 + ... + an*vn + b, no variable in any of them; [] if `expr` is not linear."""
-    names = [v.var if isinstance(v, IterVar) else v for v in variables]
+    names = [v.var if isinstance(v, IterVar) else v for v in var_list]
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:
         return []
     known = Bounds()

@@ -26,7 +26,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
+from tedsl.ir.ops import BITWISE_AND, BITWISE_OR, BITWISE_XOR, FABS, IF_THEN_ELSE, LIKELY, SHIFT_LEFT, SHIFT_RIGHT
 
 
 def _trunc(x, y):
@@ -41,6 +41,11 @@ OPS = {
     Min: min, Max: max, EQ: lambda x, y: int(x == y), NE: lambda x, y: int(x != y), LT: lambda x, y: int(x < y),
     LE: lambda x, y: int(x <= y), GT: lambda x, y: int(x > y), GE: lambda x, y: int(x >= y),
     And: lambda x, y: x & y, Or: lambda x, y: x | y,
+}
+
+CALLS = {
+    BITWISE_AND: lambda x, y: x & y, BITWISE_OR: lambda x, y: x | y, BITWISE_XOR: lambda x, y: x ^ y, FABS: abs,
+    SHIFT_LEFT: lambda x, y: x << y, SHIFT_RIGHT: lambda x, y: x >> y,  # by 0 and more, less than the bits
 }
 
 
@@ -59,6 +64,10 @@ def value(e, env):
             return value(e.args[1] if value(e.args[0], env) else e.args[2], env)
         case Call() if e.op is LIKELY:
             return value(e.args[0], env)
+        case Call() if e.op in CALLS:
+            return wrap_integer(CALLS[e.op](*(value(arg, env) for arg in e.args)), e.dtype)
+        case Cast() if e.dtype.is_bool:
+            return int(value(e.value, env) != 0)
         case Cast():
             return wrap_integer(value(e.value, env), e.dtype)
         case Var():

@@ -11,10 +11,11 @@ from arith_reference import value
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bounds import Bounds
+from tedsl.arith.rules.choices import fold_call, fold_select
 from tedsl.arith.rules.compare import fold_comparison
 from tedsl.arith.rules.floordiv import fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
-from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select
+from tedsl.arith.rules.logic import fold_logical, fold_not
 from tedsl.arith.rules.minmax import fold_minmax
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
 from tedsl.ir import build

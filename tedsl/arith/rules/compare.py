@@ -7,10 +7,11 @@ from typing import Any
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, nonnegative, worth_a_proof
-from tedsl.arith.rules.floordiv import safe_build
+from tedsl.arith.rules.casts import compare_number_of_bool
+from tedsl.arith.rules.floordiv import constant, safe_build
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, DType
-from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, CompareOp, Expr, IntImm
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Cast, CompareOp, Expr, FloorDiv, IntImm, Max, Min
 
 
 def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
@@ -29,7 +30,22 @@ def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
             return IntImm(BOOL, 1)
         if nonnegative(known, gap.times(-1).shifted(least - 1)):
             return IntImm(BOOL, 0)
+    quotient = _compare_quotient(e, a, b)
+    if quotient is not None:
+        return quotient
     return _rewrite(type(e), a, b, gap, known, e.a.dtype)
+
+
+def _compare_quotient(e: LT | LE, a: Sum, b: Sum) -> Expr | None:
+    """Simplifies x // d < c → x < c*d, c < x // d → (c + 1)*d <= x, and the same with <=, for constants c and d > 0."""
+    quotient, c = (a.single, b) if not b.terms else (b.single, a)
+    if c.terms or not isinstance(quotient, FloorDiv) or not isinstance(quotient.b, IntImm) or quotient.b.value < 1:
+        return None
+    above = (quotient is b.single) == isinstance(e, LT)  # the bound is the first x whose quotient is greater than c
+    bound = constant((c.const + above) * quotient.b.value, quotient.dtype)
+    if bound is None:
+        return None
+    return LE(bound, quotient.a) if quotient is b.single else LT(quotient.a, bound)
 
 
 def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dtype: DType) -> Expr | None:
@@ -38,7 +54,8 @@ def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dty
     g = gap.common_factor()
     cancelled = len(gap.terms) < len(a.terms) + len(b.terms)
     movable = (a.const and b.const) or (a.const and not b.terms) or (b.const and not a.terms)
-    if not (cancelled or movable or g > 1):
+    opposite = (kind is EQ or kind is NE) and not b.terms and min(gap.terms.values()) < 0 < max(gap.terms.values())
+    if not (cancelled or movable or opposite or g > 1):                           # x - y == 0 → x == y
         return None
     if kind is EQ or kind is NE:
         if gap.const % g:
@@ -82,6 +99,46 @@ def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:
     return _rewrite(type(e), a, b, gap, known, e.a.dtype)
 
 
+def compare_minmax(e: CompareOp, known: Bounds) -> Expr | None:
+    """Compares a min or max by its operands, where one of the two comparisons is decided or they are the same.
+
+        min(x, 5) < 3 → x < 3      x < max(x, y) → x < y      max(x, y) == x → y <= x
+    """
+    for nested, other, first in ((e.a, e.b, True), (e.b, e.a, False)):
+        if isinstance(nested, (Min, Max)):
+            if isinstance(e, (EQ, NE)):
+                return _equals_operand(e, nested, other, known)
+            return _by_operands(e, nested, other, first, known)
+    return None
+
+
+def _equals_operand(e: EQ | NE, nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:
+    """Simplifies min(x, y) == x → x <= y;  max(x, y) != x → x < y."""
+    for x, y in ((nested.a, nested.b), (nested.b, nested.a)):
+        if known.same(other, x):
+            low, high = (x, y) if type(nested) is Min else (y, x)
+            return LE(low, high) if type(e) is EQ else LT(high, low)
+    return None
+
+
+def _by_operands(e: CompareOp, nested: Min | Max, other: Expr, first: bool, known: Bounds) -> Expr | None:
+    """Both operands are compared where the greater stands to the left or the smaller to the right, otherwise one of them is."""
+    kind: Any = type(e)
+    both = (type(nested) is Max) == first
+    parts = [kind(x, other) if first else kind(other, x) for x in (nested.a, nested.b)]
+    for part, rest in ((parts[0], parts[1]), (parts[1], parts[0])):
+        gap = known.sum(part.b).plus(known.sum(part.a), -1).shifted(-1 if kind is LT else 0)  # at least 0 where it holds
+        low, high = known.range_of(gap)
+        if low is not None and low >= 0:
+            return rest if both else IntImm(BOOL, 1)
+        if high is not None and high < 0:
+            return IntImm(BOOL, 0) if both else rest
+    return None
+
+
+_BY_PARTS = frozenset((Min, Max, Cast))  # operands of which the parts are compared
+
+
 def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
     """Simplifies any comparison. a > b → b < a, a >= b → b <= a (floats and vectors too: NaN compares false both ways)."""
     kind = type(e)
@@ -90,6 +147,11 @@ def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
     if kind is GE:
         return LE(e.b, e.a)
     if e.a.dtype.is_integer and e.a.dtype.lanes == 1:
+        if type(e.a) in _BY_PARTS or type(e.b) in _BY_PARTS:
+            simpler = compare_minmax(e, known)
+            simpler = compare_number_of_bool(e) if simpler is None else simpler
+            if simpler is not None:
+                return simpler
         return fold_equal(e, known) if isinstance(e, (EQ, NE)) else fold_less(e, known)  # type: ignore[arg-type]
     folded = build.fold(kind, e.a, e.b)
     if folded is not None:

@@ -8,7 +8,7 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, factors, is_factor_of_running_loop, nonnegative, product_of
 from tedsl.ir.dtype import INT32, INT64, DType
-from tedsl.ir.expr import Expr, FloorDiv, IntImm, Sub
+from tedsl.ir.expr import Expr, FloorDiv, IntImm, Max, Min, Sub
 
 
 def fold_floordiv(e: FloorDiv, known: Bounds) -> Expr | None:
@@ -50,7 +50,30 @@ def _by_constant(e: FloorDiv, x: Sum, d: int, known: Bounds) -> Expr | None:
     if isinstance(e.a, FloorDiv) and isinstance(e.a.b, IntImm) and e.a.b.value > 0:  # (x // c) // d → x // (c*d), c > 0, d > 0
         by = constant(e.a.b.value * d, e.dtype)
         return None if by is None else FloorDiv(e.a.a, by)
-    return None
+    if isinstance(e.a, (Min, Max)):
+        return _of_minmax(e.a, d, known)
+    return _nested(x, d, known, e.dtype)
+
+
+def _of_minmax(e: Min | Max, d: int, known: Bounds) -> Expr | None:
+    """Simplifies min(x*d, y) // d → min(x, y // d), d > 0, where d divides an operand."""
+    sums = known.sum(e.a), known.sum(e.b)
+    if not any(s.terms and s.common_factor() % d == 0 and known.is_index(s) for s in sums):
+        return None
+    by = IntImm(e.dtype, d)
+    return type(e)(FloorDiv(e.a, by), FloorDiv(e.b, by))
+
+
+def _nested(x: Sum, d: int, known: Bounds, dtype: DType) -> Expr | None:
+    """Simplifies (x // c + k) // d → (x + k*c) // (c*d), c > 0, d > 0."""
+    if len(x.terms) != 1:
+        return None
+    (term, coefficient), = x.terms.items()
+    if coefficient != 1 or not isinstance(term, FloorDiv) or not isinstance(term.b, IntImm) or term.b.value < 1:
+        return None
+    c = term.b.value
+    numerator, by = safe_build(known, known.sum(term.a).shifted(x.const * c), dtype), constant(c * d, dtype)
+    return None if numerator is None or by is None else FloorDiv(numerator, by)
 
 
 def _by_symbol(e: FloorDiv, x: Sum, known: Bounds) -> Expr | None:

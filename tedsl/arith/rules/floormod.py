@@ -51,6 +51,8 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
         if numerator is not None:
             part = FloorMod(numerator, IntImm(e.dtype, d // g))
             return known.build(known.sum(part).times(g).plus(small), e.dtype)
+    if not 0 <= rest.const < d:                                                   # (x + k) % d → (x + k % d) % d
+        rest = Sum(rest.terms, rest.const % d)
     if rest.key != x.key:
         numerator = safe_build(known, rest, e.dtype)
         return None if numerator is None else FloorMod(numerator, e.b)

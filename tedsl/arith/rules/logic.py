@@ -1,4 +1,4 @@
-"""Rules for And, Or, Not, Select, if_then_else and likely."""
+"""Rules for And, Or and Not."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
-from tedsl.ir.dtype import BOOL
-from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, IntImm, Not, Or, Select
-from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
+from tedsl.ir.dtype import BOOL, INT32, INT64
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, CompareOp, Expr, IntImm, Not, Or
 
 _OPPOSITE: dict[type[CompareOp], Any] = {EQ: NE, NE: EQ, LT: GE, GE: LT, LE: GT, GT: LE}
 
@@ -23,7 +22,19 @@ def fold_logical(e: And | Or, known: Bounds) -> Expr | None:
         return e.a
     if known.same(e.a, negated(e.b)) or known.same(e.b, negated(e.a)):            # x && !x → false
         return build.const(type(e) is Or, e.dtype)
-    return _two_bounds(e, known)
+    for rule in (_absorbed, _two_bounds, _with_equality):
+        folded = rule(e, known)
+        if folded is not None:
+            return folded
+    return None
+
+
+def _absorbed(e: And | Or, known: Bounds) -> Expr | None:
+    """Simplifies p && (p || q) → p;  p || (p && q) → p;  p && (q && p) → q && p."""
+    for p, nested in ((e.a, e.b), (e.b, e.a)):
+        if isinstance(nested, (And, Or)) and (known.same(p, nested.a) or known.same(p, nested.b)):
+            return nested if type(nested) is type(e) else p
+    return None
 
 
 def _two_bounds(e: And | Or, known: Bounds) -> Expr | None:
@@ -40,7 +51,97 @@ def _two_bounds(e: And | Or, known: Bounds) -> Expr | None:
             return IntImm(BOOL, 0)
         if not both and room >= -1:
             return IntImm(BOOL, 1)
+        if both and room == 0:                                                    # x <= y && y <= x → x == y
+            return _compared(EQ, left.times(-1), e.a, known)
+        if not both and room == -2:                                               # x < y || y < x → x != y
+            return _compared(NE, left.shifted(1).times(-1), e.a, known)
     return None
+
+
+def _compared(kind: type[EQ] | type[NE], gap: Sum, like: Expr, known: Bounds) -> Expr | None:
+    """Returns gap == 0 or gap != 0 as a comparison of the sides that `like` compares."""
+    if not isinstance(like, CompareOp):
+        return None
+    if like.a.dtype not in (INT32, INT64) or not known.is_index(gap):
+        return None
+    left, right = (known.build(Sum({t: c * sign for t, c in gap.terms.items() if c * sign > 0}), like.a.dtype)
+                   for sign in (1, -1))
+    const = IntImm(like.a.dtype, -gap.const)
+    if left is None or right is None:
+        return None
+    if not any(c < 0 for c in gap.terms.values()):
+        return kind(left, const)
+    if not any(c > 0 for c in gap.terms.values()):
+        return kind(right, IntImm(like.a.dtype, gap.const))
+    return kind(left, right) if gap.const == 0 else kind(left, build.sub(right, gap.const))
+
+
+def _with_equality(e: And | Or, known: Bounds) -> Expr | None:
+    """Decides a bound, or another equality, where an equality of the same values holds or fails.
+
+        x == 3 && x < 5 → x == 3      x < y && x != y → x < y      x <= y && x != y → x < y      x < y || x == y → x <= y
+    """
+    for equality, other in ((e.a, e.b), (e.b, e.a)):
+        gap = _zero(known, equality)
+        if gap is None:
+            continue
+        if isinstance(other, (EQ, NE)):
+            return _two_equalities(e, gap, equality, other, known)
+        bound = at_least_zero(known, other)
+        here = None if bound is None else _value_where_zero(gap, bound)
+        if here is not None:
+            return _bound_and_equality(e, equality, other, here)
+    return None
+
+
+def _zero(known: Bounds, condition: Expr) -> Sum | None:
+    """Returns the sum, without a common factor, that is 0 exactly where the two sides of == or != are equal; or None."""
+    if not isinstance(condition, (EQ, NE)) or not condition.a.dtype.is_integer or condition.a.dtype.lanes != 1:
+        return None
+    gap = known.sum(condition.a).plus(known.sum(condition.b), -1)
+    g = gap.common_factor()
+    return None if not g or gap.const % g else gap.divided(g)
+
+
+def _value_where_zero(gap: Sum, bound: Sum) -> int | None:
+    """Returns the value of `bound`, which is gap + c or c - gap, where gap is 0; else None."""
+    if bound.key[0] == gap.key[0]:
+        return bound.const - gap.const
+    return bound.const + gap.const if bound.key[0] == gap.times(-1).key[0] else None
+
+
+def _bound_and_equality(e: And | Or, equality: Expr, bound: Expr, here: int) -> Expr | None:
+    """Returns `equality` and or or `bound`, a sum that must be at least 0 and is `here` where the sides are equal."""
+    both, equal = type(e) is And, isinstance(equality, EQ)
+    holds = here >= 0
+    if equal:
+        if both:
+            return equality if holds else IntImm(BOOL, 0)
+        return bound if holds else _moved(bound, LT, LE) if here == -1 else None
+    if both:
+        return bound if not holds else _moved(bound, LE, LT) if here == 0 else None
+    return IntImm(BOOL, 1) if holds else equality
+
+
+def _moved(bound: Expr, before: type[Expr], after: Any) -> Expr | None:
+    """Returns a < b as a <= b, or the other way round."""
+    moved: Expr | None = after(bound.a, bound.b) if isinstance(bound, CompareOp) and type(bound) is before else None
+    return moved
+
+
+def _two_equalities(e: And | Or, gap: Sum, first: Expr, second: Expr, known: Bounds) -> Expr | None:
+    """Simplifies x == 1 && x == 2 → false;  x != 1 || x != 2 → true;  x == 1 && x != 2 → x == 1;  x == 1 || x != 2 → x != 2."""
+    other = _zero(known, second)
+    if other is None or (other.key != gap.key and _value_where_zero(gap, other) in (None, 0)):
+        return None
+    if other.key == gap.key:
+        return None  # the same or opposite conditions
+    both = type(e) is And
+    if type(first) is type(second):
+        return IntImm(BOOL, int(not both)) if isinstance(first, EQ) == both else None
+    return (first if isinstance(first, EQ) else second) if both else (first if isinstance(first, NE) else second)
+
+
 
 
 def at_least_zero(known: Bounds, condition: Expr) -> Sum | None:
@@ -80,28 +181,4 @@ def fold_not(e: Not, known: Bounds) -> Expr | None:
         if not any(isinstance(side, Not) for side in sides):
             other: Any = Or if isinstance(e.a, And) else And
             return other(*sides)  # type: ignore[no-any-return]
-    return None
-
-
-def fold_select(e: Select, known: Bounds) -> Expr | None:
-    """Simplifies select(true, x, y) → x, select(c, x, x) → x, select(!c, x, y) → select(c, y, x)."""
-    c = e.condition
-    if isinstance(c, IntImm):
-        return e.true_value if c.value else e.false_value
-    if known.same(e.true_value, e.false_value):
-        return e.true_value
-    return Select(c.a, e.false_value, e.true_value) if isinstance(c, Not) else None
-
-
-def fold_call(e: Call, known: Bounds) -> Expr | None:
-    """Simplifies if_then_else as select, and removes likely around a constant or a likely condition."""
-    if e.op is IF_THEN_ELSE:
-        c, x, y = e.args
-        if isinstance(c, IntImm):
-            return x if c.value else y
-        return x if known.same(x, y) else None
-    if e.op is LIKELY:
-        inner = e.args[0]
-        if isinstance(inner, IntImm) or (isinstance(inner, Call) and inner.op is e.op):
-            return inner
     return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import gcd
+
+from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
 from tedsl.ir import build
@@ -23,7 +26,38 @@ def fold_minmax(e: Min | Max, known: Bounds) -> Expr | None:
             folded = _through(kind, nested, other, known)
             if folded is not None:
                 return folded
+    folded = _distributed(e, known)
+    return _common_part(e, known) if folded is None else folded
+
+
+def _distributed(e: Min | Max, known: Bounds) -> Expr | None:
+    """Simplifies min(max(x, y), max(x, z)) → max(min(y, z), x), and the same with min and max exchanged."""
+    kind, other = type(e), Max if type(e) is Min else Min
+    if not (type(e.a) is other and type(e.b) is other):
+        return None
+    for x, y in ((e.a.a, e.a.b), (e.a.b, e.a.a)):
+        for same, z in ((e.b.a, e.b.b), (e.b.b, e.b.a)):
+            if known.same(x, same):
+                return other(kind(y, z), x)
     return None
+
+
+def _common_part(e: Min | Max, known: Bounds) -> Expr | None:
+    """Simplifies min(x + y, x + z) → min(y, z) + x and min(x*4, y*4) → min(x, y)*4 of index arithmetic."""
+    a, b = known.sum(e.a), known.sum(e.b)
+    if not (a.terms and b.terms and known.is_index(a) and known.is_index(b)):
+        return None
+    shared = Sum({t: c for t, c in a.terms.items() if b.terms.get(t) == c})
+    factor = 1 if shared.terms else gcd(*a.terms.values(), *b.terms.values(), a.const, b.const)
+    if not shared.terms and factor == 1:
+        return None
+    kind, sums = type(e), [s.plus(shared, -1).divided(factor) for s in (a, b)]
+    if all(s.const <= 0 and all(c < 0 for c in s.terms.values()) for s in sums):   # min(x - y, x - z) → x - max(y, z)
+        kind, factor, sums = (Max if kind is Min else Min), -factor, [s.times(-1) for s in sums]
+    first, second = (known.build(s, e.dtype) for s in sums)
+    if first is None or second is None:
+        return None
+    return known.build(known.sum(kind(first, second)).times(factor).plus(shared), e.dtype)
 
 
 def _through(kind: type[Min] | type[Max], nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:

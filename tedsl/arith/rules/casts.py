@@ -1,0 +1,66 @@
+"""Rules for Cast: casts through another type that keeps the value, and numbers made of bools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.arith.bounds import Bounds
+from tedsl.ir import build
+from tedsl.ir.dtype import BOOL, DType, dtype
+from tedsl.ir.expr import Cast, CompareOp, Expr, IntImm, Var
+
+# The bits of the significand, with the leading one: integers up to 2**bits are exact.
+_EXACT = {dtype("float16"): 11, dtype("bfloat16"): 8, dtype("float32"): 24, dtype("float64"): 53}
+
+
+def fold_cast(e: Cast, known: Bounds) -> Expr | None:
+    """Returns a simpler form of `e`, or None."""
+    folded = build.cast(e.dtype, e.value)
+    if not isinstance(folded, Cast):
+        return folded
+    inner = e.value
+    if not isinstance(inner, Cast) or e.dtype.lanes != 1:
+        return None
+    if e.dtype is BOOL and inner.value.dtype is BOOL and inner.dtype.is_integer:   # bool(int(p)) → p
+        return inner.value
+    if not e.dtype.is_integer or not inner.value.dtype.is_integer:
+        return None
+    if _holds(inner.dtype, inner.value.dtype) and _in_type(inner.value, known):    # int32(int64(x)) → int32(x)
+        return build.cast(e.dtype, inner.value)
+    return _through_float(e, inner, known) if inner.dtype in _EXACT else None
+
+
+def _in_type(value: Expr, known: Bounds) -> bool:
+    """Tells whether a value is one of its type. Index arithmetic may exceed int32; then the casts wrap it."""
+    return isinstance(value, Var) or known.fits(known.sum(value), value.dtype)
+
+
+def _holds(wide: DType, narrow: DType) -> bool:
+    """Tells whether each value of one type of integers is one of the other."""
+    ends = wide.min_value, narrow.min_value, narrow.max_value, wide.max_value
+    return None not in ends and list(ends) == sorted(ends)  # type: ignore[type-var]
+
+
+def _through_float(e: Cast, inner: Cast, known: Bounds) -> Expr | None:
+    """Simplifies int(float(x)) → int(x) for integers x that both types represent."""
+    exact = 1 << _EXACT[inner.dtype]
+    low, high = known.range(inner.value)
+    least, most = e.dtype.min_value, e.dtype.max_value
+    if low is None or high is None or least is None or most is None or max(-exact, least) > low or min(exact, most) < high:
+        return None
+    return build.cast(e.dtype, inner.value)
+
+
+def compare_number_of_bool(e: CompareOp) -> Expr | None:
+    """Simplifies int(p) != 0 → p, int(p) < 1 → !p, int(p) < 2 → true: a comparison of a bool's number with a constant."""
+    for cast, other in ((e.a, e.b), (e.b, e.a)):
+        if isinstance(cast, Cast) and cast.value.dtype is BOOL and isinstance(other, IntImm):
+            kind: Any = type(e)
+            no, yes = (build.fold(kind, *((IntImm(cast.dtype, n), other) if cast is e.a else (other, IntImm(cast.dtype, n))))
+                       for n in (0, 1))
+            if not isinstance(no, IntImm) or not isinstance(yes, IntImm):
+                return None
+            if no.value == yes.value:
+                return yes
+            return cast.value if yes.value else build.logical_not(cast.value)
+    return None

@@ -1,0 +1,73 @@
+"""Rules for Div and Mod, which round towards 0. Division by zero gives 0."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tedsl.arith.affine import Sum
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.rules.floordiv import constant, fold_floordiv
+from tedsl.arith.rules.floormod import fold_floormod
+from tedsl.ir import build
+from tedsl.ir.expr import Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Sub
+
+
+def fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
+    """Folds constants; turns x / d and x mod d of nonnegative integers into x // d and x % d where those get simpler."""
+    folded = build.fold(type(e), e.a, e.b)
+    if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
+        return folded
+    if known.within(e.a, 0, None) and known.within(e.b, 0, None):
+        folded = fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
+        if folded is not None:
+            return folded
+    if not isinstance(e.b, IntImm):
+        return None
+    if e.b.value == 0:                                                            # x / 0, x mod 0 → 0
+        return e.b
+    return _quotient(e, e.b.value, known) if type(e) is Div else _remainder(e, e.b.value, known)  # type: ignore[arg-type]
+
+
+def _quotient(e: Div, d: int, known: Bounds) -> Expr | None:
+    inner, x = e.a, known.sum(e.a)
+    if type(inner) is Div and isinstance(inner.b, IntImm) and inner.b.value >= 1 and d >= 1:
+        by = constant(inner.b.value * d, e.dtype)                                 # (x / c) / d → x / (c*d), c > 0, d > 0
+        return None if by is None else Div(inner.a, by)
+    if not known.is_index(x):
+        return None
+    if d == -1:                                                                   # x / -1 → 0 - x
+        return Sub(IntImm(e.dtype, 0), e.a)
+    common = _common_factor(x, d)
+    if d < 0 or common < 2:
+        return None
+    reduced = known.build(x.divided(common), e.dtype)                             # (x*g) / (d*g) → x / d, g > 0
+    if reduced is None or common == d:
+        return reduced
+    return Div(reduced, IntImm(e.dtype, d // common))
+
+
+def _remainder(e: Mod, d: int, known: Bounds) -> Expr | None:
+    inner, x = e.a, known.sum(e.a)
+    if abs(d) == 1:                                                               # x mod 1 → 0
+        return IntImm(e.dtype, 0)
+    if d < 0:                                                                     # x mod -d → x mod d: the sign is that of x
+        by = constant(-d, e.dtype)
+        return None if by is None else Mod(e.a, by)
+    if type(inner) is Mod and isinstance(inner.b, IntImm) and inner.b.value > 0:
+        if inner.b.value % d == 0:                                                # (x mod (k*d)) mod d → x mod d
+            return Mod(inner.a, e.b)
+        if d >= inner.b.value:                                                    # (x mod c) mod d → x mod c, c <= d
+            return inner
+    if not known.is_index(x):
+        return None
+    common = _common_factor(x, d)
+    if common == d:                                                               # (x*d) mod d → 0
+        return IntImm(e.dtype, 0)
+    reduced = known.build(x.divided(common), e.dtype) if common > 1 else None     # (x*g) mod (d*g) → (x mod d)*g, g > 0
+    if reduced is None:
+        return None
+    return build.mul(Mod(reduced, IntImm(e.dtype, d // common)), IntImm(e.dtype, common))
+
+
+def _common_factor(s: Sum, d: int) -> int:
+    return gcd(*s.terms.values(), s.const, d)
