@@ -29,6 +29,7 @@ from tedsl.target import Target
 from tedsl.tune.records.history import journal_of
 
 REST = 0.02  # seconds before each sample, after which the threads of torch sleep
+ROUNDS = 60  # samples of each: the medians of fewer follow the noise of a shared machine
 OTHERS = ("default", "torch")
 Case = tuple[str, list[Any], Callable[[Any, Sequence[Any]], Any] | None]  # name, tensors of the function, the same in torch
 
@@ -126,7 +127,7 @@ def compared(case: Case, seconds: float, seed: int, torch: Any) -> dict[str, flo
     if torch is not None and of_torch is not None:
         tensors = [torch.from_numpy(array) for array, arg in zip(arrays, args) if isinstance(arg.op, te.PlaceholderOp)]
         contenders["torch"] = lambda: of_torch(torch, tensors)
-    medians = {who: statistics.median(seen) for who, seen in samples_of(contenders, settle=REST).items()}
+    medians = {who: statistics.median(seen) for who, seen in samples_of(contenders, rounds=ROUNDS, settle=REST).items()}
     ratios = {who: medians[who] / medians["best"] for who in medians if who != "best"}
     print(row(name, trials, medians, ratios), flush=True)
     return ratios
@@ -143,7 +144,7 @@ def against_packed(seconds: float, seed: int) -> None:
     best, trials = searched(plain_product(1024, 1024, 1024), seconds, seed)
     sch, args = packed_matmul(1024)
     packed, arrays = tedsl.build(sch, args), arrays_of(args)
-    found = samples_of({"best": lambda: best(*arrays), "packed": lambda: packed(*arrays)}, rounds=50)
+    found = samples_of({"best": lambda: best(*arrays), "packed": lambda: packed(*arrays)}, rounds=ROUNDS)
     mine, by_hand = statistics.median(found["best"]), statistics.median(found["packed"])
     print(f"matmul 1024 after {trials} trials: {mine * 1e3:.2f} ms, packed by hand {by_hand * 1e3:.2f} ms: "
           f"{by_hand / mine:.2f} of its speed", flush=True)

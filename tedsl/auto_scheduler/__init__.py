@@ -16,17 +16,24 @@ says how it measures, `record.py` its files.
 """
 
 from tedsl.auto_scheduler.dag import ComputeDAG, State
-from tedsl.auto_scheduler.options import LocalBuilder, LocalRunner
-from tedsl.auto_scheduler.policy import PreloadMeasuredStates, SketchPolicy, XGBModel, auto_schedule, create_task
+from tedsl.auto_scheduler.options import LocalBuilder, LocalRPCMeasureContext, LocalRunner
+from tedsl.auto_scheduler.policy import (
+    PreloadMeasuredStates,
+    RandomModel,
+    SketchPolicy,
+    XGBModel,
+    auto_schedule,
+    create_task,
+)
 from tedsl.auto_scheduler.record import MeasureInput, MeasureResult, RecordToFile, load_best_record, load_records
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions, search
 from tedsl.auto_scheduler.workload import make_workload_key, register_workload, workload_key_to_tensors
 from tedsl.errors import entries
 
-__all__ = ["ComputeDAG", "LocalBuilder", "LocalRunner", "MeasureInput", "MeasureResult", "PreloadMeasuredStates",
-           "RecordToFile", "SearchTask", "SketchPolicy", "State", "Trial", "TuningOptions", "XGBModel", "auto_schedule",
-           "create_task", "load_best_record", "load_records", "make_workload_key", "register_workload", "search",
-           "workload_key_to_tensors"]
+__all__ = ["ComputeDAG", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureInput", "MeasureResult",
+           "PreloadMeasuredStates", "RandomModel", "RecordToFile", "SearchTask", "SketchPolicy", "State", "Trial",
+           "TuningOptions", "XGBModel", "auto_schedule", "create_task", "load_best_record", "load_records",
+           "make_workload_key", "register_workload", "search", "workload_key_to_tensors"]
 
 entries(globals())

@@ -35,3 +35,14 @@ class LocalRunner:
             min_repeat_ms=QUICK.min_repeat_ms if min_repeat_ms is None else min_repeat_ms, timeout=timeout,
             cooldown_interval=cooldown_interval, enable_cpu_cache_flush=enable_cpu_cache_flush, precise=precise,
             precise_seconds=QUICK.precise_seconds)
+
+
+class LocalRPCMeasureContext:
+    """Holds a `runner`: in TVM one that runs schedules in processes apart, as LocalRunner does here. priority, n_parallel and
+    device are without effect.
+    """
+
+    def __init__(self, priority: int = 1, n_parallel: int = 1, timeout: float = 10, number: int | None = None,
+                 repeat: int | None = None, min_repeat_ms: int | None = None, cooldown_interval: float = 0.0,
+                 enable_cpu_cache_flush: bool = False, device: int = 0) -> None:
+        self.runner = LocalRunner(timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush, device)

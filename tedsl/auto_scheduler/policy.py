@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl.auto_scheduler.cost.model import Corrected
+from tedsl.auto_scheduler.cost.model import Chance, Corrected
 from tedsl.auto_scheduler.search.proposal import proposal_of
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions
 from tedsl.errors import ArgumentTypeError
@@ -44,8 +44,15 @@ class XGBModel:
         return model
 
 
+class RandomModel(XGBModel):
+    """No model of costs: schedules are taken by chance, for comparisons with searches that learn."""
+
+    def corrected(self, task: SearchTask) -> Corrected:
+        return Chance()
+
+
 class SketchPolicy:
-    """How a task is searched. program_cost_model: an XGBModel. params is without effect."""
+    """How a task is searched. program_cost_model: an XGBModel or a RandomModel. params is without effect."""
 
     def __init__(self, task: SearchTask, program_cost_model: XGBModel | None = None, params: Any = None,
                  seed: int | None = None, verbose: int = 1,
@@ -63,7 +70,7 @@ class SketchPolicy:
         known = {one.to_json() for one in self.records}  # the search itself teaches the model these
         self.model = Corrected()
         if program_cost_model is not None:
-            rest = XGBModel()
+            rest = type(program_cost_model)()
             rest.records = [one for one in program_cost_model.records if one.to_json() not in known]
             self.model = rest.corrected(task)
 

@@ -223,4 +223,13 @@ def test_older_spellings(imagination):
     task = auto_scheduler.create_task(product, (8, 16, 4, "float32"), "llvm")
     sch, args = auto_scheduler.auto_schedule(task, tuning_options=auto_scheduler.TuningOptions(4, verbose=0))
     assert len(args) == 3 and len(sch.journal) > 0
+    context = auto_scheduler.LocalRPCMeasureContext(min_repeat_ms=300, repeat=2)
+    assert (context.runner.option.min_repeat_ms, context.runner.option.repeat, context.runner.option.precise) == (300, 2, False)
+    orders = []
+    for model in (auto_scheduler.RandomModel(), auto_scheduler.XGBModel()):
+        orders.append([])
+        options = auto_scheduler.TuningOptions(6, verbose=0, runner=context.runner, measure_callbacks=[
+            lambda trial, seen=orders[-1]: seen.append(str(trial.record.candidate))])
+        task.tune(options, auto_scheduler.SketchPolicy(task, model))
+    assert orders[0] != orders[1]
     assert str(task.compute_dag.get_init_state()) == str(te.create_schedule(args[-1].op))

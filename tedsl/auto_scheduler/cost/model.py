@@ -7,6 +7,7 @@ Machine Learning", algorithm 2.1): near what was measured it follows the measure
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,20 @@ class Corrected:
         """How much points and measured ones tell of each other: 1 for equal ones, 0 for far ones."""
         squares = (points ** 2).sum(1)[:, None] + (self._known ** 2).sum(1)[None, :] - 2 * points @ self._known.T
         return np.exp(-np.maximum(squares, 0) / (2 * points.shape[1]))
+
+
+class Chance(Corrected):
+    """Predicts nothing: numbers by chance, for comparisons with searches that learn. seed: of the numbers."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.draw = random.Random(seed)
+
+    def learn(self, rows: Sequence[list[float]], costs: Sequence[float]) -> None:
+        """Learns nothing."""
+
+    def predict(self, rows: Sequence[list[float]]) -> list[float]:
+        return [self.draw.random() for _ in rows]
 
 
 def _logs(rows: Sequence[list[float]]) -> Any:
