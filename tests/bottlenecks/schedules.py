@@ -173,16 +173,11 @@ def one_thread():
 
 
 def too_few_iterations():
-    s, A, B, C, k = product(384)
-    i, j = s[C].op.axis
-    it, ir = s[C].split(i, nparts=3)
-    io, ii = s[C].split(ir, 4)
-    jo, ji = s[C].split(j, 32)
-    s[C].reorder(it, jo, io, k, ii, ji)
-    s[C].unroll(ii)
-    s[C].vectorize(ji)
-    s[C].parallel(it)
-    return "uneven", s, [A, B, C]
+    s, A, B = polynomial((3, 1 << 16), 30)
+    i, j = s[B].op.axis
+    s[B].vectorize(s[B].split(j, 16)[1])
+    s[B].parallel(i)
+    return "uneven", s, [A, B]
 
 
 def polynomial(shape, terms):
