@@ -4,7 +4,8 @@ gains.
 For random shapes of each family: the time of the best schedule that `tedsl.auto_scheduler` finds in the given seconds, of
 topi's default schedule, and of torch, where it is installed; and how many times slower these are than the best.
 `--families packed` is a product of 1024 from the plain formula beside the packed schedule that `benchmarks/matmul.py` writes by
-hand. Kernels take turns, with a rest before each, since the threads of torch go on spinning after a call. Times are medians.
+hand. Kernels take turns; torch is measured after them, since its threads and those of tedsl, which spin for a while after a
+call, would take the processors from each other. Times are medians.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import math
 import random
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +30,7 @@ from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.target import Target
 from tedsl.tune.records.history import journal_of
 
-REST = 0.02  # seconds before each sample, after which the threads of torch sleep
+REST = 0.1  # seconds after which the threads of tedsl sleep
 ROUNDS = 60  # samples of each: the medians of fewer follow the noise of a shared machine
 OTHERS = ("default", "torch")
 Case = tuple[str, list[Any], Callable[[Any, Sequence[Any]], Any] | None]  # name, tensors of the function, the same in torch
@@ -123,11 +125,12 @@ def compared(case: Case, seconds: float, seed: int, torch: Any) -> dict[str, flo
     best, trials = searched(args, seconds, seed)
     default = tedsl.build(Problem(args, Target("llvm")).default.schedule, args)
     arrays = arrays_of(args)
-    contenders: dict[str, Callable[[], object]] = {"best": lambda: best(*arrays), "default": lambda: default(*arrays)}
+    found = samples_of({"best": lambda: best(*arrays), "default": lambda: default(*arrays)}, rounds=ROUNDS)
     if torch is not None and of_torch is not None:
         tensors = [torch.from_numpy(array) for array, arg in zip(arrays, args) if isinstance(arg.op, te.PlaceholderOp)]
-        contenders["torch"] = lambda: of_torch(torch, tensors)
-    medians = {who: statistics.median(seen) for who, seen in samples_of(contenders, rounds=ROUNDS, settle=REST).items()}
+        time.sleep(REST)
+        found |= samples_of({"torch": lambda: of_torch(torch, tensors)}, rounds=ROUNDS)
+    medians = {who: statistics.median(seen) for who, seen in found.items()}
     ratios = {who: medians[who] / medians["best"] for who in medians if who != "best"}
     print(row(name, trials, medians, ratios), flush=True)
     return ratios
