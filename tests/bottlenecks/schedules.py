@@ -149,7 +149,7 @@ def recomputed_for_each_tile():
     k = te.reduce_axis((0, 256), name="k")
     C = te.compute((256, 256), lambda i, j: te.sum(P[i, k] * B[k, j], axis=k), name="C")
     s = te.create_schedule(C.op)
-    io, jo, _ = tiled(s, C, k, 4, 16)
+    io, jo, _ = tiled(s, C, k, 8, 16)
     s[P].compute_at(s[C], jo)
     s[P].vectorize(s[P].split(s[P].op.axis[1], 16)[1])
     return "recomputed", s, [A, B, C]
