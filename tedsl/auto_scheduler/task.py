@@ -11,7 +11,7 @@ from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.options import LocalBuilder, LocalRunner
 from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial, check_budget
-from tedsl.auto_scheduler.workload import WORKLOADS, make_workload_key, tensors_of
+from tedsl.auto_scheduler.workload import WORKLOADS, made_by, make_workload_key, tensors_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
@@ -83,7 +83,7 @@ class SearchTask:
                                     hint="write @auto_scheduler.register_workload above its function")
             if isinstance(func, str) or func in WORKLOADS.values():
                 workload_key = make_workload_key(func, given)
-            compute_dag = ComputeDAG(tensors_of(function(*given), getattr(function, "__name__", "of SearchTask")))
+            compute_dag = ComputeDAG(made_by(function, given, getattr(function, "__name__", "of SearchTask")))
         elif compute_dag is None:
             if workload_key is None:
                 raise ArgumentError("SearchTask: there is nothing to schedule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -84,7 +85,17 @@ def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
                             hint="auto_scheduler.make_workload_key(func, args)") from None
     if name not in WORKLOADS:
         raise ArgumentError(f"there is no workload {name!r}", hint=f"there are {', '.join(WORKLOADS) or 'none'}")
-    return tensors_of(WORKLOADS[name](*given), name)
+    return made_by(WORKLOADS[name], given, name)
+
+
+def made_by(workload: Workload, args: Sequence[Any], name: str) -> list[Tensor]:
+    """The tensors that a workload returns for these arguments; ArgumentTypeError unless it takes them and returns tensors."""
+    try:
+        inspect.signature(workload).bind(*args)
+    except TypeError as error:
+        raise ArgumentTypeError(f"the workload {name} is called with {len(args)} arguments: {error}",
+                                hint=f"SearchTask(func={name}, args=(...)) gives one for each of its parameters") from None
+    return tensors_of(workload(*args), name)
 
 
 def tensors_of(made: Any, name: str) -> list[Tensor]:

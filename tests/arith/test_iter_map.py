@@ -220,6 +220,8 @@ def test_unions():
 
 
 def test_what_is_refused():
+    with pytest.raises(ArgumentTypeError, match="the indices are 3, not a list"):
+        arith.detect_iter_map(3, {})
     with pytest.raises(ArgumentTypeError, match="not a dict"):
         arith.detect_iter_map([X], [X])
     with pytest.raises(ArgumentTypeError, match="not a variable and its Range"):

@@ -193,6 +193,8 @@ def test_what_cannot_be_tuned_is_refused(tmp_path):
         auto_scheduler.SearchTask(lambda: [te.placeholder((3,), name="X")])
     with pytest.raises(ArgumentTypeError, match="returned an int"):
         auto_scheduler.SearchTask(lambda: 3)
+    with pytest.raises(ArgumentTypeError, match="the workload product is called with 1 arguments: missing a required argument"):
+        auto_scheduler.SearchTask("product", (8,))
     with pytest.raises(ArgumentError, match="'nonsense' is no workload"):
         auto_scheduler.SearchTask("nonsense", ())
     with pytest.raises(ArgumentError, match="there is a workload 'product' already"):

@@ -49,6 +49,9 @@ class Search:
     @staticmethod
     def of(called: str, indices: Sequence[Any], iters: Mapping[Any, Any], predicate: Any) -> Search:
         """Returns a search after checks of the arguments of the function `called`."""
+        if not isinstance(indices, Iterable) or isinstance(indices, str):
+            raise ArgumentTypeError(f"{called}: the indices are {indices!r}, not a list of expressions",
+                                    hint="write [x * 4 + y]")
         if not isinstance(iters, Mapping):
             raise ArgumentTypeError(f"{called}: input_iters is {iters!r}, not a dict", hint="write {x: tedsl.ir.Range(0, 8)}")
         ranges: dict[Var, Range] = {}

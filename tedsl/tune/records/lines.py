@@ -59,4 +59,4 @@ def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise ArgumentError(f"read_lines: {file} cannot be read: {error.strerror or error}") from error
+        raise ArgumentError(f"the records in {file} cannot be read: {error.strerror or error}") from error
