@@ -24,6 +24,7 @@ _METHODS = {  # by the name of the function: the parameters of numpy that the me
     "argmax": _REDUCTION, "argmin": _REDUCTION, "cumsum": ("axis",), "reshape": ("shape",), "transpose": ("axes",),
     "squeeze": ("axis",), "expand_dims": ("axis",), "broadcast_to": ("shape",), "clip": ("a_min", "a_max"),
 }
+_RENAMED = {"newshape": "shape"}  # parameters of numpy before 2.1
 _ALIASES = {"amax": "max", "amin": "min", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
             "arccosh": "acosh", "arctanh": "atanh"}
 
@@ -63,7 +64,8 @@ def of_arrays(function: Any, own: Any, arguments: Sequence[Any], options: Mappin
 
 def _method(name: str, given: Mapping[str, Any]) -> Any:
     """The method `name` of the first of the arguments `given`."""
-    (_, tensor), *others = given.items()
+    (_, tensor), *rest = given.items()
+    others = [(_RENAMED.get(parameter, parameter), value) for parameter, value in rest]
     refused = [parameter for parameter, _ in others if parameter not in _METHODS[name]]
     if refused:
         raise ArgumentTypeError(f"numpy.{name} does not take tensors with {', '.join(refused)}",
