@@ -33,6 +33,23 @@ def test_the_programs_of_a_page_print_what_stands_below_them(page):
     assert not expected
 
 
+def test_each_concept_of_actors_has_a_class_and_a_test_that_exist():
+    """Names of tests, and of classes with a capital, in the table of the page of pipelines."""
+    rows = re.findall(r"^\| (.*) \| (.*) \| (.*) \|$", (DOCS / "runtime.md").read_text(), re.MULTILINE)[1:]
+    root = DOCS.parent
+    tests = {name for file in (root / "tests").rglob("test_*.py")
+             for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)}
+    code = "".join(file.read_text() for file in (root / "tedsl" / "actors").rglob("*.py"))
+    assert len(rows) > 15
+    for concept, here, shown in rows:
+        for name in re.findall(r"\b(test_\w+)\b(?!\.py)", shown):
+            assert name in tests, (concept, name)
+        for path in re.findall(r"\b(?:tests|tedsl)/[\w/]+\.py", here + shown):
+            assert (root / path).is_file(), (concept, path)
+        for name in re.findall(r"`(?:\w+\.)*(\w+)(?:=True)?`", here):
+            assert re.search(rf"\b{name}\b", code), (concept, name)
+
+
 def test_each_word_of_the_loops_is_explained():
     page = (DOCS / "reading_the_loops.md").read_text()
     table = page.partition("| In TVM's notation")[2]
