@@ -63,6 +63,14 @@ def test_programs_that_bind_loops_run_in_the_simulator(monkeypatch):
     assert report.counts["sequences"] < 16
 
 
+def test_rounded_sums_across_threads_may_differ_in_last_bits(monkeypatch):
+    """Of bfloat16: threads add in another order than the loops that the interpreter runs."""
+    monkeypatch.setenv("TEDSL_CUDA", "sim")
+    report = Report()
+    check_seed(92390, Target("cuda"), report, None)
+    assert not report.findings, report.text()
+
+
 def test_a_prefetch_is_a_hint_that_a_device_may_leave_out():
     a = te.placeholder((8, 16), name="A")
     b = te.compute((8, 16), lambda i, j: a[i, j] + 1.0, name="B")

@@ -33,8 +33,10 @@ from tedsl.fuzz.report import Report
 from tedsl.fuzz.run import GROUP, PATIENCE, Group, Outcome, apart, outcome_of_step, run_many
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
-from tedsl.ir.expr import Var
+from tedsl.ir.expr import Call, Var
+from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.ops import ALLREDUCE
 from tedsl.ir.stmt import LAUNCH, Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.visitor import post_order
@@ -131,8 +133,13 @@ def check_on_device(case: Case, names: Mapping[str, Any], expected: Expected, ta
         if isinstance(here, np.ndarray):
             here[...] = there.numpy()
     outcome.compare(str(target.kind), expected)
-    if case.exact:
+    if case.exact and not (case.tolerance and _adds_across_threads(lowered)):
         same_bits(case, lowered, outcome, expected, str(target.kind))
+
+
+def _adds_across_threads(func: PrimFunc) -> bool:
+    """Whether threads reduce together, in an order of their own: what is rounded differs in last bits from the loops."""
+    return any(isinstance(node, Call) and node.op is ALLREDUCE for node in post_order(func.body))
 
 
 def in_kernels(stmt: Stmt) -> Stmt:
