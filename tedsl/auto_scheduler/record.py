@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from tedsl.auto_scheduler.dag import State
 from tedsl.auto_scheduler.search.search import Trial
-from tedsl.auto_scheduler.task import SearchTask, fastest_first
+from tedsl.auto_scheduler.task import SearchTask
 from tedsl.errors import ArgumentTypeError
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
 from tedsl.tune import Record
-from tedsl.tune.records import append_line, read_lines
+from tedsl.tune.records import append_line, fastest_records, read_lines
 from tedsl.tune.records.history import journal_of
 
 
@@ -61,11 +61,9 @@ def load_best_record(filename: Any, workload_key: str | None = None, target: Any
         -> tuple[MeasureInput | None, MeasureResult | None]:
     """The fastest trial in a file, of the workload and the target if they are given; (None, None) if there is none."""
     key = None if workload_key is None else SearchTask(workload_key=workload_key, target=target).problem.key
-    wanted = [one for one in read_lines(filename) if (key is None or one.task == key)
-              and (target is None or one.target == str(as_target(target)))]
-    ranked = [best for task, aim in dict.fromkeys((one.task, one.target) for one in wanted)
-              for best in fastest_first(wanted, task, aim)[:1]]
-    return _pair(min(ranked, key=lambda one: one.cost)) if ranked else (None, None)
+    ranked = fastest_records(one for one in read_lines(filename) if (key is None or one.task == key)
+                             and (target is None or one.target == str(as_target(target))))
+    return _pair(ranked[0]) if ranked else (None, None)
 
 
 def _pair(one: Record) -> tuple[MeasureInput, MeasureResult]:

@@ -17,7 +17,7 @@ from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.tune import Record
-from tedsl.tune.records import read_lines
+from tedsl.tune.records import fastest_records_of, read_lines
 from tedsl.tune.records.history import journal_of
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class SearchTask:
 
     def best_of(self, records: Iterable[Record]) -> State | None:
         """The fastest schedule of this task among records that still applies; None if there is none."""
-        for one in fastest_first(records, self.problem.key, str(self.target)):
+        for one in fastest_records_of(records, self.problem.key, self.target):
             try:
                 journal = journal_of(one)
                 if journal is not None:
@@ -148,16 +148,6 @@ class SearchTask:
             raise ArgumentError(f'print_best: print_mode is "schedule", not {print_mode!r}',
                                 hint="get_source() of the module that tedsl.build(*task.apply_best(file)) makes is its code")
         return str(self.best_state(log_file).journal)
-
-
-def fastest_first(records: Iterable[Record], task: str, target: str) -> list[Record]:
-    """The records with times of a task, the fastest first. Where one schedule was measured several times, its last time counts.
-    """
-    last: dict[str, Record] = {}
-    for one in records:
-        if one.task == task and one.target == target:
-            last[json.dumps(one.candidate, sort_keys=True)] = one
-    return sorted([one for one in last.values() if one.outcome.failure is None], key=lambda one: one.cost)
 
 
 class _Report:

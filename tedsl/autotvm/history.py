@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from tedsl.autotvm.record import load_from_file
+from tedsl.autotvm.record import Pair, fastest_pairs, load_from_file
 from tedsl.autotvm.task.dispatcher import DispatchContext, Workload
 from tedsl.autotvm.task.space import ConfigSpace
 from tedsl.errors import ArgumentError
@@ -18,7 +18,8 @@ class ApplyHistoryBest(DispatchContext):
 
     def __init__(self, records: Any) -> None:
         super().__init__()
-        self._best: dict[tuple[str, Workload], tuple[float, ConfigSpace]] = {}
+        self._pairs: dict[tuple[str, Workload], list[Pair]] = {}
+        self._best: dict[tuple[str, Workload], ConfigSpace | None] = {}
         if records is not None:
             self.load(records)
 
@@ -30,13 +31,9 @@ class ApplyHistoryBest(DispatchContext):
             if isinstance(one, (str, PathLike)):
                 self.load(one)
                 continue
-            inp, result = one
-            if result.error_no == 0 and result.costs:
-                cost = sum(result.costs) / len(result.costs)
-                for key in _keys(inp.target):
-                    best = self._best.get((key, inp.task.workload))
-                    if best is None or cost < best[0]:
-                        self._best[key, inp.task.workload] = cost, inp.config
+            for key in _keys(one[0].target):
+                self._pairs.setdefault((key, one[0].task.workload), []).append(one)
+                self._best.pop((key, one[0].task.workload), None)
 
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Any:
         if workload is None:
@@ -44,11 +41,18 @@ class ApplyHistoryBest(DispatchContext):
         if target is None:
             raise ArgumentError("the best configuration is that of a target, and there is no current one",
                                 hint="with tedsl.target.Target('llvm'): call the template")
-        return next((self._best[key, workload][1] for key in _keys(target) if (key, workload) in self._best), None)
+        return next((best for key in _keys(target) if (best := self._best_of(key, workload)) is not None), None)
+
+    def _best_of(self, key: str, workload: Workload) -> ConfigSpace | None:
+        """The configuration of the best record under a key; None if there is none with times."""
+        if (key, workload) not in self._best:
+            ranked = fastest_pairs(self._pairs.get((key, workload), ()))
+            self._best[key, workload] = ranked[0][0].config if ranked else None
+        return self._best[key, workload]
 
     def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         for key in _keys(target):
-            self._best[key, workload] = 0.0, cfg
+            self._best[key, workload] = cfg
 
 
 def _keys(target: Target) -> tuple[str, ...]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any
 
+from tedsl.autotvm.measure.batch import outcome_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.errors import ArgumentError, TedslError, entries
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
+from tedsl.tune.records import fastest_first
 
 __all__ = ["decode", "encode", "load_from_file", "measure_str_key", "pick_best"]
+Pair = tuple[MeasureInput, MeasureResult]
 AUTOTVM_LOG_VERSION = 0.2
 _FORMAT_OF = "0.8.0"  # of TVM: whose format it is
 
@@ -82,14 +84,24 @@ def load_from_file(filepath: str | PathLike[str]) -> Iterator[tuple[MeasureInput
 
 def pick_best(in_file: str | PathLike[str], out_file: str | PathLike[str]) -> None:
     """Writes the best record of each task and target."""
-    best: dict[str, tuple[float, Any]] = {}
-    for inp, result in load_from_file(in_file):
-        if result.error_no == 0 and result.costs:
-            key, cost = measure_str_key(inp, False), sum(result.costs) / len(result.costs)
-            if key not in best or cost < best[key][0]:
-                best[key] = cost, (inp, result)
+    found: dict[str, list[Pair]] = {}
+    for pair in load_from_file(in_file):
+        found.setdefault(measure_str_key(pair[0], False), []).append(pair)
+    best = [ranked[0] for pairs in found.values() if (ranked := fastest_pairs(pairs))]
     with open(out_file, "w", encoding="utf-8") as file:
-        file.writelines(f"{encode(*pair)}\n" for _, pair in best.values())
+        file.writelines(f"{encode(*pair)}\n" for pair in best)
+
+
+def fastest_pairs(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs with times, the best first, as `tedsl.tune.records` orders trials: by the median of the times, of which the
+    last one of each configuration counts.
+    """
+    return fastest_first(pairs, config_of, lambda pair: outcome_of(pair[1]))
+
+
+def config_of(pair: Pair) -> Hashable:
+    """What a pair has measured."""
+    return pair[0].task, pair[0].config
 
 
 entries(globals())

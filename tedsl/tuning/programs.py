@@ -15,7 +15,7 @@ from tedsl.ir.expr import Var
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.tune import BuildOption, Record, RunOption
-from tedsl.tune.records import append_line, read_lines
+from tedsl.tune.records import append_line, last_records, read_lines
 from tedsl.tune.records.history import journal_of
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
@@ -45,8 +45,8 @@ def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, tr
     """Searches for a schedule of a program. path: a file of records of `tedsl.tune`, which is gone on with. Raises TedslError
     if no trial gave a time.
     """
-    known = [one for one in (read_lines(path) if path is not None and path.exists() else ())
-             if one.task == task.problem.key and one.target == str(task.target)]
+    known = last_records(one for one in (read_lines(path) if path is not None and path.exists() else ())
+                         if one.task == task.problem.key and one.target == str(task.target))
     found = [_trial(task, one, -1.0, None) for one in known]
     finals: list[Trial] = []
 

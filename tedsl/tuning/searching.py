@@ -28,6 +28,7 @@ from tedsl.tuning.trial import Search, Trial
 
 _BATCH = 8  # candidates that are proposed together: builds run ahead of runs
 _FINALISTS = 3  # candidates that are measured again, precisely, at the end
+_MOST_FINALISTS = 6  # where the times of those were by mistake too short
 _FINAL = 0.15  # of the budget, for that
 _LEAST = 5.0  # seconds of a budget, below which there is none left for it
 _RUN = RunOption(number=1, repeat=3, min_repeat_ms=10, timeout=10.0, cooldown_interval=0.0)
@@ -74,7 +75,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         why = next((str(trial.outcome.failure) for trial in done.trials if trial.outcome.failure), "there were none")
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
-    finals = _finals(search, best, checker, build, float(seconds) * _FINAL) if has_final else []
+    finals = _finals(done, best, checker, build, float(seconds) * _FINAL) if has_final else []
     chosen = min(finals or best, key=lambda trial: trial.cost)
     default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
@@ -159,11 +160,15 @@ class _Trials:
     def add(self, candidate: Candidate, outcome: Outcome, predicted: float | None) -> Trial:
         trial = Trial(candidate, outcome, self.search.choices(candidate), self.elapsed, predicted)
         self.trials.append(trial)
-        if self.path is not None:
-            self.search.append(self.path, trial)
+        self.write(trial)
         if self.bar is not None:
             self.bar.told(trial.cost, outcome.failure is not None, trial.seconds)
         return trial
+
+    def write(self, trial: Trial) -> None:
+        """Adds a trial to the file, if there is one."""
+        if self.path is not None:
+            self.search.append(self.path, trial)
 
     def ranked(self) -> list[Trial]:
         """Those with a time, the best first."""
@@ -187,20 +192,26 @@ def _searched(search: Search, measurer: Measurer, done: _Trials, seconds: float,
         left -= len(batch)
 
 
-def _finals(search: Search, ranked: Sequence[Trial], checker: Checker | None, build: BuildOption | None,
+def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, build: BuildOption | None,
             seconds: float) -> list[Trial]:
-    """The best and the default measured again, each in turns with a reference."""
-    chosen = list(ranked[:_FINALISTS])
-    chosen += [trial for trial in ranked[_FINALISTS:] if not trial.choices][:1]
-    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (len(chosen) + 1)), timeout=10.0, cooldown_interval=0.0)
-    by_candidate = {id(trial.candidate): trial for trial in chosen}
+    """The default and the best measured again, each in turns with a reference, and written: these times count. It goes on, up
+    to _MOST_FINALISTS, while a candidate that was not measured again seems faster than all that were.
+    """
+    default = [trial for trial in ranked if trial.candidate is done.default]
+    others = [trial for trial in ranked if trial.candidate is not done.default]
+    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 1)), timeout=10.0,
+                       cooldown_interval=0.0)
     found: list[Trial] = []
-    with Measurer(search.target, build, option, checker) as measurer:
+    with Measurer(done.search.target, build, option, checker) as measurer:
         try:
-            for candidate, outcome in measurer.measure([trial.candidate for trial in chosen]):
-                before = by_candidate[id(candidate)]
-                if outcome.failure is None:
-                    found.append(Trial(candidate, outcome, before.choices, before.seconds, before.predicted))
+            for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
+                if at >= _FINALISTS + len(default) and found and before.cost > min(trial.cost for trial in found):
+                    break
+                for candidate, outcome in measurer.measure([before.candidate]):
+                    trial = Trial(candidate, outcome, before.choices, before.seconds, before.predicted)
+                    done.write(trial)
+                    if outcome.failure is None:
+                        found.append(trial)
         except KeyboardInterrupt:
             return []
     return found

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import topi.schedules
-from tedsl.autotvm.measure.batch import Point, result_of
+from tedsl.autotvm.measure.batch import Point, outcome_of, result_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
-from tedsl.autotvm.record import encode, load_from_file
+from tedsl.autotvm.record import config_of, encode, load_from_file
 from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigEntity
@@ -19,11 +19,11 @@ from tedsl.errors import ArgumentError, TedslError
 from tedsl.ir.expr import Var
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
-from tedsl.tune.measure.outcome import Candidate, Failure, Outcome, Scheduled
+from tedsl.tune.measure.outcome import Candidate, Scheduled
+from tedsl.tune.records import last_of_each
 from tedsl.tuning.trial import Trial
 
 _PLAN = 24  # points between two fits of the model
-_KINDS = {1: "refused", 2: "compile", 4: "run", 5: "wrong", 6: "timeout", 7: "timeout"}  # of failures, by numbers of autotvm
 
 
 class Default:
@@ -86,10 +86,10 @@ class TemplateSearch:
     def load(self, path: Path) -> list[Trial]:
         """Raises ArgumentError for a file that holds no records of autotvm."""
         found = []
-        for inp, result in load_from_file(path):
+        for inp, result in last_of_each(load_from_file(path), config_of, lambda pair: outcome_of(pair[1])):
             if inp.task == self.task:
                 config = self._point(inp.config)
-                found.append(Trial(Point(self.task, config), _outcome(result), choices_of(config), -1.0))
+                found.append(Trial(Point(self.task, config), outcome_of(result), choices_of(config), -1.0))
         self.learn(found)
         return found
 
@@ -123,13 +123,6 @@ def choices_of(config: ConfigEntity) -> dict[str, str]:
         else:
             said[name] = repr(entity)
     return said
-
-
-def _outcome(result: MeasureResult) -> Outcome:
-    if result.error_no == 0:
-        return Outcome(tuple(float(cost) for cost in result.costs), None, 0.0, result.all_cost, result.timestamp)
-    kind = _KINDS.get(int(result.error_no), "crash")
-    return Outcome((), Failure(kind, "of an earlier search"), 0.0, result.all_cost, result.timestamp)
 
 
 def _results(args: Sequence[Any]) -> list[Tensor]:

@@ -16,6 +16,8 @@ from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.auto_scheduler.search.search import Search
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.target import Target
+from tedsl.tune.measure.machine import machine_model, tool_versions
+from tedsl.tune.records import append_line
 from tests.auto_scheduler.programs import matmul, of_one
 
 BUILDER = auto_scheduler.LocalBuilder(timeout=100)
@@ -177,6 +179,24 @@ def test_a_task_is_tuned_and_its_best_applied(tmp_path, capsys):
     task.tune(auto_scheduler.TuningOptions(2, builder=BUILDER, runner=QUICK, measure_callbacks=write), policy)
     texts = [str(pair.state(task).journal) for pair, _ in auto_scheduler.load_records(log)]
     assert len(texts) == len(set(texts)) == 8
+
+
+def test_all_readers_of_records_name_one_schedule(tmp_path):
+    """Of a schedule that was measured twice the last time counts: for apply_best, load_best_record and topi's schedules."""
+    log, task = tmp_path / "log.json", task_of(8, 8, 8)
+    found = []
+    for split in (2, 4):
+        sch, _ = task.compute_dag.apply_steps_from_state(task.compute_dag.get_init_state())
+        stage = sch[task.compute_dag.tensors[-1]]
+        stage.split(stage.op.axis[0], split)
+        found.append({"journal": json.loads(sch.journal.to_json())})
+    for cost, candidate in ((1e-6, found[0]), (2e-3, found[1]), (3e-3, found[0])):
+        append_line(log, tune.Record(task.problem.key, str(task.target), machine_model(task.target), tool_versions(), candidate,
+                                     tune.Outcome((cost,))))
+    assert "factor=4" in task.print_best(log)
+    assert auto_scheduler.load_best_record(log)[1].costs == (2e-3,)
+    with tune.history(log):
+        assert "factor=4" in str(topi.schedules.schedule(matmul(8, 8, 8)[-1], "llvm").journal)
 
 
 def test_what_cannot_be_tuned_is_refused(tmp_path):

@@ -60,6 +60,25 @@ def test_the_best_of_a_file(tmp_path):
     assert measure_str_key(inp, False) in measure_str_key(inp)
 
 
+def test_the_last_trial_of_a_configuration_counts_by_its_median(tmp_path):
+    """As in tedsl.tune: one long repetition moves no median, and a time that was measured again replaces the first."""
+    other = LINE.replace("[-1, 16]", "[-1, 2]").replace("1600000000.25", "1600000009.0")
+    disturbed = LINE.replace("0.001, 0.003", "0.001, 0.001, 9.0")
+    too_short = other.replace("0.001, 0.003", "1e-9").replace("1600000009.0", "1600000001.0")
+    file, best = tmp_path / "log.json", tmp_path / "best.json"
+    file.write_text("\n".join([disturbed, other.replace("0.001, 0.003", "0.002"), too_short]))  # timestamps say the order
+    with autotvm.apply_history_best(str(file)), tedsl.target.Target("llvm"):
+        assert "factor=16" in str(matmul(64, 64, "float32")[0].journal)
+    pick_best(file, best)
+    assert json.loads(best.read_text()) == json.loads(disturbed)
+    failed = LINE.replace("0.001, 0.003], 0", "1e9], 4").replace("1600000000.25", "1600000010.0")
+    pairs = [decode(line) for line in (disturbed, failed, other)]
+    with autotvm.apply_history_best(pairs) as context, tedsl.target.Target("llvm"):
+        assert "factor=2)" in str(matmul(64, 64, "float32")[0].journal)
+        context.load([decode(LINE.replace("1600000000.25", "1600000011.0").replace("0.001, 0.003", "1e-6"))])
+        assert "factor=16" in str(matmul(64, 64, "float32")[0].journal)
+
+
 def test_contexts_are_asked_from_the_inside_out():
     inp, result = decode(LINE)
     config = task_of(8).config_space.get(3)

@@ -19,7 +19,7 @@ from tedsl.cache import place
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.target import Target
 from tedsl.tune import Failure, Outcome, Record, Records, history, record_of, task_key
-from tedsl.tune.records import append_line, machine_model, read_lines, write_lines
+from tedsl.tune.records import append_line, fastest_records, fastest_records_of, machine_model, read_lines, write_lines
 
 from .conftest import Doubled
 
@@ -88,6 +88,25 @@ def test_the_best_is_the_fastest_of_the_same_task_target_machine_and_tools(recor
     assert records.best("task", "llvm", tools="tedsl 0.0.1, llvmlite 0.1").cost == 1e-3
     assert records.best("task", "c") is None and records.best("nothing", "llvm") is None
     assert records.tasks() == ["other", "task"]
+
+
+def again(cost, split, seconds):
+    """A trial of `split` that ended at `seconds`."""
+    one = trial(cost, split=split)
+    return replace(one, outcome=replace(one.outcome, timestamp=seconds))
+
+
+def test_the_last_trial_of_a_candidate_counts(records):
+    """Once for each reader: a time that was too short by mistake, and a candidate that failed when it was tried again."""
+    made = [again(1e-6, 1, 10.0), again(3e-3, 1, 12.0), again(2e-3, 2, 11.0), again(1e-6, 3, 10.0), again(None, 3, 13.0),
+            again(2e-6, 1, 9.0)]
+    for record in made:
+        records.add(record)
+    assert [(one.candidate["split"], one.cost) for one in records.ranked("task", "llvm")] == [(2, 2e-3), (1, 3e-3)]
+    assert fastest_records(made) == records.ranked("task", "llvm") and records.best("task", "llvm") == made[2]
+    elsewhere = replace(again(1e-9, 9, 20.0), machine="abacus")
+    assert fastest_records_of([elsewhere, *made], "task", Target("llvm")) == [made[2], made[1], elsewhere]
+    assert records.prune(5) == 4 and list(records) == [made[1], made[2]]
 
 
 def test_records_are_there_for_the_next_program(tmp_path):

@@ -15,6 +15,7 @@ from tedsl.auto_scheduler.search.proposal import Proposal, default_proposal, pro
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
+from tedsl.tune.records import last_records
 
 _ROUND = 16  # trials between two looks at the model
 _DRAWN = 4  # random proposals from which one of the first round is chosen
@@ -70,7 +71,7 @@ class Search:
 
     def preload(self, records: Sequence[Record]) -> None:
         """Takes what was measured before: it is not measured again, and the model knows it."""
-        for one in records:
+        for one in last_records(records):
             proposal = proposal_of(self.problem, one.candidate) if one.task == self.problem.key else None
             if proposal is not None and proposal.text not in self.breeder.seen:
                 self.breeder.seen.add(proposal.text)

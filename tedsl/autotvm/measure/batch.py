@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tedsl.autotvm.measure.inputs import MeasureErrorNo, MeasureInput, MeasureResult
 from tedsl.autotvm.measure.options import LocalBuilder, LocalRunner, Options
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Scheduled, Task
 from tedsl.errors import ArgumentTypeError, type_in_words
-from tedsl.tune import Checker, Measurer, Outcome
+from tedsl.tune import Checker, Failure, Measurer, Outcome
 
 MeasureBatch = Callable[[Sequence[MeasureInput]], list[MeasureResult]]
 _NUMBERS = {"refused": MeasureErrorNo.INSTANTIATION_ERROR, "compile": MeasureErrorNo.COMPILE_HOST,
             "crash": MeasureErrorNo.UNKNOWN_ERROR, "timeout": MeasureErrorNo.RUN_TIMEOUT, "wrong": MeasureErrorNo.WRONG_ANSWER,
             "run": MeasureErrorNo.RUNTIME_DEVICE}
+_KINDS = {number: kind for kind, number in _NUMBERS.items()} | {MeasureErrorNo.BUILD_TIMEOUT: "timeout",
+                                                               MeasureErrorNo.COMPILE_DEVICE: "compile"}
 
 
 class Point:
@@ -62,9 +63,15 @@ def result_of(outcome: Outcome) -> MeasureResult:
     return MeasureResult((failure.message,), number, outcome.all_seconds, outcome.timestamp)
 
 
+def outcome_of(result: MeasureResult) -> Outcome:
+    """The outcome that a result of autotvm says."""
+    if result.error_no == 0:
+        return Outcome(tuple([float(cost) for cost in result.costs]), None, 0.0, result.all_cost, result.timestamp)
+    kind = _KINDS.get(int(result.error_no), "crash")
+    return Outcome((), Failure(kind, "of an earlier search"), 0.0, result.all_cost, result.timestamp)
+
+
 def flops_of(inp: MeasureInput, result: MeasureResult) -> float:
-    """Operations per second; 0 after a failure."""
-    if result.error_no or not result.costs:
-        return 0.0
-    seconds: Any = sum(result.costs) / len(result.costs)
+    """Operations per second, from the median of the times; 0 after a failure."""
+    seconds = outcome_of(result).cost
     return float(inp.task.flop / seconds) if seconds else 0.0

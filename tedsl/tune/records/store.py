@@ -19,6 +19,7 @@ from tedsl.target.current import as_target
 from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.measure.outcome import Candidate
 from tedsl.tune.records.lines import read_lines, write_lines
+from tedsl.tune.records.ranking import candidate_of, fastest_first, fastest_records
 from tedsl.tune.records.record import Record
 
 NAME = "trials.sqlite"
@@ -88,7 +89,7 @@ class Records:
         return self._add([record]) == 1
 
     def ranked(self, task: str, target: Any = None, machine: str | None = None, tools: str | None = None) -> list[Record]:
-        """The records of a task that have times, best first.
+        """The records of a task that have times, best first: the last one of each candidate (see `ranking.py`).
 
         For `target` (None: the current one), on machines of the model `machine` (None: this one), by `tools` (None: those
         here): times of others say nothing here.
@@ -97,8 +98,8 @@ class Records:
         key = (task, str(chosen), machine_model(chosen) if machine is None else machine,
                tool_versions() if tools is None else tools)
         rows = self._rows("select record from trials where task = ? and target = ? and machine = ? and tools = ? "
-                          "and cost is not null order by cost, number", key)
-        return [Record.from_json(text) for (text,) in rows]
+                          "order by number", key)
+        return fastest_records(Record.from_json(text) for (text,) in rows)
 
     def best(self, task: str, target: Any = None, machine: str | None = None, tools: str | None = None) -> Record | None:
         """The first of `ranked`; None if there is none."""
@@ -131,19 +132,23 @@ class Records:
         return added
 
     def prune(self, keep: int = 10, other_tools: bool = False) -> int:
-        """Removes all but the best `keep` records of each task, target, machine and tools, failures first; and those of other
-        tools than those here, unless `other_tools`. Returns how many were removed.
+        """Removes all but the best `keep` records of each task, target, machine and tools, by the order of `ranked`; and those
+        of other tools than those here, unless `other_tools`. Returns how many were removed.
         """
         if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
             raise ArgumentError(f"prune: keep is an int of at least 0, not {keep!r}")
-        ranks = "select number, row_number() over (partition by task, target, machine, tools order by cost is null, cost, " \
-                "number) as place from trials"
         before = len(self)
         with self._transaction():
             if not other_tools:
                 self._connection.execute("delete from trials where tools <> ?", (tool_versions(),))
-            self._connection.execute(
-                f"delete from trials where number in (select number from ({ranks}) where place > ?)", (keep,))
+            rows = [(number, Record.from_json(text))
+                    for number, text in self._connection.execute("select number, record from trials order by number")]
+            kept: dict[tuple[str, ...], list[int]] = {}
+            for number, one in fastest_first(rows, lambda row: candidate_of(row[1]), lambda row: row[1].outcome):
+                kept.setdefault((one.task, one.target, one.machine, one.tools), []).append(number)
+            left = {number for numbers in kept.values() for number in numbers[:keep]}
+            self._connection.executemany("delete from trials where number = ?",
+                                         [(number,) for number, _ in rows if number not in left])
         return before - len(self)
 
     def write_lines(self, path: Any) -> None:

@@ -1,0 +1,63 @@
+"""Which trial is the best: one rule for everything that reads what was measured.
+
+The time of a trial is the median of its repetitions. Where a candidate was measured several times, its last trial counts, for
+searches measure what seemed fastest once more, longer, before they end. A candidate whose last trial failed is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+from tedsl.target.target import Target
+from tedsl.tune.measure.machine import machine_model, tool_versions
+from tedsl.tune.measure.outcome import Outcome
+from tedsl.tune.records.record import Record
+
+T = TypeVar("T")
+Key = Callable[[T], Hashable]
+
+
+def last_of_each(trials: Iterable[T], candidate: Key[T], outcome: Callable[[T], Outcome]) -> list[T]:
+    """The last trial of each candidate by its timestamp, the later one of `trials` where they are equal; in the order in which
+    the candidates were first tried.
+    """
+    last: dict[Hashable, T] = {}
+    for trial in trials:
+        key = candidate(trial)
+        if key not in last or outcome(trial).timestamp >= outcome(last[key]).timestamp:
+            last[key] = trial
+    return list(last.values())
+
+
+def fastest_first(trials: Iterable[T], candidate: Key[T], outcome: Callable[[T], Outcome]) -> list[T]:
+    """The last trial of each candidate, without failures, the least time first; what was tried first, where they are equal."""
+    timed = [trial for trial in last_of_each(trials, candidate, outcome) if outcome(trial).failure is None]
+    return sorted(timed, key=lambda trial: outcome(trial).cost)
+
+
+def last_records(records: Iterable[Record]) -> list[Record]:
+    """The last record of each candidate on each machine."""
+    return last_of_each(records, candidate_of, lambda record: record.outcome)
+
+
+def fastest_records(records: Iterable[Record]) -> list[Record]:
+    """The records with times, the least first, by the rule above. A candidate that ran on several models of machines, or with
+    several versions of the tools, is one for each.
+    """
+    return fastest_first(records, candidate_of, lambda record: record.outcome)
+
+
+def fastest_records_of(records: Iterable[Record], task: str, target: Target) -> list[Record]:
+    """Those of a task and a target: the records of this model of machine and these tools before all others, whose times say
+    less here.
+    """
+    here = machine_model(target), tool_versions()
+    found = fastest_records(record for record in records if record.task == task and record.target == str(target))
+    return sorted(found, key=lambda record: (record.machine, record.tools) != here)
+
+
+def candidate_of(record: Record) -> Hashable:
+    """What a record has measured, and on which model of machine with which tools."""
+    return record.task, record.target, record.machine, record.tools, json.dumps(record.candidate, sort_keys=True)
