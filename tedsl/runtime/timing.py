@@ -123,34 +123,52 @@ _REFILL = 1e-2  # seconds: what fills a cache again takes at most a small part o
 _WARM = 0.05  # seconds of calls before the first turn that counts: processors raise their clock within some 10 ms
 _LOOKS = 8  # turns between two looks at the interval, each of which sorts all of them
 _Z = 1.96  # of the normal distribution, for intervals of 95 %
+_FEWEST = 6  # turns that bound a median; so many are made even if a pause has taken the time
+_FAR = 3.0  # standard deviations from the median, beyond which a turn was disturbed (see `_near_their_median`)
+_SPREAD = 1.4826  # standard deviation over the median absolute deviation, for the normal distribution
+_CALM = 0.05  # of the median: a deviation that times of a quiet machine have, too
 
 
 @record
 class Turns:
-    """Times of two kernels that took turns: `times` and `reference` in seconds per call, one number of each for each turn."""
+    """Times of two kernels that took turns: `times` and `reference` in seconds per call, one number of each for each turn.
+
+    calm: the turns in which neither was disturbed, for instance by being stopped: each near the median of its own times.
+    """
 
     times: tuple[float, ...]
     reference: tuple[float, ...]
 
     @property
+    def calm(self) -> tuple[int, ...]:
+        near, near_of_reference = _near_their_median(self.times), _near_their_median(self.reference)
+        return tuple([at for at in range(len(self.times)) if near[at] and near_of_reference[at]])
+
+    @property
     def ratios(self) -> tuple[float, ...]:
-        """The time of the kernel in times that of the reference, turn by turn: what slowed both is divided out."""
-        return tuple([mine / other for mine, other in zip(self.times, self.reference)])
+        """The time of the kernel in times that of the reference, for each calm turn: what slowed both is divided out."""
+        return tuple([self.times[at] / self.reference[at] for at in self.calm])
 
 
 def measure_in_turns(run: Callable[[int], float], reference: Callable[[int], float], seconds: float,
                      width: float = ENOUGH) -> Turns:
     """Measures two kernels in turns until the interval of the median of their ratio is narrower than `width` times the median,
     or `seconds` have passed. Each of `run` and `reference` makes n calls and returns their seconds.
+
+    Where the process was stopped for a part of the time, a few turns are made after `seconds`, so that there are calm ones.
     """
     begun = time.monotonic()
-    turn, turn_of_reference = (_turn_of(one, min(_WARM, seconds / 8)) for one in (run, reference))
+    turn, turn_of_reference = (_Turn(one, min(_WARM, seconds / 8)) for one in (run, reference))
+    shortest = turn.seconds + turn_of_reference.seconds
     times: list[float] = []
     references: list[float] = []
     while True:
+        before = time.monotonic()
         references.append(turn_of_reference())
         times.append(turn())
-        turns, ends = Turns(tuple(times), tuple(references)), time.monotonic() - begun >= seconds
+        shortest = min(shortest, time.monotonic() - before)
+        turns = Turns(tuple(times), tuple(references))
+        ends = time.monotonic() - begun >= seconds and len(times) >= min(_FEWEST, seconds / max(shortest, _TURN))
         if not ends and (len(times) < _TURNS or len(times) % _LOOKS):
             continue
         low, middle, high = median_interval(turns.ratios)
@@ -158,24 +176,38 @@ def measure_in_turns(run: Callable[[int], float], reference: Callable[[int], flo
             return turns
 
 
-def _turn_of(run: Callable[[int], float], warm: float) -> Callable[[], float]:
-    """A function that calls a kernel for a turn's time and returns the seconds per call, after calls that warm up for `warm`
-    seconds. One call that does not count goes before the others, for the reference has left its own data in the caches.
+class _Turn:
+    """Calls a kernel for a turn's time and returns the seconds per call, after calls that warm up for `warm` seconds. One call
+    that does not count goes before the others, for the reference has left its own data in the caches.
+
+    seconds: that a turn takes if nothing disturbs it, by the shortest of those calls: others may have been stopped.
     """
-    begun, number = time.monotonic(), 1
-    while True:
-        elapsed = max(run(number), 1e-9)
-        if time.monotonic() - begun >= warm and elapsed >= _TURN / 2:
-            break
-        number = max(1, min(2 * number, round(number * _TURN / elapsed)))
-    number, refills = max(1, round(number * _TURN / elapsed)), elapsed / number < _REFILL
 
-    def turn() -> float:
-        if refills:
-            run(1)
-        return run(number) / number
+    def __init__(self, run: Callable[[int], float], warm: float) -> None:
+        begun, number, each = time.monotonic(), 1, float("inf")
+        while True:
+            each = min(each, max(run(number), 1e-9) / number)
+            if time.monotonic() - begun >= warm and number * each >= _TURN / 2:
+                break
+            number = max(1, min(2 * number, round(_TURN / each)))
+        self.run, self.number, self.refills = run, max(1, round(_TURN / each)), each < _REFILL
+        self.seconds = (self.number + self.refills) * each
 
-    return turn
+    def __call__(self) -> float:
+        if self.refills:
+            self.run(1)
+        return self.run(self.number) / self.number
+
+
+def _near_their_median(values: Sequence[float]) -> list[bool]:
+    """For each value, whether it is within three standard deviations of the median of all, which are taken from the median
+    absolute deviation: up to half of the values, however large, do not move it (Hampel, The Influence Curve and Its Role in
+    Robust Estimation, 1974).
+    """
+    _, middle, _ = median_interval(values)
+    _, deviation, _ = median_interval([abs(value - middle) for value in values])
+    far = _FAR * max(_SPREAD * deviation, _CALM * middle)
+    return [abs(value - middle) <= far for value in values]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -9,6 +9,7 @@ from statistics import median
 
 from tedsl import auto_scheduler
 from tedsl.auto_scheduler.dag import State
+from tedsl.auto_scheduler.search.proposal import default_proposal
 from tedsl.auto_scheduler.search.search import QUICK, Search
 from tedsl.errors import TedslError
 from tedsl.ir.expr import Var
@@ -20,8 +21,6 @@ from tedsl.tune.records.history import journal_of
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
 from tedsl.tuning.trial import Trial
-
-_DEFAULT = "default"  # the sketch that is the schedule of topi's rules
 
 
 class Recorded:
@@ -63,7 +62,8 @@ def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, tr
     best = search.run(seconds, trials)
     chosen = next(trial for trial in [*finals, *found] if trial.cost == best.cost
                   and trial.candidate.to_json() == best.candidate)
-    default = next((trial for trial in [*finals, *found] if _sketch(trial) == _DEFAULT), None)
+    rules = default_proposal(search.problem).to_json()
+    default = next((trial for trial in [*finals, *found] if trial.candidate.to_json() == rules), None)
     return Result(name, task.target, float(task.compute_dag.flop_ct), _to_scale(found), chosen, default)
 
 
@@ -72,11 +72,6 @@ def _trial(task: auto_scheduler.SearchTask, record: Record, elapsed: float, pred
     decisions = candidate.get("decisions") if isinstance(candidate, Mapping) else None
     choices = {str(name): str(value) for name, value in decisions.items()} if isinstance(decisions, Mapping) else {}
     return Trial(Recorded(task, record), record.outcome, choices, elapsed, predicted)
-
-
-def _sketch(trial: Trial) -> object:
-    candidate = trial.candidate.to_json()
-    return candidate.get("sketch") if isinstance(candidate, Mapping) else None
 
 
 def _to_scale(trials: Sequence[Trial]) -> list[Trial]:

@@ -36,6 +36,26 @@ def test_drift_is_divided_out(monkeypatch):
     assert max(turns.times) > 1.001 * min(turns.times)
 
 
+@pytest.mark.parametrize("stopped", range(40))
+def test_a_process_that_was_stopped_is_measured_as_if_it_was_not(monkeypatch, stopped):
+    """In each of the calls that warm up and of the first turns, for longer than the time of the measurement."""
+    drift = (2e4 if k == stopped else 1.0 + k % 3 / 100 for k in itertools.count())
+    machine = Machine(monkeypatch, drift)
+    turns = measure_in_turns(machine.kernel(1e-4), machine.kernel(2e-4), 0.05)
+    _, middle, _ = median_interval(turns.ratios)
+    assert middle == pytest.approx(0.5, rel=0.03) and len(turns.calm) >= 5
+    assert all(len(turns.times) - len(turns.calm) <= 1 and 9e-5 < turns.times[at] < 2e-4 for at in turns.calm)
+
+
+def test_the_speed_of_most_turns_counts(monkeypatch):
+    """As where another program takes a part of the time: what it slows may be left out, but never most of the turns."""
+    numbers = random.Random(5)
+    machine = Machine(monkeypatch, (numbers.uniform(1.0, 1.1) + k // 50 % 2 for k in itertools.count()))
+    turns = measure_in_turns(machine.kernel(1e-3), machine.kernel(3e-3), 2.0)
+    _, middle, _ = median_interval(turns.ratios)
+    assert len(turns.calm) > len(turns.times) / 2 > 15 and middle == pytest.approx(1 / 3, rel=0.03)
+
+
 def test_measuring_goes_on_until_the_median_is_known(monkeypatch):
     numbers = random.Random(7)
     noisy = Machine(monkeypatch, iter(lambda: numbers.uniform(0.9, 1.3), None))

@@ -1,5 +1,6 @@
 """Candidates are built and run apart: whatever one does costs one trial, and no process stays."""
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -14,9 +15,12 @@ import pytest
 import tedsl
 from tedsl import te, tir
 from tedsl.cache.store import Store
-from tedsl.errors import ArgumentError, ScheduleError
+from tedsl.errors import ArgumentError, ScheduleError, TedslError
 from tedsl.ir.functions import FUNCTIONS
+from tedsl.target import Target
 from tedsl.tune.measure import BuildOption, Checker, Failure, Measurer, Outcome, RunOption, measurer
+from tedsl.tune.measure.process import Process
+from tedsl.tune.measure.running import Reference, seconds_of
 
 from .conftest import MEMORY, QUICK, Called, Doubled, Endless, abort, hang, take_memory
 
@@ -69,6 +73,33 @@ def test_a_kernel_that_crashes_costs_one_trial(measure, option):
     crash, fine = measure(Called("abort", tir.call_extern), Doubled(), run=option)
     assert crash.failure.kind == "crash" and "ended by SIGABRT" in crash.failure.message and crash.build_seconds > 0
     assert fine.failure is None and not children()
+
+
+def test_a_reference_that_is_stopped_is_not_slow(register):
+    """Two calls of it take long beside all others, and more than the time of the measurement."""
+    calls = itertools.count()
+    pausing = Called(register("tests.tune.pause", lambda: time.sleep(0.4 if next(calls) in (3, 14) else 1e-3)))
+    sch, args = pausing.schedule()
+    reference = Reference(tedsl.build(sch, args, "llvm").save_to_bytes(), [np.zeros(4, "float32")] * 2)
+    option = RunOption(precise=True, precise_seconds=0.1)
+    assert 0 < Process(lambda: seconds_of(reference, Target("llvm"), option, 1, None), "run", 20.0).finish().value < 0.1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_reference_that_takes_too_long_once_is_measured_again(measure, monkeypatch, tmp_path, times):
+    monkeypatch.setattr(measurer, "seconds_of", lambda *args: hang() if _counted(tmp_path) <= times else 1e-6)
+    option = replace(QUICK, precise=True, precise_seconds=0.1, timeout=0.3)
+    if times == 1:
+        assert measure(Doubled(), run=option)[0].failure is None
+    else:
+        with pytest.raises(TedslError, match="the reference kernel cannot be measured: timeout"):
+            measure(Doubled(), run=option)
+
+
+def _counted(folder):
+    """How often this was called, in any process."""
+    (folder / str(len(list(folder.iterdir())))).touch()
+    return len(list(folder.iterdir()))
 
 
 @pytest.fixture

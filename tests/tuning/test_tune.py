@@ -12,11 +12,13 @@ import pytest
 import tedsl
 import topi
 from tedsl import auto_scheduler, autotvm, te
+from tedsl.auto_scheduler.search.proposal import default_proposal, proposal_of
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.graph.network.limits import Limits
 from tedsl.shell.table import main
-from tedsl.tune import Failure, Outcome, RunOption
-from tedsl.tune.records import read_lines
+from tedsl.tune import Failure, Outcome, Record, RunOption
+from tedsl.tune.measure.machine import machine_model, tool_versions
+from tedsl.tune.records import append_line, read_lines
 from tedsl.tuning import Trial
 from tedsl.tuning import searching as tuning
 from tedsl.tuning.explain import explained
@@ -192,6 +194,22 @@ def test_programs_need_no_template(tmp_path):
     assert len(again.trials) == known + 1 and known >= 3
     with tedsl.tune.history(file):
         assert topi.schedules.schedule(rows(64)[-1]) is not None
+
+
+def test_the_default_is_the_schedule_of_the_rules_and_no_relative_of_it(tmp_path, monkeypatch):
+    """A record of the default of other rules, or of one with other factors, is not what the best is compared with."""
+    file, quick = tmp_path / "best.json", RunOption(number=1, repeat=2, cooldown_interval=0)
+    task = auto_scheduler.SearchTask(rows, (64,))
+    rules = default_proposal(task.problem)
+    journal = json.loads(rules.journal.to_json())
+    older = {"sketch": "default", "decisions": {}, "journal": journal | {"directives": journal["directives"][:1]}}
+    varied = {"sketch": "default", "decisions": {"split0 factor": 2}, "journal": journal}
+    for at, candidate in enumerate((older, varied)):
+        append_line(file, Record(task.problem.key, str(task.target), machine_model(task.target), tool_versions(), candidate,
+                                 Outcome((1e-9 * (at + 1),))))
+    assert proposal_of(task.problem, older) is None and proposal_of(task.problem, rules.to_json()).text == rules.text
+    result = tedsl.tune(task, 4, trials=1, records=file, progress=False, run=quick)
+    assert result.default.candidate.to_json() == rules.to_json() and result.default.cost > 1e-8
 
 
 def planted(good, others):

@@ -104,6 +104,7 @@ def proposal_of(problem: Problem, candidate: object) -> Proposal | None:
     given: dict[str, Decision] = {str(name): value for name, value in candidate["decisions"].items()
                                   if isinstance(value, (int, str))}
     if candidate["sketch"] == DEFAULT and not given:
-        return default_proposal(problem)
+        default = default_proposal(problem)
+        return default if candidate == default.to_json() else None  # that of other rules, by now
     made = proposed(problem, candidate["sketch"], Choices(random.Random(0), given))
     return made if made is not None and made.has_loops else None

@@ -26,6 +26,7 @@ from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
 
 _AHEAD = 2  # candidates that are taken for each one that is being built, so that a short build leaves no core idle
+_TRIES = 2  # at the reference: a program that is stopped for longer than a limit, as by Ctrl-Z, is measured once more
 _SIDE = 128  # of the matrices of the reference kernel: as much arithmetic as memory of the second cache
 
 
@@ -173,9 +174,12 @@ class Measurer:
         """The reference kernel, with the time of its calls when it was first measured."""
         if self._reference is None:
             made, threads = self._make_reference(), len(order.cores.running)
-            ended = order.processes.finish(self._run_process(
-                order, lambda: seconds_of(made, self.target, self.run, threads, order.inputs)))
-            if not isinstance(ended.value, float):
+            for _ in range(_TRIES):
+                ended = order.processes.finish(self._run_process(
+                    order, lambda: seconds_of(made, self.target, self.run, threads, order.inputs)))
+                if isinstance(ended.value, float):
+                    break
+            else:
                 raise TedslError(f"the reference kernel cannot be measured: {ended.failure}")
             self._reference = replace(made, seconds=ended.value)
         return self._reference

@@ -63,7 +63,7 @@ def seconds_of(reference: Reference, target: Target, option: RunOption, threads:
     module = from_bytes(reference.code, "the reference")
     with module.timed(module.entry_name, *placed(reference.inputs or inputs or (), target)) as run:
         turns = measure_in_turns(run, run, option.precise_seconds / 2)
-    return median_interval((*turns.times, *turns.reference))[1]
+    return median_interval([seconds for at in turns.calm for seconds in (turns.times[at], turns.reference[at])])[1]
 
 
 def _check(module: Module, args: Sequence[Any], expected: Expected) -> None:
