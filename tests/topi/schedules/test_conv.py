@@ -210,6 +210,15 @@ def test_weights_that_do_not_stay_in_the_second_cache_are_copied_into_panels(cor
     check(made, {a: x, b: z}, np.maximum(testing.conv2d_nhwc_python(x, z, 1, 1), 0), 1e-4, 1e-4, lambda _: s)
 
 
+def test_terms_are_free_of_conditions_where_tiles_of_rows_leave_a_rest():
+    target = "llvm -mcpu=znver4 -model=znver5"  # whose tiles have two of seven rows
+    with Target(target):
+        a, b = te.placeholder((1, 2, 7, 7, 16), name="a"), te.placeholder((4, 2, 3, 3, 16, 16), name="w")
+        made = nn.conv2d_NCHWc(a, b, 1, 1, 1)
+        text = tedsl.build(topi.schedules.schedule(made), [a, b, made], target=target).get_source("tir")
+    assert "for (oh.outer: int32, 0, 3)" in text and " if (" not in text
+
+
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"])
 @pytest.mark.parametrize("rows, columns, channels, terms", [(56, 56, 64, 576), (7, 7, 512, 4608), (37, 37, 53, 117)])
 def test_tiles_stay_in_the_registers(cpu, rows, columns, channels, terms):

@@ -12,7 +12,7 @@ cache, or all of them, if too few panels would be left for threads to share.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
@@ -47,10 +47,11 @@ def schedule_channels_last(kernel: Kernel) -> None:
     rows, xo, inside = _split_image(tail, image, tile)
     outer = [co, n, *rows] if alone else [n, *rows, co] if near else [n, co, *rows]
     tail.reorder(*outer, xo, *inside, ci)
+    covers = {n: _Cover(extent_of(n), 1), co: _Cover(extent_of(c), tile.wide), **_covers_of_rows(rows, image, tile)}
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(ci)
-    place = share_out(tail, outer[:1] if alone else outer[:-1] if near else outer, work_of(kernel))
+    place = share_out(tail, outer[:1] if alone else _whole_loops(kernel, outer[:-1] if near else outer, covers), work_of(kernel))
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
@@ -74,7 +75,9 @@ def schedule_blocks(kernel: Kernel) -> None:
     for loop in (blocks, *inside):
         tail.unroll(loop)
     tail.vectorize(ci)
-    share_out(tail, [n, co, *rows], work_of(kernel))
+    covers = {n: _Cover(extent_of(n), 1), co: _Cover(extent_of(c), max(1, tile.wide // (block or 1))),
+              **_covers_of_rows(rows, image, tile)}
+    share_out(tail, _whole_loops(kernel, [n, co, *rows], covers), work_of(kernel))
     _sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 
@@ -88,17 +91,27 @@ def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any
     return [*rows[:-1], yo], xo, [yi, xi]
 
 
-def _whole_loops(kernel: Kernel, loops: list[Any], tile: ImageTile) -> list[Any]:
+class _Cover(NamedTuple):
+    """How tiles cover a dimension of `extent` elements: by `size` of them."""
+
+    extent: int | None
+    size: int
+
+
+def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[Any, _Cover]:
+    """How tiles cover the rows of an image, by the loops that `_split_image` made."""
+    return {loop: _Cover(extent_of(axis), tile.down if at == len(rows) - 1 else 1)
+            for at, (loop, axis) in enumerate(zip(rows, image))}
+
+
+def _whole_loops(kernel: Kernel, loops: list[Any], covers: dict[Any, _Cover]) -> list[Any]:
     """Those of `loops`, over images, panels and rows, that are shared out: all, or the ones before a loop whose last tile is
     smaller, if these are tasks enough.
 
     The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
     """
-    n, channels, *image = kernel.tail.axis
-    counts = [(extent_of(n), 1), (extent_of(channels), tile.wide), *[(extent_of(row), 1) for row in image[:-2]],
-              *[(extent_of(row), tile.down) for row in image[-2:-1]]]
     tasks, cores = 1, kernel.target.machine.cores
-    for at, (extent, size) in enumerate(counts):
+    for at, (extent, size) in enumerate(covers[loop] for loop in loops):
         if extent is None:
             return loops
         if extent > size and extent % size:
@@ -167,7 +180,8 @@ def schedule_turned(kernel: Kernel) -> None:
     rows, xo, (*yi, xi) = _split_image(tail, image, tile)
     tail.reorder(*([oo, n] if alone else [n, oo]), *rows, xo, *yi, oi, xi)
     tail.vectorize(xi)
-    place = share_out(tail, [oo] if alone else _whole_loops(kernel, [n, oo, *rows], tile), work_of(kernel))
+    covers = {n: _Cover(extent_of(n), 1), oo: _Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, tile)}
+    place = share_out(tail, [oo] if alone else _whole_loops(kernel, [n, oo, *rows], covers), work_of(kernel))
     _place(kernel, copy, tail, place if alone else None)
     kernel.schedule[sums].transform_layout(lambda n, o, *at: [n, *at, o])
     _sum_up(kernel, sums, tail, xo)
