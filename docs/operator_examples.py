@@ -158,6 +158,8 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "nn.deformable_conv2d_nhwc":
         lambda new: nn.deformable_conv2d_nhwc(new(1, 4, 4, 2), new(1, 4, 4, 18), new(3, 3, 2, 2), 1, 1, 1, 1, 1),
     "nn.dense": lambda new: nn.dense(new(2, 3), new(4, 3)),
+    "nn.dense_pack_weights": lambda new: nn.dense_pack_weights(new(4, 3), 2),
+    "nn.dense_unpack_weights": lambda new: nn.dense_unpack_weights(new(2, 3, 4), 8),
     "nn.depth_to_space": lambda new, layout="NCHW": nn.depth_to_space(cube(new, layout), 2, layout),
     "nn.depthwise_conv2d_backward_input_nhwc": lambda new: nn.depthwise_conv2d_backward_input_nhwc(
         new(3, 3, 4, 1), new(1, 4, 4, 4), (1, 4, 4, 4), (1, 4, 4, 4), 1, 1),

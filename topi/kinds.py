@@ -199,7 +199,9 @@ class ConvOp(Differentiable):
 
 @record
 class PanelsOp:
-    """Weights of a convolution, read from `panels`: (panels, channels, height, width, 1, `wide` results)."""
+    """Weights read from `panels`, of `wide` results each: (panels, channels, height, width, 1, wide) for a convolution, (panels,
+    terms, wide) for a product.
+    """
 
     operator: str
     panels: te.Tensor

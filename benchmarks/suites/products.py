@@ -13,6 +13,8 @@ from benchmarks import reference
 from benchmarks.case import Case, Contender, Goal, Maker, maker
 from benchmarks.contenders import ours, with_onnx, with_torch
 from benchmarks.matmul import prepacked_matmul
+from tedsl import te
+from topi.schedules.packing import panels_in
 
 MIB = 2**20
 LARGE = 512  # from which square products have a goal in parts of the peak
@@ -85,7 +87,7 @@ def dense(m: int, k: int, n: int, threads: int) -> Case:
     """relu(x wᵀ + b)."""
     x, w, b = drawn((m, k), (n, k), (n,))
     like = np.empty((m, n), "float32")
-    contenders = {"tedsl": ours.operator(lambda x, w, b: topi.nn.relu(topi.nn.dense(x, w, b)), [x, w, b])}
+    contenders = {"tedsl": ours.operator(_layer, [x, w, b])} | _packed_layer(x, w, b)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= with_torch.layers(torch, x, w, b, "relu")
@@ -105,6 +107,21 @@ def dense(m: int, k: int, n: int, threads: int) -> Case:
     goal = Goal(1.05, 0.95) if m == 1 and n * k * 4 > 16 * MIB else None
     return Case("dense", contenders, lambda: np.maximum(reference.wide(x) @ w.T + b, 0), k,
                 2.0 * m * k * n, bytes_of(x, w, b), bytes_of(like), goal=goal)
+
+
+def _layer(x: te.Tensor, w: te.Tensor, b: te.Tensor) -> te.Tensor:
+    return topi.nn.relu(topi.nn.dense(x, w, b))
+
+
+def _packed_layer(x: Any, w: Any, b: Any) -> dict[str, Contender]:
+    """The layer whose weights are a constant that is packed once, if its schedule has panels."""
+    inputs = ours.placeholders([x, w, b])
+    wide = panels_in(_layer(*inputs)).get(inputs[1])
+    if wide is None:
+        return {}
+    panels = ours.computed(lambda w: topi.nn.dense_pack_weights(w, wide), w)
+    return {"tedsl packed": ours.operator(
+        lambda x, p, b: _layer(x, topi.nn.dense_unpack_weights(p, len(w)), b), [x, panels, b])}
 
 
 def batch_matmul(batch: int, m: int, k: int, n: int, threads: int) -> Case:

@@ -38,7 +38,7 @@ from topi.nn.conv import (
     group_conv2d_transpose_nchw,
 )
 from topi.nn.correlation import correlation_nchw
-from topi.nn.dense import batch_matmul, dense, matmul
+from topi.nn.dense import batch_matmul, dense, dense_pack_weights, dense_unpack_weights, matmul
 from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
 from topi.nn.fifo_buffer import fifo_buffer
@@ -70,7 +70,7 @@ __all__ += ["binarize_pack", "binary_dense", "bitpack", "bitserial_conv2d_nchw",
 __all__ += ["sparse_add", "sparse_conv2d", "sparse_dense", "sparse_dense_sp_lhs", "sparse_dense_sp_rhs", "sparse_transpose"]
 __all__ += ["conv2d_NCHWc_int8", "conv2d_gemm_weight_transform", "conv3d_winograd_weight_transform",
             "depthwise_conv2d_backward_input_nhwc", "depthwise_conv2d_backward_weight_nhwc"]
-__all__ += ["conv2d_unpack_weights", "prelu"]
+__all__ += ["conv2d_unpack_weights", "dense_pack_weights", "dense_unpack_weights", "prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
 __all__ += [
     "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE", "batch_norm", "batch_to_space_nd", "depth_to_space", "fifo_buffer", "flatten",

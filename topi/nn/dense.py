@@ -8,7 +8,7 @@ from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
 from topi.arguments import Extents, checked
 from topi.extents import as_int, differ, opening, require_room, shown
-from topi.kinds import MatmulOp
+from topi.kinds import InjectiveOp, MatmulOp, PanelsOp
 from topi.tag import BATCH_MATMUL, BROADCAST, DENSE, ELEMWISE, MATMUL
 
 
@@ -76,6 +76,44 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | Non
     output = te.compute(shape, formula, name=name, tag=BATCH_MATMUL,
                       info=MatmulOp("batch_matmul", tensor_a, tensor_b, transpose_a, transpose_b, batched=True))
     return _narrowed(output, final)
+
+
+@checked
+def dense_pack_weights(weight: te.Tensor, wide: int, layout: str = "OI") -> te.Tensor:
+    """The weights of `dense` ("OI": results, terms) or of `matmul` ("IO") in panels of `wide` results, to be packed once.
+
+    Returns: (panels, terms, wide); the last panel is padded with zeros. `topi.schedules.panels_in` says how wide they are best.
+    Raises ShapeError if the weights have not 2 dimensions or panels no results.
+    """
+    where = opening("dense_pack_weights", weight)
+    if weight.ndim != 2 or layout not in ("OI", "IO") or wide < 1:
+        raise ShapeError(f'{where}: the shape is {shown(weight.shape)}, layout "{layout}", panels have {wide} results',
+                         hint='weights of 2 dimensions, "OI" or "IO", panels of 1 result or more')
+    results, terms = weight.shape[layout.index("O")], weight.shape[layout.index("I")]
+
+    def element(panel: Any, k: Any, lane: Any) -> Any:
+        at = panel * wide + lane
+        value = weight(at, k) if layout == "OI" else weight(k, at)
+        return value if (as_int(results) or 1) % wide == 0 else te.if_then_else(at < results, value, te.const(0, weight.dtype))
+
+    return te.compute(((results + wide - 1) // wide, terms, wide), element, name="packed_weight", tag="injective",
+                      info=InjectiveOp("dense_pack_weights"))
+
+
+@checked
+def dense_unpack_weights(panels: te.Tensor, results: int) -> te.Tensor:
+    """The weights (results, terms) of `dense` from what `dense_pack_weights` makes of them.
+
+    A product reads the panels as they lie where these are whole vectors wide. Raises ShapeError if they are no panels of so
+    many results.
+    """
+    where = opening("dense_unpack_weights", panels)
+    size = as_int(panels.shape[-1])
+    if panels.ndim != 3 or size is None or as_int(panels.shape[0]) != (results + size - 1) // size:
+        raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {results} results",
+                         hint="dense_pack_weights(weight, wide)")
+    return te.compute((results, panels.shape[1]), lambda j, k: panels(j // size, k, j % size), name="unpacked_weight",
+                      tag="injective", info=PanelsOp("dense_unpack_weights", panels, size))
 
 
 def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool,

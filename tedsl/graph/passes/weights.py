@@ -1,4 +1,4 @@
-"""Convolutions with constant weights, given these in a form that is prepared once.
+"""Convolutions and products with constant weights, given these in a form that is prepared once.
 
     y = call(conv2d_relu, x, w)      ──►      p = nn.conv2d_pack_weights(w, ...)       computed before the first call
                                               y = call(conv2d_relu, x, p)              whose convolution reads p
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tedsl import te
 from tedsl.graph.apply import call, with_arguments
 from tedsl.graph.formula import alone, formula_of
 from tedsl.graph.graph import Graph
@@ -15,14 +16,15 @@ from tedsl.graph.passes.functions import Functions
 from tedsl.graph.rewrite import with_outputs
 from tedsl.graph.value import Node, Value, with_values
 from tedsl.record import record
-from topi.kinds import ConvOp
+from topi.kinds import ConvOp, MatmulOp
 
-CONVOLUTIONS = ("nn.conv2d", "nn.conv2d_nchw")
+LAYERS = ("nn.conv2d", "nn.conv2d_nchw", "nn.dense", "nn.matmul")  # whose second argument is the weights
 
 
 @record(eq=False)
-class Convolution:
-    """A node of `function` that convolves with the input number `place` of it, whose shape the caller knows as a constant.
+class Layer:
+    """A node of `function` that convolves with, or multiplies by, the input number `place` of it, which is a constant of the
+    caller.
 
     info: the record that topi leaves of it.
     """
@@ -30,22 +32,22 @@ class Convolution:
     function: Graph
     node: Node
     place: int
-    info: ConvOp
+    info: ConvOp | MatmulOp
 
 
 @record(eq=False)
 class Prepared:
-    """prepare: the other form of the weights. instead: the result of the node of a convolution with weights of that form."""
+    """prepare: the other form of the weights. instead: the result of the node of a layer with weights of that form."""
 
     prepare: Callable[[Value], Value]
     instead: Callable[[Node, Value], Value]
 
 
-Choice = Callable[[Convolution], "Prepared | None"]
+Choice = Callable[[Layer], "Prepared | None"]
 
 
 def with_prepared_weights(graph: Graph, choose: Choice) -> Graph:
-    """The graph with convolutions of constants changed as `choose` says; the same object if it changes none."""
+    """The graph with layers of constant weights changed as `choose` says; the same object if it changes none."""
     functions, replaced = Functions(), dict[Value, Value]()
     changed = _Changed(choose)
     for node in graph.nodes:
@@ -56,7 +58,7 @@ def with_prepared_weights(graph: Graph, choose: Choice) -> Graph:
 
 
 def _prepared(node: Node, changed: _Changed, functions: Functions) -> Node:
-    function = node.function if node.function is not None else alone(node) if node.operator in CONVOLUTIONS else None
+    function = node.function if node.function is not None else alone(node) if node.operator in LAYERS else None
     if function is None or function.compiler is not None:
         return node
     operands = list(node.inputs) if node.function is not None else \
@@ -71,7 +73,7 @@ def _prepared(node: Node, changed: _Changed, functions: Functions) -> Node:
 
 
 class _Changed:
-    """Graphs with convolutions changed, each graph once. any: whether any was."""
+    """Graphs with layers changed, each graph once. any: whether any was."""
 
     def __init__(self, choose: Choice) -> None:
         self.choose, self.any = choose, False
@@ -87,33 +89,43 @@ class _Changed:
 
     def _made(self, function: Graph, fixed: tuple[int, ...]) -> tuple[Graph, dict[int, Callable[[Value], Value]]]:
         prepared: dict[int, Callable[[Value], Value]] = {}
-        for conv in _convolutions(function, fixed):
-            choice = self.choose(conv)
+        for layer in _layers(function, fixed):
+            choice = self.choose(layer)
             if choice is not None:
-                function = _replaced(function, conv, choice)
-                prepared[conv.place] = choice.prepare
+                function = _replaced(function, layer, choice)
+                prepared[layer.place] = choice.prepare
                 break  # the nodes of another are no longer there
         return function, prepared
 
 
-def _convolutions(function: Graph, fixed: tuple[int, ...]) -> list[Convolution]:
-    nodes = {node: place for node in function.nodes if node.operator in CONVOLUTIONS for place in fixed
+def _layers(function: Graph, fixed: tuple[int, ...]) -> list[Layer]:
+    nodes = {node: place for node in function.nodes if node.operator in LAYERS for place in fixed
              if node.inputs[1] is function.inputs[place] and len(function.users(node.inputs[1])) == 1}
     found = []
     for node, place in nodes.items():
-        info = formula_of(alone(node)).outputs[0].op.info
-        if isinstance(info, ConvOp) and all(value.spec.is_static for value in node.inputs[1:]):
-            found.append(Convolution(function, node, place, info))
+        info = _info_of(node)
+        if info is not None and all(value.spec.is_static for value in node.inputs[1:]):
+            found.append(Layer(function, node, place, info))
     return found
 
 
-def _replaced(function: Graph, conv: Convolution, choice: Prepared) -> Graph:
+def _info_of(node: Node) -> ConvOp | MatmulOp | None:
+    """The record of the sums of a layer, which a bias or a conversion may follow."""
+    op = formula_of(alone(node)).outputs[0].op
+    while not isinstance(op.info, (ConvOp, MatmulOp)):
+        if not isinstance(op.info, te.ElementwiseOp) or not op.input_tensors:
+            return None
+        op = op.input_tensors[0].op
+    return op.info
+
+
+def _replaced(function: Graph, layer: Layer, choice: Prepared) -> Graph:
     """The function with another form of the weights as its input."""
-    old = function.inputs[conv.place]
+    old = function.inputs[layer.place]
     form = Value(old.name, choice.prepare(Value(old.name, old.spec)).spec)
     replaced: dict[Value, Value] = {}
     for node in function.nodes:
-        if node is conv.node:
+        if node is layer.node:
             replaced[node.outputs[0]] = choice.instead(node, form)
             continue
         made = with_arguments(node, {name: with_values(given, replaced) for name, given in node.arguments.items()})

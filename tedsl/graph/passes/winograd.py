@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from tedsl.graph.apply import apply
 from tedsl.graph.graph import Graph
-from tedsl.graph.passes.weights import Convolution, Prepared, with_prepared_weights
+from tedsl.graph.passes.weights import Layer, Prepared, with_prepared_weights
 from tedsl.graph.value import Node, Value
+from topi.kinds import ConvOp
 
 _SIZES = (2, 4)  # of tiles; larger ones lose digits
 _PER_BYTE = 4.5  # multiply-adds in the time in which a byte of the weights comes from memory
@@ -27,13 +28,15 @@ def use_winograd(graph: Graph) -> Graph:
     return with_prepared_weights(graph, _by_tiles)
 
 
-def _by_tiles(conv: Convolution) -> Prepared | None:
-    info, weights = conv.info, conv.node.inputs[1]
+def _by_tiles(layer: Layer) -> Prepared | None:
+    info, weights = layer.info, layer.node.inputs[1]
+    if not isinstance(info, ConvOp):
+        return None
     outputs, inputs, *window = [int(extent) for extent in weights.shape]
     plain = (info.layout, info.kernel_layout, info.groups, tuple(info.strides), tuple(info.dilation), tuple(window)) == \
         ("NCHW", "OIHW", 1, (1, 1), (1, 1), (3, 3))
-    image = conv.node.outputs[0].shape
-    if not plain or str(weights.dtype) != "float32" or conv.node.outputs[0].dtype != weights.dtype or \
+    image = layer.node.outputs[0].shape
+    if not plain or str(weights.dtype) != "float32" or layer.node.outputs[0].dtype != weights.dtype or \
             not all(isinstance(extent, int) for extent in image[2:]):
         return None
     batch, height, width = [extent if isinstance(extent, int) else 1 for extent in (image[0], image[2], image[3])]

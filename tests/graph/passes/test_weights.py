@@ -51,6 +51,28 @@ def test_packed_weights_are_not_copied():
                 and name.endswith(".global")]
 
 
+def layers(x):
+    y = ops.nn.relu(ops.nn.dense(x, weights(40, 96), graph.constant(np.ones(40, "float32"), name="b")))
+    return ops.nn.matmul(y, weights(40, 70))
+
+
+def test_weights_of_products_are_packed_once():
+    before = fuse(graph.trace(layers, Spec((20, 96))))
+    after = pack_weights(before)
+    assert [node.operator for node in after.nodes if node.function is None] == ["nn.dense_pack_weights"] * 2
+    x = np.random.default_rng(0).standard_normal((20, 96)).astype("float32")
+    np.testing.assert_allclose(graph.evaluate(after, x)[0], graph.evaluate(before, x)[0], rtol=1e-5, atol=1e-5)
+    assert [node.operator for node in split_constants(after).before.nodes] == ["nn.dense_pack_weights"] * 2
+    for function in after.functions:
+        names = [stage.op.name for stage in topi.schedules.schedule(list(graph.formula_of(function).outputs)).stages]
+        assert not [name for name in names if name.endswith(".global")], names
+
+
+def test_weights_of_one_row_stay():
+    g = fuse(graph.trace(layers, Spec((1, 96))))
+    assert pack_weights(g) is g
+
+
 def test_winograd_where_it_takes_less_time(golden):
     before = fuse(graph.trace(lambda x: ops.nn.relu(ops.nn.conv2d(x, weights(32, 32, 3, 3), 1, 1, 1)), Spec((1, 32, 28, 28))))
     after = use_winograd(before)

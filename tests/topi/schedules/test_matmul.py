@@ -5,7 +5,9 @@ import pytest
 
 import topi
 from tedsl import te
+from tedsl.errors import ShapeError
 from tests.topi.run import run
+from topi.schedules.packing import panels_in
 
 rng = np.random.default_rng(0)
 SHAPES = [(1, 1, 1), (1, 70, 33), (3, 5, 7), (4, 300, 6), (13, 1, 40), (12, 64, 32), (25, 17, 65), (40, 33, 100), (17, 130, 1)]
@@ -26,6 +28,52 @@ def test_dense_with_what_follows(shape):
     a, b, c = tensors(x, w, bias)
     out = topi.nn.relu(topi.nn.dense(a, b, c))
     np.testing.assert_allclose(run(out, {a: x, b: w, c: bias}), np.maximum(x @ w.T + bias, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("wide", [16, 32, 48, 5])
+@pytest.mark.parametrize("shape", [(1, 20, 64), (3, 5, 70), (40, 33, 100), (17, 130, 48)], ids=str)
+def test_dense_by_panels(shape, wide):
+    m, k, n = shape
+    x, w, bias = floats(m, k), floats(n, k), floats(n)
+    v = te.placeholder(w.shape, name="v")
+    panels = run(topi.nn.dense_pack_weights(v, wide), {v: w})
+    assert panels.shape == (-(-n // wide), k, wide)
+    a, p, c = tensors(x, panels, bias)
+    out = topi.nn.relu(topi.nn.dense(a, topi.nn.dense_unpack_weights(p, n), c))
+    np.testing.assert_allclose(run(out, {a: x, p: panels, c: bias}), np.maximum(x @ w.T + bias, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int8"])
+def test_dense_by_panels_of_other_dtypes(dtype):
+    x, w = (rng.integers(-5, 5, shape).astype(dtype) for shape in ((9, 24), (50, 24)))
+    u, (a, v) = te.placeholder((24, 50), dtype, name="u"), tensors(x, w)
+    panels = run(topi.nn.dense_pack_weights(v, 32), {v: w})
+    np.testing.assert_array_equal(run(topi.nn.dense_pack_weights(u, 32, "IO"), {u: np.ascontiguousarray(w.T)}), panels)
+    p = te.placeholder(panels.shape, dtype, name="p")
+    out = topi.nn.dense(a, topi.nn.dense_unpack_weights(p, 50), None, "int32" if dtype == "int8" else dtype)
+    np.testing.assert_array_equal(run(out, {a: x, p: panels}), x.astype("int64") @ w.T.astype("int64"))
+
+
+def test_panels_are_read_as_they_lie():
+    a, w = te.placeholder((40, 96), name="a"), te.placeholder((70, 96), name="w")
+    wide = panels_in([topi.nn.dense(a, w)])[w]
+    p = te.placeholder((-(-70 // wide), 96, wide), name="p")
+    for size in (wide, 16):
+        p = te.placeholder((-(-70 // size), 96, size), name="p")
+        s = topi.schedules.schedule([topi.nn.dense(a, topi.nn.dense_unpack_weights(p, 70))])
+        assert not [stage.op.name for stage in s.stages if stage.op.name.endswith(".global")]
+
+
+@pytest.mark.parametrize("made, message", [
+    (lambda w, p: topi.nn.dense_pack_weights(w, 0), "panels have 0 results"),
+    (lambda w, p: topi.nn.dense_pack_weights(p, 4), "weights of 2 dimensions"),
+    (lambda w, p: topi.nn.dense_pack_weights(w, 4, "NC"), 'layout "NC"'),
+    (lambda w, p: topi.nn.dense_unpack_weights(p, 9), "are no panels of 9 results"),
+    (lambda w, p: topi.nn.dense_unpack_weights(w, 9), "are no panels of 9 results"),
+])
+def test_what_are_no_panels(made, message):
+    with pytest.raises(ShapeError, match=message):
+        made(te.placeholder((8, 3), name="w"), te.placeholder((2, 3, 4), name="p"))
 
 
 @pytest.mark.parametrize("rows, columns", [(1, 3), (13, 1), (33, 10), (100, 16)])

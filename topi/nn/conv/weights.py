@@ -7,10 +7,11 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
-from topi.extents import opening, require_shape, shown
+from topi.extents import as_int, opening, require_shape, shown
 from topi.injective import injective
 from topi.nn.conv.formula import require_rank
 from topi.nn.conv.packed import conv2d_NCHWc
+from topi.nn.dense import dense_unpack_weights
 
 
 @checked
@@ -61,6 +62,9 @@ def dense_weights(weight: te.Tensor, tile: int = 1, group: int = 1) -> te.Tensor
     """
     where = opening("dense", weight)
     if weight.ndim == 3:
+        results = as_int(weight.shape[0] * weight.shape[2])
+        if results is not None:
+            return dense_unpack_weights(weight, results)
         tiles, terms, wide = weight.shape
         return injective("unpacked_weight", (tiles * wide, terms), lambda j, k: weight(j // wide, k, j % wide))
     if weight.ndim != 4:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl import te
+from topi.kinds import PanelsOp
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.parallel import share_out
@@ -20,9 +22,10 @@ from topi.schedules.cpu.tiles import accumulators, divisor_near, registers, tile
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
-_TERMS = 4  # as many times more terms than rows, and than lanes: adding up lanes is a small part of the whole
 _LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
-_COPIES = 2  # as many rows as a cycle has products: the copy of a transposed matrix costs as much as lanes to add up
+_TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
+_ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
+_LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
@@ -35,18 +38,42 @@ def schedule_matmul(kernel: Kernel) -> None:
         _chain(kernel, rows)
     elif rows == 1 and not kernel.record.transpose_b:
         reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
-    elif rows is not None and terms is not None and _is_few(kernel, rows, terms):
+    elif rows is not None and terms is not None and _panels(kernel) is None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
     else:
         _tiles(kernel, rows)
 
 
 def _is_few(kernel: Kernel, rows: int, terms: int) -> bool:
-    """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns."""
+    """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns.
+
+    Cycles for each element of the second matrix: a copy takes _TURNED / lanes; rows times rows take for each row _LOADED of
+    what the product takes, and a part of adding up lanes, which is done once for all terms.
+    """
+    if not kernel.record.transpose_b or kernel.record.transpose_a or not rows or not terms:
+        return False
     lanes, target = kernel.lanes(kernel.anchor), kernel.target
     products = lanes * target.machine.fmas(target.vector_bits)
-    return kernel.record.transpose_b and not kernel.record.transpose_a and \
-        rows < _COPIES * products and terms >= _TERMS * max(rows, lanes)
+    return rows * (_LOADED / products + _ADDED * lanes / terms) < _TURNED / lanes
+
+
+def panels_of(kernel: Kernel) -> int | None:
+    """The columns of the panels by which the second matrix is best packed before; None if rows are too few for panels to be
+    used again, or the matrix is no constant: is not a tensor of two dimensions that is stored.
+    """
+    record, rows = kernel.record, extent_of(kernel.anchor.axis[-2])
+    stored = record.b.ndim == 2 and isinstance(record.b.op, te.PlaceholderOp)
+    if kernel.before or not stored or rows == 1 or record.transpose_a or _group(kernel) > 1:
+        return None
+    return _tile(kernel, rows)[1]
+
+
+def _panels(kernel: Kernel) -> int | None:
+    """The columns of the panels in which the second matrix lies; None if it lies otherwise, or they are no whole vectors."""
+    packed = getattr(kernel.record.b.op, "info", None)
+    wide = packed.wide if isinstance(packed, PanelsOp) and kernel.record.transpose_b else 0
+    lanes = kernel.lanes(kernel.anchor)
+    return wide if wide and wide % lanes == 0 and wide // lanes < registers(kernel.target) // 2 else None
 
 
 def _work(kernel: Kernel) -> int | None:
@@ -84,7 +111,7 @@ def _tile(kernel: Kernel, rows: int | None, group: int = 1) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
     steps = None if terms is None else -(-terms // group)
     return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target,
-                   embeds=group == 1)
+                   embeds=group == 1, panel=_panels(kernel) if group == 1 else None)
 
 
 def _group(kernel: Kernel) -> int:
@@ -164,8 +191,10 @@ def _multiply_halves(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> 
 
 
 def _panel(kernel: Kernel, wide: int) -> Any:
-    """Pack the columns of the second matrix that a tile uses, row after row; None where packing does not pay."""
+    """Pack the columns of the second matrix that a tile uses, row after row; None where packing does not pay, or was done."""
     record = kernel.record
+    if _panels(kernel) is not None:
+        return None
     count = product([extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])])
     rows = extent_of(kernel.anchor.axis[-2])
     few = rows is not None and rows < 32

@@ -48,15 +48,17 @@ def divisor_near(extent: int | None, most: int, least: int) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target,
-            embeds: bool = True) -> tuple[int, int]:
+            embeds: bool = True, panel: int | None = None) -> tuple[int, int]:
     """The number of rows and columns of the register tile that takes the least time for a product of that size.
 
-    embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions.
+    embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel: the
+    columns of tiles that are given.
     """
     available = registers(target)
     embeds = embeds and target.vector_bits == 512
     most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
-    tiles = [(tall, vectors) for vectors in range(1, min(16, most_vectors) + 1)
+    widths = range(1, min(16, most_vectors) + 1) if panel is None else [panel // lanes]
+    tiles = [(tall, vectors) for vectors in widths
              for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
              if tall * vectors + vectors + (vectors > 1 or not embeds) <= available]
     size = (rows, columns, terms or _TERMS)
