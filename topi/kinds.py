@@ -199,7 +199,7 @@ class ConvOp(Differentiable):
 
 @record
 class PanelsOp:
-    """Weights read from `panels`, of `wide` results each: (panels, channels, height, width, 1, wide) for a convolution, (panels,
+    """Weights read from `panels` of `wide` results each: (panels, channels, height, width, 1, wide) for a convolution, (panels,
     terms, wide) for a product.
     """
 

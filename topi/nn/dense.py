@@ -96,8 +96,9 @@ def dense_pack_weights(weight: te.Tensor, wide: int, layout: str = "OI") -> te.T
         value = weight(at, k) if layout == "OI" else weight(k, at)
         return value if (as_int(results) or 1) % wide == 0 else te.if_then_else(at < results, value, te.const(0, weight.dtype))
 
-    return te.compute(((results + wide - 1) // wide, terms, wide), element, name="packed_weight", tag="injective",
-                      info=InjectiveOp("dense_pack_weights"))
+    packed: te.Tensor = te.compute(((results + wide - 1) // wide, terms, wide), element, name="packed_weight", tag="injective",
+                                   info=InjectiveOp("dense_pack_weights"))
+    return packed
 
 
 @checked
@@ -108,8 +109,8 @@ def dense_unpack_weights(panels: te.Tensor, results: int) -> te.Tensor:
     many results.
     """
     where = opening("dense_unpack_weights", panels)
-    size = as_int(panels.shape[-1])
-    if panels.ndim != 3 or size is None or as_int(panels.shape[0]) != (results + size - 1) // size:
+    size = as_int(panels.shape[-1]) if panels.ndim == 3 else None
+    if size is None or as_int(panels.shape[0]) != (results + size - 1) // size:
         raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {results} results",
                          hint="dense_pack_weights(weight, wide)")
     return te.compute((results, panels.shape[1]), lambda j, k: panels(j // size, k, j % size), name="unpacked_weight",

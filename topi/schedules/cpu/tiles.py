@@ -51,8 +51,8 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
             embeds: bool = True, panel: int | None = None) -> tuple[int, int]:
     """The number of rows and columns of the register tile that takes the least time for a product of that size.
 
-    embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel: the
-    columns of tiles that are given.
+    embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel:
+    the columns of a tile, where they are given.
     """
     available = registers(target)
     embeds = embeds and target.vector_bits == 512

@@ -51,7 +51,8 @@ def schedule_channels_last(kernel: Kernel) -> None:
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(ci)
-    place = share_out(tail, outer[:1] if alone else _whole_loops(kernel, outer[:-1] if near else outer, covers), work_of(kernel))
+    shared = outer[:1] if alone else _whole_loops(kernel, outer[:-1] if near else outer, covers)
+    place = share_out(tail, shared, work_of(kernel))
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
