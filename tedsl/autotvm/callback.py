@@ -12,6 +12,7 @@ from tedsl.autotvm.measure.batch import flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.record import encode
 from tedsl.errors import ArgumentError, entries
+from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 
 __all__ = ["Monitor", "log_to_file", "progress_bar"]
 Callback = Callable[[Any, Sequence[MeasureInput], Sequence[MeasureResult]], None]
@@ -54,7 +55,8 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
         state["done"] += len(rates)
         state["failed"] += sum(rate == 0 for rate in rates)
         state["best"] = max([state["best"], *rates])
-        said = (f"now {max(rates, default=0.0) / scale:.2f}, best {state['best'] / scale:.2f} {si_prefix}FLOPS, "
+        word = f" {ESTIMATED}" if inputs and is_estimated(inputs[0].target) else ""
+        said = (f"now {max(rates, default=0.0) / scale:.2f}, best {state['best'] / scale:.2f} {si_prefix}FLOPS{word}, "
                 f"{state['failed']} failed")
         if bar is not None:
             bar.set_postfix_str(said)

@@ -15,7 +15,7 @@ from tedsl.simulate.device import ONE_AT_A_TIME, SimulatedDevice
 from tedsl.simulate.machine.program import Program
 from tedsl.simulate.machine.run import Run
 from tedsl.simulate.memory.region import Region
-from tedsl.simulate.options import CHECKED, FAST, current_mode
+from tedsl.simulate.options import CHECKED, FAST, SAMPLED, current_mode
 from tedsl.simulate.ptx.parse import parse
 from tedsl.simulate.reports.log import keep
 from tedsl.simulate.reports.report import report_of
@@ -48,7 +48,7 @@ class SimulatedCode:
         mode, device = current_mode(), self._device
         regions = self._regions(program, arguments)
         run = Run(program, grid, block, packed(program, arguments, declared), shared, device.memory, watched=mode != FAST,
-                  checked=mode == CHECKED, contested=contested(program, regions))
+                  checked=mode == CHECKED, contested=contested(program, regions), sampled=mode == SAMPLED)
         for region in tuple(device.memory.regions):
             region.forget()
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How kernels are simulated: with reports, checked, or fast."""
+"""How kernels are simulated: with reports, checked, fast, or a sample of their blocks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from tedsl.errors import ArgumentError
 from tedsl.simulate.models import MODELS, Model
 
-REPORT, CHECKED, FAST = "report", "checked", "fast"
-MODES = (REPORT, CHECKED, FAST)
+REPORT, CHECKED, FAST, SAMPLED = "report", "checked", "fast", "sampled"
+MODES = (REPORT, CHECKED, FAST, SAMPLED)
 MODE, CAPABILITY = "TEDSL_SIM", "TEDSL_SIM_CAPABILITY"  # variables of the environment
 _given: list[str] = []  # by `mode`, the innermost last
 
@@ -31,7 +31,8 @@ def _known(name: str, where: str) -> str:
 @contextmanager
 def mode(name: str) -> Iterator[None]:
     """Within a `with` block kernels are simulated so: "report" counts and notes, "checked" raises a DeviceError at the first
-    thing that it finds, "fast" does neither.
+    thing that it finds, "fast" does neither. "sampled" runs some blocks of each launch and counts for all: only those blocks
+    have results.
     """
     _given.append(_known(name, "simulate.mode"))
     try:

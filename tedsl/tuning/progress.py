@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.graph.network.limits import current_limits
 from tedsl.target.target import Target
+from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 
 
 class Progress:
@@ -15,6 +16,7 @@ class Progress:
     def __init__(self, name: str, seconds: float, flop: float, target: Target) -> None:
         self.name, self.seconds, self.flop = name, seconds, flop
         self.least = 0.0 if target.is_device or not flop else flop / current_limits(target).operations
+        self.word = f" ({ESTIMATED})" if is_estimated(target) else ""
         self.trials = self.failed = 0
         self.best = float("inf")
         self.at = 0.0
@@ -40,7 +42,7 @@ class Progress:
     def said(self) -> str:
         """The best, the trials and the failures."""
         share = f" ({100 * self.least / self.best:.0f} % of the limit)" if self.least and self.best < float("inf") else ""
-        return f"best {self.best * 1e6:.1f} µs{share}, {self.trials} trials, {self.failed} failed"
+        return f"best {self.best * 1e6:.1f} µs{self.word}{share}, {self.trials} trials, {self.failed} failed"
 
     def close(self, words: str) -> None:
         """Ends the bar; prints what mattered."""

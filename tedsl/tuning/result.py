@@ -12,6 +12,7 @@ from tedsl.driver import build
 from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
+from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 from tedsl.tuning.explain import Explanation, explained
 from tedsl.tuning.trial import Trial
 
@@ -88,7 +89,8 @@ class Result:
         ends = [value for pair in expected for value in pair]
         even = ((min(ends), min(ends)), (max(ends), max(ends))) if ends else ()
         return Picture(charts_svg([
-            Chart(f"{self.name}: {len(self.trials)} trials", "seconds of the search", "µs of a call",
+            Chart(f"{self.name}: {len(self.trials)} trials", "seconds of the search",
+                  f"µs of a call, {ESTIMATED}" if is_estimated(self.target) else "µs of a call",
                   (Series("trials", tuple(tried)), Series("best so far", tuple(best), steps=True)), log_y=True),
             Chart("what the model expected", "µs predicted", "µs measured",
                   (Series("trials", tuple(expected)), Series("as predicted", even, line=True)), log_x=True, log_y=True)]))
@@ -96,6 +98,7 @@ class Result:
     def __repr__(self) -> str:
         failed = sum(trial.outcome.failure is not None for trial in self.trials)
         rate = f", {self.flop / self.seconds / 1e9:.1f} GFLOP/s" if self.flop else ""
+        rate += f" ({ESTIMATED})" if is_estimated(self.target) else ""
         beside = "" if self.speedup is None else f", {self.speedup:.2f} times as fast as the default schedule"
         return (f"<{self.name}: {self.seconds * 1e6:.1f} µs{rate}{beside}; {len(self.trials)} trials, {failed} failed>")
 

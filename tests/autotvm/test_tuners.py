@@ -90,6 +90,14 @@ def test_points_are_built_run_and_written_down(tmp_path, capfd):
     assert monitor.trial_scores()[0] > 0 == sum(monitor.trial_scores()[1:]) and "best" in capfd.readouterr().err
 
 
+def test_rates_of_a_model_are_said_to_be_estimated(capfd):
+    for target, said in (("llvm", False), ("cuda", True)):
+        task = autotvm.task.create("tests/matmul", (4, 4, "float32"), target)
+        inp = autotvm.MeasureInput(task.target, task, task.config_space.get(0))
+        autotvm.callback.progress_bar(1)(None, [inp], [autotvm.MeasureResult((1.0,), 0, 0.1, 1.0)])
+        assert ("GFLOPS estimated" in capfd.readouterr().err) == said
+
+
 @pytest.mark.parametrize("make, words", [
     (lambda: RandomTuner(3), "takes a task, not an int"),
     (lambda: RandomTuner(task_of(), range_idx=(5, 2)), "range_idx is a pair"),

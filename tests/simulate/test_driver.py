@@ -7,6 +7,7 @@ import pytest
 
 import tedsl
 import tedsl.simulate as simulate
+from tedsl import te
 from tedsl.errors import AllocationError, ArgumentError, DeviceError, TedslError
 from tedsl.runtime.devices.api import DeviceAPI
 from tedsl.runtime.devices.code import DeviceCode
@@ -148,6 +149,32 @@ def test_reports_name_the_arrays_of_stages(monkeypatch):
     assert {name for access in report.accesses for name in access.memory} >= {"A", "B", "C", "A_shared", "B_shared"}
     assert report.traffic("global", "load", "A").asked == 32 * 32 * 4 * 2  # by the blocks of both columns
     assert "A_shared" in str(report) and "A_shared" in simulate.report()._repr_html_()
+
+
+@pytest.mark.parametrize("n, blocks", [(5, 1), (64 * 32, 32), (64 * 32 + 1, 32), (64 * 1000, 32)])
+def test_a_sample_of_the_blocks_counts_for_all(n, blocks):
+    """Blocks that do the same: counts are those of all, but for the last, which may have fewer threads."""
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    block, thread = s[B].split(B.op.axis[0], 64)
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(thread, te.thread_axis("threadIdx.x"))
+    f = tedsl.build(s, [A, B], "cuda")
+    a, b = (tedsl.nd.array(np.ones(n, "float32"), tedsl.sim(0)) for _ in "ab")
+    f(a, b)
+    all_blocks = simulate.last_report()
+    b = tedsl.nd.array(np.zeros(n, "float32"), tedsl.sim(0))
+    with simulate.mode("sampled"):
+        f(a, b)
+    sample = simulate.last_report()
+    assert sample.blocks == blocks and all_blocks.blocks == all_blocks.grid[0] == sample.grid[0]
+    assert sample.duration.seconds == pytest.approx(all_blocks.duration.seconds, rel=0.1)
+    assert sum(sample.instructions.values()) == pytest.approx(sum(all_blocks.instructions.values()), rel=0.1)
+    assert sample.traffic("global").moved == pytest.approx(all_blocks.traffic("global").moved, rel=0.1)
+    computed = b.numpy() == 2
+    assert computed[0] and computed[-1] and computed.sum() in range(64 * (blocks - 1), 64 * blocks + 1)
+    assert (f"from {blocks} of {sample.grid[0]} blocks" in str(sample)) == (blocks < sample.grid[0])
 
 
 @pytest.mark.parametrize("mode", ["report", "fast"])

@@ -16,9 +16,12 @@ import tedsl
 from tedsl import te, tir
 from tedsl.cache.store import Store
 from tedsl.errors import ArgumentError, ScheduleError, TedslError
+from tedsl.ir.dtype import DType
 from tedsl.ir.functions import FUNCTIONS
 from tedsl.target import Target
 from tedsl.tune.measure import BuildOption, Checker, Failure, Measurer, Outcome, RunOption, measurer
+from tedsl.tune.measure.check import Expected
+from tedsl.tune.measure.inputs import is_unwritten, unwritten_array
 from tedsl.tune.measure.process import Process
 from tedsl.tune.measure.running import Reference, seconds_of
 
@@ -208,6 +211,56 @@ def test_code_for_a_simulated_device(measure):
     with Measurer("cuda", run=QUICK, check=Checker([A, B], "cuda")) as measurer:
         (_, outcome), = measurer.measure([candidate])
     assert outcome.failure is None and outcome.cost > 0
+
+
+class InThreads(Doubled):
+    """B = 2 A by blocks of 64 threads; one element of block 0 is `wrong`; with `parts` B is computed from what another kernel
+    writes, in another order.
+    """
+
+    def __init__(self, n, wrong=0.0, parts=1):
+        super().__init__(n=n)
+        self.wrong, self.parts = wrong, parts
+
+    def formula(self):
+        A = te.placeholder((self.n,), name="A")
+        other = te.compute((self.n,), lambda i: A[self.n - 1 - i], name="other") if self.parts == 2 else A
+        at = (lambda i: self.n - 1 - i) if self.parts == 2 else (lambda i: i)
+        return A, te.compute((self.n,), lambda i: other[at(i)] * 2.0 + te.if_then_else(i == 5, self.wrong, 0.0), name="B")
+
+    def schedule(self):
+        A, B = self.formula()
+        s = te.create_schedule(B.op)
+        for stage in s.stages[1:]:
+            block, thread = stage.split(stage.op.axis[0], 64)
+            stage.bind(block, te.thread_axis("blockIdx.x"))
+            stage.bind(thread, te.thread_axis("threadIdx.x"))
+        return s, [A, B]
+
+
+@pytest.mark.parametrize("n", [640, 64 * 500, 64 * 500 + 7])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_times_of_a_simulated_device_are_estimated_from_a_sample(n, parts):
+    checker = Checker(InThreads(n).formula(), "cuda")
+    with Measurer("cuda", BuildOption(20.0), replace(QUICK, precise=True), checker) as measurer:
+        assert measurer.estimated and not Measurer("llvm").estimated
+        outcomes = [outcome for _, outcome in measurer.measure([InThreads(n, parts=parts), InThreads(n, 1.0, parts)])]
+    fine, wrong = outcomes
+    assert fine.failure is None and len(fine.costs) == 1 and 3e-6 < fine.cost < 1e-3
+    assert wrong.failure.kind == "wrong" and f"1 of {n} elements of B differ; the first, at (5,)" in wrong.failure.message
+
+
+def test_results_outside_of_the_sample_are_not_compared():
+    for dtype in ("float16", "bfloat16", "float64", "int8", "uint64", "bool"):
+        found = unwritten_array((6,), DType(dtype))
+        found[:3] = 0
+        assert list(is_unwritten(found)) == [False] * 3 + [True] * 3
+    values = np.arange(6, dtype="float32")
+    expected = Expected({0: values}, {0: "B"}, 1e-6, 1e-6)
+    unwritten = np.where(values < 3, values, np.float32("nan"))
+    assert expected.difference([unwritten]) and not expected.restricted({0: ~is_unwritten(unwritten)}).difference([unwritten])
+    unwritten[1] = 7
+    assert "at (1,)" in expected.restricted({0: ~is_unwritten(unwritten)}).difference([unwritten])
 
 
 def test_outcomes_are_in_the_order_of_the_candidates(measure):

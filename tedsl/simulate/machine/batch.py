@@ -20,10 +20,11 @@ def coordinates(number: int, size: Sequence[int]) -> Size:
 
 
 class Batch:
-    """The threads of the blocks `first` to `first + blocks` of a launch, and what they know of themselves."""
+    """The threads of some blocks of a launch, and what they know of themselves. numbers: of the blocks, in order."""
 
-    def __init__(self, first: int, blocks: int, grid: Size, block: Size) -> None:
-        self.first, self.blocks, self.grid, self.block = first, blocks, grid, block
+    def __init__(self, numbers: Array, grid: Size, block: Size) -> None:
+        self.numbers, self.grid, self.block = numbers, grid, block
+        self.blocks = blocks = len(numbers)
         self.threads = block[0] * block[1] * block[2]  # of each block
         self.count = self.blocks * self.threads
         self.warps_of_block = -(-self.threads // WARP)
@@ -41,7 +42,7 @@ class Batch:
     def codes(self) -> Array:
         """The codes of accesses of all threads now."""
         warps = self.warp_epochs if self.warp_epochs is not None else np.zeros(1, np.int64)
-        return code_of(self.row + self.first, self.epochs[self.row], warps, self.thread)
+        return code_of(self.numbers[self.row], self.epochs[self.row], warps, self.thread)
 
     def pass_barrier(self, rows: Array) -> None:
         """Notes that these blocks have passed a barrier."""
@@ -74,7 +75,7 @@ class Batch:
             if what == "tid":
                 return np.tile(_axis(np.arange(self.threads), self.block, at), self.blocks)
             if what == "ctaid":
-                return np.repeat(_axis(np.arange(self.first, self.first + self.blocks), self.grid, at), self.threads)
+                return np.repeat(_axis(self.numbers, self.grid, at), self.threads)
             sizes = {"ntid": self.block, "nctaid": self.grid}
             return np.array([sizes[what][at]]) if what in sizes else None
         lane = self.lane.astype(np.int64)

@@ -23,6 +23,11 @@ class SiteCount:
     regions: set[str] = field(default_factory=set)
     pattern: Pattern = field(default_factory=Pattern)
 
+    def scale(self, factor: float) -> None:
+        """Multiplies what is counted."""
+        for name in ("requests", "asked", "sectors", "passes", "ideal"):
+            setattr(self, name, round(getattr(self, name) * factor))
+
 
 @dataclass
 class BlockCount:
@@ -34,3 +39,8 @@ class BlockCount:
     threads: int = 0
     branched: int = 0
     split: int = 0
+
+    def scale(self, factor: float) -> None:
+        """Multiplies what is counted."""
+        for name in ("warps", "threads", "branched", "split"):
+            setattr(self, name, round(getattr(self, name) * factor))

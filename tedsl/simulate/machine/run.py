@@ -25,19 +25,23 @@ from tedsl.simulate.ptx.flow import BARRIER, BRANCH, NEXT
 from tedsl.simulate.reports.findings import DIVERGENT_BARRIER, Findings
 
 THREADS = 16384  # that run side by side, so that their registers stay in the caches of the processor
+SAMPLE = 2048  # threads of a sample: as many as a processor of a device holds
 
 
 class Run:
     """One launch of a program. arguments: the bytes of its parameters. watched: accesses are noted and counted.
 
-    contested: the regions that the kernel may read and write; None if that may be any.
+    contested: the regions that the kernel may read and write; None if that may be any. sampled: some blocks run, spread
+    over the grid, and what is counted is scaled to all of them.
     """
 
     def __init__(self, program: Program, grid: Size, block: Size, arguments: bytes, shared: int, memory: Space, *,
-                 watched: bool = True, checked: bool = False, contested: set[Region] | None = None) -> None:
+                 watched: bool = True, checked: bool = False, contested: set[Region] | None = None,
+                 sampled: bool = False) -> None:
         self.program, self.grid, self.block = program, grid, block
         self.arguments, self.dynamic_shared, self.global_memory = arguments, shared, memory
         self.watched, self.contested = watched, contested
+        self.numbers = _blocks(grid, block, sampled)
         self.findings = Findings(program.name, checked)
         self.site_counts = [SiteCount() for _ in program.sites.all]
         self.block_counts = [BlockCount() for _ in program.blocks]
@@ -60,12 +64,18 @@ class Run:
         return np.array([values[name]], np.uint64) if name in values else None
 
     def run(self) -> None:
-        """Runs all blocks of the grid."""
-        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        """Runs the blocks of the grid."""
         together = max(1, THREADS // (self.block[0] * self.block[1] * self.block[2]))
         with np.errstate(all="ignore"):
-            for first in range(0, blocks, together):
-                self._run_batch(Batch(first, min(together, blocks - first), self.grid, self.block))
+            for first in range(0, len(self.numbers), together):
+                self._run_batch(Batch(self.numbers[first:first + together], self.grid, self.block))
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        if len(self.numbers) < blocks:
+            factor = blocks / len(self.numbers)
+            for block_count in self.block_counts:
+                block_count.scale(factor)
+            for site_count in self.site_counts:
+                site_count.scale(factor)
 
     def _run_batch(self, batch: Batch) -> None:
         self._batch = batch
@@ -174,4 +184,13 @@ class Run:
             last = self.program.blocks[barrier].last
             assert last is not None
             self.findings.add(DIVERGENT_BARRIER, last, len(these), f"{there} of {batch.threads} threads of block "
-                              f"{coordinates(row + batch.first, batch.grid)} wait here, the others {where}")
+                              f"{coordinates(int(batch.numbers[row]), batch.grid)} wait here, the others {where}")
+
+
+def _blocks(grid: Size, block: Size, sampled: bool) -> Array:
+    """The numbers of the blocks that run: all, or of many threads a sample, spread evenly from the first to the last."""
+    blocks = grid[0] * grid[1] * grid[2]
+    most = max(1, SAMPLE // (block[0] * block[1] * block[2]))
+    if not sampled or blocks <= most:
+        return np.arange(blocks)
+    return np.unique(np.linspace(0, blocks - 1, most).round().astype(np.int64))

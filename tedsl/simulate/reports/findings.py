@@ -63,5 +63,5 @@ def thread_name(frame: Frame, at: int) -> str:
     """Returns how a thread of a frame is called in findings."""
     batch, number = frame.batch, frame.number(at)
     thread = coordinates(int(batch.thread[number]), batch.block)
-    block = coordinates(int(batch.row[number]) + batch.first, batch.grid)
+    block = coordinates(int(batch.numbers[batch.row[number]]), batch.grid)
     return f"thread {thread} of block {block}"

@@ -11,7 +11,7 @@ from tedsl.runtime.devices.code import LoopLine
 from tedsl.simulate.memory.traffic import SECTOR, WARP
 from tedsl.simulate.models import Duration, Model, duration
 from tedsl.simulate.reports.access import Access, Traffic, access_of, traffic_of
-from tedsl.simulate.reports.findings import Finding
+from tedsl.simulate.reports.findings import UNINITIALISED, Finding
 from tedsl.simulate.reports.stages import StageReport, stages_of
 from tedsl.simulate.reports.table import listing_of, markup_of, text_of
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class KernelReport:
     """What one launch did.
 
-    instructions: of warps, by class. threads: those of threads, all together. branches, divergent: of warps, and of warps whose
-    threads went apart. accesses: the instructions that access memory. lines: instructions of warps by number of the file and
+    blocks: that ran; fewer than those of the grid in the mode "sampled", whose counts are scaled to all of them. instructions:
+    of warps, by class. threads: those of threads, all together. branches, divergent: of warps, and of warps whose threads went
+    apart. accesses: the instructions that access memory. lines: instructions of warps by number of the file and
     line of the program, where the text of the kernel says them. stages: what each stage has of all that; their sums are those
     of the kernel. source: the lines that `lines` counts. duration: by the model of the device. wall: seconds that the
     simulation took.
@@ -32,6 +33,7 @@ class KernelReport:
 
     kernel: str
     device: int
+    blocks: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     mode: str
@@ -99,8 +101,12 @@ def report_of(run: Run, device: int, model: Model, mode: str, wall: float, sourc
     passes = sum(access.traffic.passes for access in accesses)
     sectors = sum(access.traffic.moved for access in accesses) // SECTOR
     blocks = run.grid[0] * run.grid[1] * run.grid[2]
+    found = run.findings.all
+    if len(run.numbers) < blocks:  # memory that the other blocks of this or an earlier launch would have written is none
+        found = [one for one in found if one.kind != UNINITIALISED]
     return KernelReport(
-        run.program.name, device, run.grid, run.block, mode, {kind: count for kind, count in classes.items() if count}, threads,
+        run.program.name, device, len(run.numbers), run.grid, run.block, mode,
+        {kind: count for kind, count in classes.items() if count}, threads,
         sum(count.branched for count in run.block_counts), sum(count.split for count in run.block_counts), accesses,
         {line: number for line, number in lines.items() if line != (0, 0) and number}, stages_of(run, accesses, source), source,
-        tuple(run.findings.all), duration(model, blocks, warps, classes, passes, sectors), wall)
+        tuple(found), duration(model, blocks, warps, classes, passes, sectors), wall)

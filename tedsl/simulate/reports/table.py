@@ -52,7 +52,9 @@ def _lines_of(report: KernelReport, counts: Mapping[int, int]) -> tuple[int, int
 
 def title(report: KernelReport) -> str:
     """Returns the first line of a report."""
-    return f"kernel {report.kernel}, grid {report.grid} x block {report.block}, on sim({report.device})"
+    all_blocks = report.grid[0] * report.grid[1] * report.grid[2]
+    sampled = f", from {report.blocks} of {all_blocks} blocks" if report.blocks < all_blocks else ""
+    return f"kernel {report.kernel}, grid {report.grid} x block {report.block}, on sim({report.device}){sampled}"
 
 
 def summary(report: KernelReport) -> list[tuple[str, str]]:

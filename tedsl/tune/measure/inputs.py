@@ -44,6 +44,13 @@ def unwritten_array(shape: Sequence[int], dtype: DType) -> Any:
     return numpy.full(tuple(shape), float("nan"), of)
 
 
+def is_unwritten(values: Any) -> Any:
+    """Which elements of an array are what `unwritten_array` fills it with."""
+    if values.dtype.kind in "biu":
+        return values == (True if values.dtype.kind == "b" else numpy.iinfo(values.dtype).max)
+    return numpy.isnan(values.astype("float64"))
+
+
 def constant_shape(shape: Sequence[Expr], name: str) -> tuple[int, ...]:
     """The extents of an array; ArgumentError for those that calls decide."""
     extents = [as_int(extent) for extent in shape]
@@ -76,11 +83,18 @@ def placed(inputs: Sequence[Any], target: Target) -> list[Any]:
 
 def device_of(target: Target) -> Device | None:
     """The device that runs the code of `target`; None for processors. Raises ArgumentError if there is none here."""
-    kind = target.kind.device_kind
-    if not target.is_device or not kind:
+    if not target.is_device or not target.kind.device_kind:
         return None
-    here = [place for name in kinds_for_code_of(kind) if (place := device(name, 0)).exist]
+    here = devices_for(target)
     if not here:
         raise ArgumentError(f"there is no device here that runs code for {target.kind.name}, so that nothing can be measured",
                             hint=f"build for this machine: {cpu()} runs target=\"llvm\"")
     return here[0]
+
+
+def devices_for(target: Target) -> list[Device]:
+    """The devices here that run the code of `target`, the first of each kind; none for processors."""
+    kind = target.kind.device_kind
+    if not target.is_device or not kind:
+        return []
+    return [place for name in kinds_for_code_of(kind) if (place := device(name, 0)).exist]

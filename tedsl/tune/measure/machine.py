@@ -6,10 +6,20 @@ import functools
 from importlib import metadata
 
 from tedsl.cache.workers import cores
+from tedsl.runtime.devices.table import stand_in_of
 from tedsl.target.host import host
 from tedsl.target.target import Target
-from tedsl.tune.measure.inputs import device_of
+from tedsl.tune.measure.inputs import device_of, devices_for
 from tedsl.version import VERSION
+
+ESTIMATED = "estimated"  # the word beside times of a model, wherever they are shown
+_SIMULATOR = "sim"  # the kind of devices whose times are those of a model
+
+
+def is_estimated(target: Target) -> bool:
+    """Whether times of code for `target` are those of a model here: where a simulator stands for its device."""
+    places = devices_for(target)
+    return bool(places) and _SIMULATOR in (places[0].kind, stand_in_of(places[0].kind))
 
 
 def machine_model(target: Target) -> str:

@@ -19,6 +19,7 @@ from tedsl.tune.measure.building import built, load_compiler
 from tedsl.tune.measure.check import Checker, Expected
 from tedsl.tune.measure.cores import Cores, cores_for, free_memory
 from tedsl.tune.measure.inputs import inputs_for
+from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
@@ -69,7 +70,8 @@ def check_options(what: str, build: object, run: object, check: object) -> None:
 class Measurer:
     """Builds and runs candidates for `target` (None: the current one), each in processes of its own.
 
-    check: says whether results are right; without it a candidate is only timed. While some processors run a candidate, the
+    check: says whether results are right; without it a candidate is only timed. estimated: whether times are those of a model,
+    since a simulator stands for the device. While some processors run a candidate, the
     others build the next ones; where a parallel loop takes all processors, builds and runs take turns.
 
     A context manager: leaving it, also by Ctrl-C, ends all processes.
@@ -86,6 +88,7 @@ class Measurer:
         if not (self.target.is_device or self.target.runs_here):
             raise ArgumentError(f"Measurer: code for {self.target} does not run on this machine",
                                 hint="measure on a machine like that, and use its records here")
+        self.estimated = is_estimated(self.target)
         load_compiler(self.target)
         self._reference: Reference | None = None
         self._open: list[Processes] = []
@@ -132,7 +135,7 @@ class Measurer:
                 raise ArgumentError("measure: the results for these inputs are not known",
                                     hint="give them to the Checker: Checker(args, inputs=...)")
             expected, inputs = self.check.expected(), self.check.inputs
-        cores = cores_for(self.run.threads)
+        cores = cores_for(1 if self.estimated else self.run.threads)  # a simulator has one thread
         return _Order(Processes(), cores, self.build.n_parallel or len(cores.building), inputs, expected)
 
     def _advance(self, trials: Sequence[_Trial], order: _Order) -> None:
@@ -161,7 +164,7 @@ class Measurer:
 
     def _start_run(self, trial: _Trial, order: _Order) -> None:
         time.sleep(self.run.cooldown_interval)
-        reference = self._calm_reference(order) if self.run.precise else None
+        reference = self._calm_reference(order) if self.run.precise and not self.estimated else None
         code, threads = trial.code, len(order.cores.running)
         trial.running = self._run_process(
             order, lambda: costs_of(code, self.target, self.run, threads, order.inputs, order.expected, reference))

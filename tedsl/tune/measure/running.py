@@ -12,7 +12,9 @@ from tedsl.runtime.parallel import set_num_threads
 from tedsl.runtime.timing import measure_in_turns, median_interval
 from tedsl.target.target import Target
 from tedsl.tune.measure.check import Expected
+from tedsl.tune.measure.estimate import estimated_seconds
 from tedsl.tune.measure.inputs import inputs_for, placed
+from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.options import RunOption
 from tedsl.tune.measure.outcome import Failure
 from tedsl.tune.measure.process import Failed
@@ -35,10 +37,16 @@ class Reference:
 def costs_of(code: bytes, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None,
              expected: Expected | None, reference: Reference | None) -> tuple[float, ...]:
     """Seconds per call of the module in `code`; with a `reference` the interval of the median: its low end, the median, its
-    high end. Raises Failed where results differ from those `expected`.
+    high end; on a simulated device the one time of its model. Raises Failed where results differ from those `expected`.
     """
     set_num_threads(threads)
     module = from_bytes(code, "a candidate")
+    if is_estimated(target):
+        given = inputs_for(module.signature(module.entry_name), _SEED) if inputs is None else inputs
+        seconds, difference = estimated_seconds(module, lambda: placed(given, target), expected)
+        if difference:
+            raise Failed(Failure("wrong", difference))
+        return (seconds,)
     args = placed(inputs_for(module.signature(module.entry_name), _SEED) if inputs is None else inputs, target)
     if expected is not None:
         _check(module, args, expected)
