@@ -8,6 +8,7 @@ import pytest
 import tedsl
 from tedsl import autotvm, te
 from tedsl.autotvm.operators import OPERATORS
+from tedsl.autotvm.task import SplitEntity
 from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
@@ -30,7 +31,19 @@ CASES = [
     ("conv2d_NCHWc.x86", (tensor(1, 2, 7, 7, 4), tensor(3, 2, 3, 3, 4, 8), *CONV), [4, 8, 4, 2]),
     ("depthwise_conv2d_NCHWc.x86", (tensor(1, 8, 9, 9), tensor(8, 1, 3, 3), *CONV), [4, 4, 3, 2]),
     ("depthwise_conv2d_NCHWc.x86", (tensor(1, 8, 9, 9), tensor(8, 1, 3, 3), *STRIDED), [4, 4, 2, 2]),
+    ("conv2d_nchw.cuda", (tensor(1, 2, 5, 6), tensor(4, 2, 3, 3), *CONV[:3], "float32"), [10, 4, 16, 2, 2, 2, 3, 2]),
+    ("conv2d_nchw.cuda", (tensor(2, 4, 7, 6), tensor(6, 4, 1, 1), *STRIDED[:3], "float32"), [16, 10, 10, 3, 1, 1, 3, 2]),
+    ("depthwise_conv2d_nchw.cuda", (tensor(1, 4, 6, 6), tensor(4, 1, 3, 3), *STRIDED[:3], "float32"), [10, 4, 4, 3, 2]),
+    ("dense_small_batch.gpu", (tensor(3, 40), tensor(7, 40), tensor(7), "float32"), [8]),
+    ("dense_large_batch.gpu", (tensor(12, 30), tensor(20, 30), tensor(20), "float32"), [40, 40, 27]),
+    ("dense_large_batch.gpu", (tensor(1, 7), tensor(1, 7), None, "float32"), [1, 1, 3]),
+    ("batch_matmul.cuda", (tensor(3, 12, 8), tensor(3, 20, 8)), [18, 18, 4, 4, 2]),
+    ("batch_matmul.cuda", (tensor(2, 8, 5), tensor(2, 8, 9), None, None, True, False), [3, 6, 4, 4, 2]),
 ]
+
+
+def target_of(name):
+    return "llvm" if name.endswith(".x86") else "cuda"
 
 
 def in_channels(array):
@@ -66,14 +79,18 @@ def expected(name, arrays, args):
 
 @pytest.mark.parametrize("name, args, dims", CASES)
 def test_points_compute_the_same(name, args, dims):
-    task = autotvm.task.create(name, args, "llvm")
+    task = autotvm.task.create(name, args, target_of(name))
     assert task.config_space.dims == dims
     rng, draw = np.random.default_rng(0), random.Random(0)
     configs = [task.config_space.get(draw.randrange(len(task.config_space))) for _ in range(2)]
     for config in (*configs, autotvm.FallbackConfigEntity()):
         s, tensors = task.instantiate(config)
         arrays = [rng.random([int(extent) for extent in one.shape]).astype(one.dtype) for one in tensors]
-        tedsl.build(s, tensors)(*arrays)
+        place = tedsl.sim(0) if task.target.is_device else tedsl.cpu()
+        there = [tedsl.nd.array(array, place) for array in arrays]
+        with tedsl.simulate.mode("checked"):
+            tedsl.build(s, tensors, task.target)(*there)
+        arrays[0] = there[0].numpy()
         result = in_channels(arrays[0]) if arrays[0].ndim == 5 else arrays[0]
         np.testing.assert_allclose(result, expected(name, arrays[1:], args), rtol=1e-4, atol=1e-4)
 
@@ -85,6 +102,45 @@ def test_spaces_are_those_of_tvm():
     space = autotvm.task.create("conv2d_NCHWc.x86", CASES[6][1], "llvm").config_space
     assert list(space) == ["tile_ic", "tile_oc", "tile_ow", "unroll_kw"]
     assert list(autotvm.task.create("conv2d_NCHWc.x86", CASES[7][1], "llvm").config_space)[-1] == "tile_oh"
+
+
+def test_spaces_of_devices_are_those_of_tvm():
+    """The convolution of ResNet's first blocks, and the layer of 1000 classes."""
+    args = (tensor(1, 64, 56, 56), tensor(64, 64, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), "float32")
+    space = autotvm.task.create("conv2d_nchw.cuda", args, "cuda").config_space
+    assert list(space) == ["tile_f", "tile_y", "tile_x", "tile_rc", "tile_ry", "tile_rx", "auto_unroll_max_step",
+                           "unroll_explicit"]
+    assert space.dims == [84, 80, 80, 7, 2, 2, 3, 2]
+    dense = ("dense_small_batch.gpu", (tensor(1, 512), tensor(1000, 512), None, "float32"))
+    assert autotvm.task.create(*dense, "cuda").config_space.dims == [10]
+    explicit = autotvm.task.create("batch_matmul.cuda", (tensor(1, 8, 8), tensor(1, 8, 8)), "nvptx").config_space
+    assert explicit.dims[-1] == 1
+
+
+@pytest.mark.parametrize("name, args, knob, size", [
+    ("conv2d_nchw.cuda", (tensor(1, 4, 64, 64), tensor(4, 4, 1, 1), *CONV[:3], "float32"), "tile_x", (-1, 1, 64, 1)),
+    ("dense_large_batch.gpu", (tensor(64, 4), tensor(64, 4), None, "float32"), "tile_y", (-1, 1, 64, 1)),
+    ("dense_small_batch.gpu", (tensor(1, 4096), tensor(2, 4096), None, "float32"), "tile_k", (-1, 2048))])
+def test_blocks_of_more_threads_than_a_device_has_are_refused(name, args, knob, size):
+    task = autotvm.task.create(name, args, "cuda")
+    chosen = {name: choices[0] for name, choices in task.config_space.space_map.items()} | {knob: SplitEntity(size)}
+    if "small" not in name:
+        chosen["tile_x" if knob == "tile_y" else "tile_y"] = SplitEntity(size)
+    with pytest.raises(ArgumentError, match=r"threads(.|\n)*a block of the device has at most 1024"):
+        task.instantiate(autotvm.ConfigEntity(0, None, chosen))
+
+
+def test_operators_of_devices_are_tuned_on_the_simulator(tmp_path):
+    """Times of a model, and said to be such; the best record is used for the same operator."""
+    file, args = tmp_path / "best.json", (tensor(4, 24), tensor(16, 24), None, "float32")
+    result = tedsl.tune("dense_large_batch.gpu", 4, args=args, trials=4, records=file, progress=False, target="cuda")
+    assert [trial.outcome.failure for trial in result.trials] == [None] * 5
+    assert "GFLOP/s (estimated)" in repr(result) and "of a call, estimated" in result.plot()
+    dense, schedule_dense = autotvm.operator("dense_large_batch.gpu")
+    with autotvm.apply_history_best(file), tedsl.Target("cuda"):
+        s = schedule_dense([dense(te.placeholder((4, 24)), te.placeholder((16, 24)), None, "float32")])
+    best = min(result.trials[1:], key=lambda trial: trial.cost)
+    assert str(s.journal) == str(best.candidate.schedule()[0].journal)
 
 
 def test_each_operator_has_a_case():
@@ -144,6 +200,8 @@ def test_a_customized_task_takes_the_place_of_an_operator(monkeypatch):
 
 
 @pytest.mark.parametrize("call, error, words", [
+    (lambda: autotvm.task.create("depthwise_conv2d_nchw.cuda", (tensor(2, 3), tensor(2, 3), *CONV[:3], "float32"), "cuda"),
+     ShapeError, "the layout NCHW has 4"),
     (lambda: autotvm.operator("dense.cuda"), ArgumentError, "there is none called 'dense.cuda'"),
     (lambda: autotvm.operator([]), ArgumentError, "there is none called"),
     (lambda: autotvm.register_customized_task(3), ArgumentTypeError, "the name of a task is a str"),

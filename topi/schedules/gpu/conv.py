@@ -13,7 +13,7 @@ from tedsl.record import record
 from topi.kinds import DepthwiseConvOp
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.gpu.block_tiles import block_tile, evenly
-from topi.schedules.gpu.limits import Limits, limits_of
+from topi.schedules.gpu.limits import Limits, check_threads, limits_of
 from topi.schedules.gpu.parts import bind, fill_shared, in_four
 from topi.schedules.gpu.reduce import schedule_reduce
 from topi.schedules.kernel import Kernel
@@ -29,7 +29,7 @@ class ConvTiles:
     threads, results of a thread); the reduced channels rc and the window ry, rx as (steps, terms in shared memory).
 
     The first number of each is what the others leave of the extent. unroll: loops inside a thread are unrolled to at most so
-    many statements.
+    many statements; explicit: as copies, and not by the code generator.
     """
 
     f: tuple[int, int, int, int]
@@ -39,6 +39,7 @@ class ConvTiles:
     ry: tuple[int, int]
     rx: tuple[int, int]
     unroll: int = _UNROLLED
+    explicit: bool = True
 
 
 def schedule_conv(kernel: Kernel, tiles: ConvTiles | None = None) -> None:
@@ -61,10 +62,7 @@ def _check(tiles: ConvTiles, limits: Limits) -> None:
             raise ArgumentError(f"ConvTiles: {name} is {sizes!r}, not a tuple of {count} positive numbers",
                                 hint="blocks, virtual threads, threads and results of a thread" if count == 4 else
                                 "steps and terms in shared memory")
-    threads = tiles.f[2] * tiles.y[2] * tiles.x[2]
-    if threads > limits.threads:
-        raise ArgumentError(f"ConvTiles: {tiles.f[2]} x {tiles.y[2]} x {tiles.x[2]} = {threads} threads, and a block of the "
-                            f"device has at most {limits.threads}", hint="make the third number of f, y or x smaller")
+    check_threads("ConvTiles", {"f": tiles.f[2], "y": tiles.y[2], "x": tiles.x[2]}, limits)
 
 
 def _tiled(kernel: Kernel, tiles: ConvTiles) -> None:
@@ -94,7 +92,7 @@ def _tiled(kernel: Kernel, tiles: ConvTiles) -> None:
     for stage in shared:
         fill_shared(stage, sums, step, counts)
     tail.pragma(blocks[0], "auto_unroll_max_step", tiles.unroll)
-    tail.pragma(blocks[0], "unroll_explicit", 1)
+    tail.pragma(blocks[0], "unroll_explicit", int(tiles.explicit))
 
 
 def _steps(sums: Any, kernel: Kernel, tiles: ConvTiles) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
+from tedsl.errors import ArgumentError
 from tedsl.record import record
 from tedsl.target import Target
 
@@ -33,3 +37,12 @@ def limits_of(target: Target) -> Limits:
     threads = min(target.max_num_threads, int(said.get("max_threads_per_block", target.max_num_threads)))
     return Limits(threads, target.thread_warp_size, int(shared), int(said.get("registers_per_block", _REGISTERS)),
                   int(said.get("num-cores", _PROCESSORS)))
+
+
+def check_threads(what: str, threads: Mapping[str, int], limits: Limits) -> None:
+    """Raises ArgumentError for tiles whose blocks have more threads than the device. threads: along each of its axes."""
+    count = math.prod(threads.values())
+    if count > limits.threads:
+        each = " x ".join(map(str, threads.values()))
+        raise ArgumentError(f"{what}: {each} = {count} threads, and a block of the device has at most {limits.threads}",
+                            hint=f"make the third number of {', '.join(threads)} smaller")

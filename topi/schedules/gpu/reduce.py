@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tedsl import te
+from tedsl.errors import ArgumentError
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.gpu.injective import bind_elements, fused_axes
 from topi.schedules.gpu.limits import limits_of
@@ -49,6 +50,22 @@ def _across_threads(kernel: Kernel) -> None:
         block, place = tail.split(place, factor=side)
         tail.bind(block, te.thread_axis("blockIdx.x"))
         tail.bind(place, te.thread_axis("threadIdx.y"))
+    if kernel.fused:
+        s[op].compute_at(tail, place)
+    tail.set_store_predicate(thread.var.equal(0))
+
+
+def schedule_one_of_a_block(kernel: Kernel, threads: int) -> None:
+    """Each block computes one result: `threads` threads, each a part of the sum."""
+    s, op = kernel.schedule, kernel.anchor
+    most = limits_of(kernel.target).threads
+    if threads > most:
+        raise ArgumentError(f"a result by {threads} threads: a block of the device has at most {most}")
+    thread = te.thread_axis((0, threads), "threadIdx.x")
+    reduce_across(s, op, thread)
+    tail = s[kernel.tail]
+    place = fused_axes(tail)
+    tail.bind(place, te.thread_axis("blockIdx.x"))
     if kernel.fused:
         s[op].compute_at(tail, place)
     tail.set_store_predicate(thread.var.equal(0))
