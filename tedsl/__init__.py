@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tedsl.ir.dtype import DType as DataType
     from tedsl.ir.func import IRModule
     from tedsl.lang.arithmetic import const
-    from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, sim, vulkan
+    from tedsl.nd import cl, context, cpu, cuda, device, gpu, metal, mtl, opencl, rocm, sim, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
@@ -62,6 +62,7 @@ _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
     "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "sim": "tedsl.nd", "vulkan": "tedsl.nd",
+    "cl": "tedsl.nd", "mtl": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
     "trace": "tedsl.tracing", "why_slow": "tedsl.bottlenecks",
@@ -74,9 +75,9 @@ _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrum
               "relay": "tedsl.relay"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",
-           "TedslError", "auto_scheduler", "autograd", "autotvm", "build", "build_config", "compat", "const", "context",
+           "TedslError", "auto_scheduler", "autograd", "autotvm", "build", "build_config", "cl", "compat", "const", "context",
            "contrib", "cpu", "cuda", "device", "driver", "error", "expr", "get_global_func", "get_num_threads", "gpu", "lower",
-           "metal", "nd", "nn", "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te",
+           "metal", "mtl", "nd", "nn", "opencl", "optim", "register_func", "rocm", "set_num_threads", "sim", "stmt", "te",
            "testing", "tir", "topi", "trace", "transform", "tune", "vulkan", "why_slow"]
 
 

@@ -6,10 +6,10 @@ from tedsl.runtime.devices.device import Device, cpu, cuda, device, metal, openc
 from tedsl.runtime.foreign import from_dlpack
 
 context = device
-gpu = cuda
+gpu, cl, mtl = cuda, opencl, metal
 
-__all__ = ["Device", "NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "metal",
-           "opencl", "rocm", "sim", "vulkan"]
+__all__ = ["Device", "NDArray", "array", "cl", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu",
+           "metal", "mtl", "opencl", "rocm", "sim", "vulkan"]
 
 
 entries(globals(), instead={name: f"nd.array(numpy.{name}(shape, dtype))" for name in ("zeros", "ones", "full")})

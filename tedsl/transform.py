@@ -11,7 +11,7 @@ from tedsl.passes.context import PassContext, check_level, current_options
 from tedsl.passes.info import PassInfo
 from tedsl.passes.module_pass import ModulePass, module_pass
 
-__all__ = ["ModulePass", "PassContext", "PassInfo", "Sequential", "build_config", "module_pass"]
+__all__ = ["ModulePass", "PassContext", "PassInfo", "PrintIR", "Sequential", "build_config", "module_pass"]
 
 
 class Sequential(ModulePass):
@@ -31,6 +31,15 @@ class Sequential(ModulePass):
             if not isinstance(step, ModulePass) or selection.runs(step.info):
                 mod = step(mod)
         return mod
+
+
+def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:
+    """Returns a pass that prints a module, below `header`, and returns it as it is. show_meta_data: accepted; there is none."""
+    def show(mod: IRModule) -> IRModule:
+        print(f"{header}\n{mod}" if header else mod)
+        return mod
+
+    return ModulePass(PassInfo(0, "PrintIR"), show)
 
 
 entries(globals())

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[1]
 BARE = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TEDSL_CACHE_DIR": "off"}  # of processes that write pages
 
 
-@pytest.mark.parametrize("script", ["docs/directives.py", "docs/operators.py", "docs/concepts.py", "docs/mistakes.py"])
+@pytest.mark.parametrize("script", ["docs/compatibility.py", "docs/concepts.py", "docs/directives.py", "docs/mistakes.py",
+                                    "docs/operators.py"])
 def test_a_page_is_made_from_the_code(script):
     made = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True,
                           timeout=120, env=BARE, check=False)

@@ -385,3 +385,78 @@ def test_modules_by_their_other_names():
     from tedsl.te.operation import compute, placeholder
 
     assert compute is te.compute and te.operation.placeholder is placeholder is te.placeholder
+
+
+def test_programs_as_text():
+    func = program()["main"]
+    again = ir.load_json(ir.save_json(func))
+    ir.assert_structural_equal(again, func)
+    module = ir.load_json(ir.save_json(program()))
+    assert isinstance(module, tedsl.IRModule) and str(module) == str(program())
+    for text in ("{", "[]", '{"module": true}', 3):
+        with pytest.raises(ArgumentError, match=r"load_json|data of a program"):
+            ir.load_json(text)
+
+
+def test_functions_of_a_module():
+    module = program()
+    module.update_func("a", module["main"])
+    assert [name.name_hint for name, _ in module.functions_items()] == ["a", "main"]
+    assert list(tir.transform.Filter(lambda func: func is module["a"])(module)) == ["main", "a"]
+    assert list(tir.transform.Filter(lambda func: False)(module)) == []
+
+
+def test_assertions_are_skipped_and_modules_printed(capsys):
+    x = te.var("x")
+    body = tir.AssertStmt(x > 0, tir.StringImm("below"), tir.Evaluate(x))
+    module = tedsl.IRModule.from_expr(tir.PrimFunc([x], body))
+    kept = transform.Sequential([tir.transform.SkipAssert(), transform.PrintIR("after")])(module)
+    assert isinstance(kept["main"].body, tir.Evaluate) and capsys.readouterr().out == f"after\n{kept}\n"
+
+
+def test_the_graph_of_operations():
+    A, row, B, C, D, E = chain()
+    graph = te.schedule.CreateReadGraph([E.op])
+    assert set(graph) == {t.op for t in (A, row, B, C, D, E)} and list(graph[C.op]) == [B, row] and graph[A.op] == ()
+    assert te.schedule.PostDFSOrder([E.op], graph) == (A.op, B.op, row.op, C.op, D.op, E.op)
+    state = te.placeholder((4, 3), name="S")
+    first = te.compute((1, 3), lambda _, i: A[0, i], name="first")
+    doubled = te.compute((4, 3), lambda t, i: state[t - 1, i] * 2, name="doubled")
+    update = te.compute((4, 3), lambda t, i: doubled[t, i] + A[t, i], name="update")
+    scan = te.scan(first, update, state, inputs=[A])
+    assert te.schedule.ScanGetBody(scan.op) == (doubled.op, update.op)
+    with pytest.raises(ArgumentTypeError, match=r"te\.scan"):
+        te.schedule.ScanGetBody(A.op)
+    with pytest.raises(ArgumentTypeError, match="CreateReadGraph takes operations"):
+        te.schedule.CreateReadGraph([E])
+
+
+def test_tags_by_their_module():
+    assert te.tag.TagScope.get_current() is None
+    with te.tag.tag_scope("outer"):
+        assert te.tag.TagScope.get_current().tag == "outer"
+
+
+def test_folders_that_stay(tmp_path):
+    kept = tedsl.contrib.utils.tempdir(str(tmp_path / "kept"), keep_for_debug=True)
+    gone = tedsl.contrib.utils.tempdir(custom_path=str(tmp_path / "gone"))
+    (tmp_path / "kept" / "file").touch()
+    path = gone.path
+    del gone
+    assert not os.path.exists(path) and kept.listdir() == ["file"]
+    with pytest.raises(ArgumentError, match="has files"):
+        tedsl.contrib.utils.tempdir(kept.path)
+    kept.set_keep_for_debug(False)
+    del kept
+    assert not (tmp_path / "kept").exists()
+    assert os.path.isabs(tedsl.contrib.utils.which("python3")) and tedsl.contrib.utils.which("no such program") is None
+
+
+def test_names_that_arguments_are_called_by():
+    assert tedsl.runtime.const(1, dtype="int8").dtype == "int8" and tedsl.runtime.gpu(0) == tedsl.cuda(0)
+    assert tedsl.runtime.ndarray is tedsl.nd and tedsl.cl is not None and tedsl.runtime.mtl(0) == tedsl.metal(0)
+    x = te.var("x")
+    assert repr(tir.stmt_functor.substitute(node=x + 1, vmap={x: 2})) == "(2 + 1)"
+    module = tedsl.build(program())
+    assert module.format == "tedsl" and module.implements_function("main") and not module.implements_function("other")
+    assert tir.PrimFunc([x], tir.Evaluate(x), None, None, None).attrs == tir.PrimFunc([x], tir.Evaluate(x)).attrs

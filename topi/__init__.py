@@ -9,7 +9,7 @@ Schedules are in `schedules/`, with TVM's names in `generic/`, `x86/`; derivativ
 import sys
 
 from tedsl.errors import entries
-from topi import arm_cpu, cuda, generic, image, nn, random, sparse, tag, testing, utils, vision, x86
+from topi import arm_cpu, cuda, elementwise, generic, image, nn, random, sparse, tag, testing, utils, vision, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -165,5 +165,16 @@ __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 util = utils  # its name before TVM 0.8
 cpp = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
+
+_OTHER_NAMES = {  # modules by the names that TVM has for them
+    "math": "elementwise", "sort": "ordering", "argwhere": "indexing", "scatter": "indexing", "searchsorted": "ordering",
+    "unique": "ordering", "nn.conv2d": "nn.conv", "nn.conv1d": "nn.conv", "nn.conv3d": "nn.conv",
+    "nn.conv2d_transpose": "nn.conv", "nn.depthwise_conv2d": "nn.conv", "nn.pooling": "nn.pool", "nn.bitserial_util": "nn.bits",
+    "nn.winograd_util": "nn.conv.winograd", "nn.batch_matmul": "nn.dense", "nn.local_response_norm": "nn.normalization",
+}
+for _there, _here in _OTHER_NAMES.items():
+    sys.modules[f"topi.{_there}"] = sys.modules[f"topi.{_here}"]
+math = elementwise
+const_vector, make_idx, within_index = utils.const_vector, utils.make_idx, utils.within_index
 
 entries(globals())

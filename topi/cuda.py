@@ -11,12 +11,13 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.target import Target
-from topi import indexing, nn, ordering, scan, vision
+from topi import by_target, indexing, nn, ordering, scan, vision
 from topi.indexing.scatter_threads import scatter_add_by_threads
 from topi.kinds import ConvOp, MatmulOp
-from topi.nn import conv, dense
+from topi.nn import conv
 from topi.schedules import gpu
 from topi.schedules.gpu.conv import ConvTiles
+from topi.schedules.gpu.limits import limits_of
 from topi.schedules.schedule import advised_or_scheduled, as_target, schedule_with
 from topi.schedules.table import GPU, Rule
 from topi.sparse import rearranged
@@ -71,7 +72,7 @@ schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = sche
 schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_transpose_nchw = schedule_injective
 schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_injective
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_group_conv2d_nchw = schedule_injective
-schedule_adaptive_pool = schedule_pool_grad = schedule_lrn = schedule_batch_norm = schedule_injective
+schedule_pool_grad = schedule_lrn = schedule_batch_norm = schedule_injective
 schedule_matmul = schedule_conv2d_NCHWc = schedule_injective
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_injective
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_injective
@@ -90,6 +91,21 @@ schedule_conv2d_winograd_weight_transform = schedule_conv2d_winograd_without_wei
 schedule_group_conv2d_transpose_nchw = schedule_invert_permutation = schedule_correlation_nchw = schedule_injective
 schedule_deformable_conv2d_nchw = schedule_deformable_conv2d_nhwc = schedule_injective
 schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_injective
+schedule_dense_small_batch = schedule_dense_large_batch = schedule_dense_int8 = schedule_conv2d_nchw_int8 = schedule_injective
+schedule_conv2d_nchw_winograd = schedule_conv2d_nchw_winograd_without_weight_transform = schedule_injective
+schedule_conv2d_nhwc_winograd_direct = schedule_transpose = schedule_batch_matmul_int8 = schedule_injective
+schedule_batch_matmul_tensorcore = schedule_dense_tensorcore
+
+
+def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedule:
+    """The schedule `sch` with blocks and threads for the loops of `out`."""
+    gpu.injective.bind_elements(sch[out], limits_of(_processor()))
+    return sch
+
+
+def schedule_adaptive_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
+    """The schedule of an adaptive pooling; its record says the layout."""
+    return schedule_injective(outs)
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
@@ -98,14 +114,21 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
 
 
 # The formulas are the same on every target; these are names that programs know.
-conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc
-dense_tensorcore, conv2d_nhwc_tensorcore = dense, conv.conv2d_nhwc
-conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
-depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
-depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw
-
-batch_matmul, conv1d_ncw, conv1d_nwc, conv3d_ndhwc = nn.batch_matmul, nn.conv1d_ncw, nn.conv1d_nwc, nn.conv3d_ndhwc
-conv2d_hwcn, conv1d_transpose_ncw, conv3d_transpose_ncdhw = nn.conv2d_hwcn, nn.conv1d_transpose_ncw, nn.conv3d_transpose_ncdhw
+batch_matmul, conv2d_nchw, conv2d_nchw_int8 = by_target.batch_matmul, by_target.conv2d_nchw, by_target.conv2d_nchw_int8
+conv2d_nchw_winograd = by_target.conv2d_nchw_winograd
+conv2d_nchw_winograd_without_weight_transform = by_target.conv2d_nchw_winograd_without_weight_transform
+conv2d_NCHWc, conv2d_NCHWc_int8, conv2d_nhwc = by_target.conv2d_NCHWc, by_target.conv2d_NCHWc_int8, by_target.conv2d_nhwc
+conv2d_nhwc_winograd_direct, conv2d_transpose_nchw = by_target.conv2d_nhwc_winograd_direct, by_target.conv2d_transpose_nchw
+conv3d_ncdhw, conv3d_ndhwc = by_target.conv3d_ncdhw, by_target.conv3d_ndhwc
+conv3d_transpose_ncdhw, dense, dense_int8 = by_target.conv3d_transpose_ncdhw, by_target.dense, by_target.dense_int8
+depthwise_conv2d_nchw, depthwise_conv2d_NCHWc = by_target.depthwise_conv2d_nchw, by_target.depthwise_conv2d_NCHWc
+depthwise_conv2d_nhwc, group_conv2d_nchw = by_target.depthwise_conv2d_nhwc, by_target.group_conv2d_nchw
+conv2d, dense_tensorcore, conv2d_nhwc_tensorcore = conv.conv2d, dense, conv2d_nhwc
+dense_small_batch = dense_large_batch = dense
+batch_matmul_tensorcore = batch_matmul_int8 = batch_matmul
+conv1d_ncw, conv1d_nwc = nn.conv1d_ncw, nn.conv1d_nwc
+conv2d_hwcn, conv1d_transpose_ncw = nn.conv2d_hwcn, nn.conv1d_transpose_ncw
+correlation_nchw, deformable_conv2d_nchw = nn.correlation_nchw, nn.deformable_conv2d_nchw
 sparse_dense, sparse_transpose, sparse_add = nn.sparse_dense, nn.sparse_transpose, nn.sparse_add
 get_valid_counts, non_max_suppression = vision.get_valid_counts, vision.non_max_suppression
 all_class_non_max_suppression, proposal = vision.all_class_non_max_suppression, vision.proposal
@@ -117,4 +140,9 @@ cumsum, cumprod, scatter, scatter_nd = scan.cumsum, scan.cumprod, indexing.scatt
 sparse_reshape = rearranged.sparse_reshape
 scatter_add = scatter_add_by_threads
 
-entries(globals())
+_LIBRARIES = "the same name without the library: schedules here are tedsl's, and cuDNN, cuBLAS and Thrust are not called"
+_OF_LIBRARIES = ("conv2d_cudnn", "conv3d_cudnn", "softmax_cudnn", "log_softmax_cudnn", "dense_cublas", "matmul_cublas",
+                 "batch_matmul_cublas", "sort_thrust", "argsort_thrust", "topk_thrust")
+
+entries(globals(), instead=dict.fromkeys([f"{schedule}{name}" for schedule in ("", "schedule_") for name in _OF_LIBRARIES],
+                                         _LIBRARIES))

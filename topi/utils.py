@@ -28,6 +28,11 @@ def get_const_float(expr: Any) -> float:
     return float(value)
 
 
+def get_float_tuple(in_tuple: Iterable[Any]) -> tuple[float, ...]:
+    """The values of constant expressions as floats."""
+    return tuple(get_const_float(e) for e in in_tuple)
+
+
 def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
     """The values of constant expressions; those known only at the call stay as they are."""
     return tuple(value if isinstance(value := getattr(e, "value", e), int) else e for e in in_tuple)
@@ -177,6 +182,13 @@ def is_empty_shape(shape: Sequence[Any]) -> bool:
 def is_dynamic_shape(shape: Sequence[Any]) -> bool:
     """Whether a dimension is known only at the call."""
     return not all(isinstance(extent, (int, tir.IntImm)) for extent in shape)
+
+
+def is_target(names: str | Iterable[str]) -> bool:
+    """Whether the current target has one of `names` as a key, or as the name of its kind."""
+    wanted = {names} if isinstance(names, str) else set(names)
+    target = tedsl.target.Target.current(allow_none=True)
+    return target is not None and not wanted.isdisjoint((*target.keys, target.kind.name))
 
 
 def ceil_div(a: Any, b: Any) -> Any:

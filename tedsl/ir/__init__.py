@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tedsl.ir.walk.equal import assert_structural_equal as assert_structural_equal
     from tedsl.ir.walk.equal import structural_equal as structural_equal
     from tedsl.ir.walk.equal import structural_hash as structural_hash
+    from tedsl.ir.walk.serial import load_json as load_json
+    from tedsl.ir.walk.serial import save_json as save_json
 
     PrimExpr, BaseFunc = Expr, PrimFunc
 
@@ -39,6 +41,7 @@ _NAMES = {
     "Array": "container", "BaseFunc": "func", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters",
     "Map": "container", "Op": "ops", "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters",
     "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal", "structural_hash": "walk.equal",
+    "load_json": "walk.serial", "save_json": "walk.serial",
 }
 
 

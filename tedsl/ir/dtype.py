@@ -49,8 +49,8 @@ class DType(str):
     max_value: int | None
     element: DType
 
-    def __new__(cls, name: object) -> DType:
-        return dtype(name)
+    def __new__(cls, type_str: object) -> DType:
+        return dtype(type_str)
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector dtype of `lanes` such elements; the element itself for 1."""

@@ -78,13 +78,13 @@ class PrimFunc(Node):
             raise ArgumentTypeError("a PrimFunc cannot be called: it says what is computed, and is not compiled yet",
                                     hint="f = tedsl.build(func), then f(a, b)")
 
-    def with_body(self, body: Stmt) -> PrimFunc:
+    def with_body(self, new_body: Stmt) -> PrimFunc:
         """A copy of this function with another body; itself if the body is the same object."""
-        return self if body is self.body else self.replace(body=body)
+        return self if new_body is self.body else self.replace(body=new_body)
 
-    def with_attr(self, key_or_dict: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
+    def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> PrimFunc:
         """A copy of this function with one attribute set, or with several from a dict."""
-        new = {key_or_dict: value} if isinstance(key_or_dict, str) else dict(key_or_dict)
+        new = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else dict(attr_key_or_dict)
         return self.replace(attrs=FrozenDict({**self.attrs, **new}))
 
     def script(self) -> str:
@@ -141,9 +141,9 @@ class IRModule:
                                     hint="f = tedsl.build(mod), then f(a, b)")
 
     @staticmethod
-    def from_expr(func: PrimFunc) -> IRModule:
+    def from_expr(expr: PrimFunc) -> IRModule:
         """A module of one function, under its global_symbol."""
-        return IRModule({func.name: func})
+        return IRModule({expr.name: expr})
 
     @property
     def functions(self) -> dict[GlobalVar, PrimFunc]:
@@ -184,6 +184,14 @@ class IRModule:
         """Adds the functions of `other`, replacing those of the same name."""
         for name, func in other.items():
             self[name] = func
+
+    def update_func(self, var: str | GlobalVar, func: PrimFunc) -> None:
+        """Adds a function, in place of one of that name."""
+        self[var] = func
+
+    def functions_items(self) -> list[tuple[GlobalVar, PrimFunc]]:
+        """The functions with their names, in order of the names."""
+        return [(GlobalVar(name), self._functions[name]) for name in sorted(self._functions)]
 
     def map(self, transform: Any) -> IRModule:
         """A module with `transform` applied to each function."""

@@ -32,10 +32,10 @@ class Range(Node):
             set_field(self, "extent", build.sub(end, begin))
 
     @staticmethod
-    def from_min_extent(min: Any, extent: Any) -> Range:
-        """The range of `extent` integers that starts at `min`."""
+    def from_min_extent(min_value: Any, extent: Any) -> Range:
+        """The range of `extent` integers that starts at `min_value`."""
         span = object.__new__(Range)
-        set_field(span, "min", build.as_expr(min))
+        set_field(span, "min", build.as_expr(min_value))
         set_field(span, "extent", build.as_expr(extent))
         return span
 

@@ -18,14 +18,15 @@ class Op:
     effect: str = "pure"
 
     @staticmethod
-    def get(op: object) -> Op:
-        """The operator called `op`; OptionError if there is none."""
-        if isinstance(op, Op):
-            return op
-        name = str(op)
+    def get(op_name: object) -> Op:
+        """The operator called `op_name`; OptionError if there is none."""
+        if isinstance(op_name, Op):
+            return op_name
+        name = str(op_name)
         operator = OPS.get("tir.call_packed" if name == "tir.tvm_call_packed" else name)
         if operator is None:
-            raise OptionError(f"there is no operator {op!r}", hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
+            raise OptionError(f"there is no operator {op_name!r}",
+                              hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
         return operator
 
     @property

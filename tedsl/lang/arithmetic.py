@@ -116,9 +116,9 @@ def abs(x: Any) -> Expr:
     return build.absolute(as_value(x, "abs"))
 
 
-def ldexp(x: Any, exponent: Any) -> Expr:
-    """`x * 2 ** exponent` of a float `x` and an integer `exponent`, in the dtype of `x`."""
-    value, power_of_two = as_value(x, "ldexp"), as_value(exponent, "ldexp")
+def ldexp(x1: Any, x2: Any) -> Expr:
+    """`x1 * 2 ** x2` of a float `x1` and an integer `x2`, in the dtype of `x1`."""
+    value, power_of_two = as_value(x1, "ldexp"), as_value(x2, "ldexp")
     if not value.dtype.is_float or not power_of_two.dtype.is_integer:
         raise DTypeError(f"ldexp takes a float and an integer, not {value.dtype} and {power_of_two.dtype}",
                          hint="cast them: te.ldexp(x.astype('float32'), n.astype('int32'))")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from tedsl.errors import ArgumentTypeError
+from tedsl.ir.node import FrozenDict
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 
@@ -28,6 +30,20 @@ def producers_first(ops: Iterable[Operation]) -> list[Operation]:
             stack.append((op, True))
             stack.extend([(tensor.op, False) for tensor in reversed(op.input_tensors) if tensor.op not in seen])
     return order
+
+
+def read_graph(ops: Iterable[Operation] | Operation) -> FrozenDict[Operation, tuple[Tensor, ...]]:
+    """What each of `ops`, and of the operations that they read, directly or not, reads: TVM's CreateReadGraph."""
+    roots = [ops] if isinstance(ops, Operation) else list(ops)
+    for root in roots:
+        if not isinstance(root, Operation):
+            raise ArgumentTypeError(f"CreateReadGraph takes operations, got {root!r}", hint="that of a tensor is C.op")
+    return FrozenDict({op: tuple(op.input_tensors) for op in reversed(producers_first(roots))})
+
+
+def post_order(roots: Iterable[Operation], graph: Mapping[Operation, Iterable[Tensor]]) -> tuple[Operation, ...]:
+    """The operations of `graph` (of `read_graph`) below `roots`, producers before their readers: TVM's PostDFSOrder."""
+    return tuple([op for op in producers_first(roots) if op in graph])
 
 
 def consumers(ops: Iterable[Operation]) -> dict[Tensor, list[Operation]]:

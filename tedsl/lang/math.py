@@ -80,14 +80,18 @@ def _classify(name: str, doc: str, fold: Callable[[float], bool]) -> Unary:
 
 
 def _pair(name: str, doc: str) -> Binary:
-    def function(x: Any, y: Any) -> Expr:
-        for value in (x, y):
-            if not isinstance(value, (int, float)):
-                _float(name, value)
-        a, b = build.match_operands(*(float(v) if type(v) is int else v for v in (x, y)))
-        return build.call(f"tir.{name}", a, b)
+    def function(x1: Any, x2: Any) -> Expr:
+        return _of_two(name, x1, x2)
 
     return _described(function, name, doc)
+
+
+def _of_two(name: str, *values: Any) -> Expr:
+    for value in values:
+        if not isinstance(value, (int, float)):
+            _float(name, value)
+    a, b = build.match_operands(*(float(v) if type(v) is int else v for v in values))
+    return build.call(f"tir.{name}", a, b)
 
 
 def _half_away(value: float) -> float:
@@ -135,7 +139,12 @@ isnan = _classify("isnan", "Whether x is not a number.", python_math.isnan)
 isinf = _classify("isinf", "Whether x is inf or -inf.", python_math.isinf)
 isfinite = _classify("isfinite", "Whether x is neither infinite nor NaN.", python_math.isfinite)
 
-fmod = _pair("fmod", "x - trunc(x / y) * y of floats: the sign of x. For integers te.truncmod.")
+
+def fmod(x: Any, y: Any) -> Expr:
+    """x - trunc(x / y) * y of floats: the sign of x. For integers te.truncmod."""
+    return _of_two("fmod", x, y)
+
+
 atan2 = _pair("atan2", "The angle of the point (y, x): atan2(y, x).")
 hypot = _pair("hypot", "sqrt(x * x + y * y) without overflow in between.")
 copysign = _pair("copysign", "|x| with the sign of y.")

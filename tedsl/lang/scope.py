@@ -34,6 +34,12 @@ class TagScope:
         _CURRENT.reset(self._token)
         self._token = None
 
+    @staticmethod
+    def get_current() -> TagScope | None:
+        """The scope that is open, None if none is."""
+        tag = _CURRENT.get()
+        return None if tag is None else TagScope(tag)
+
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def tagged(*args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tedsl.record import record
 
 NAMED: set[str] = set()  # the names of the passes that were made, for the warning of a PassContext about other names
@@ -16,7 +18,7 @@ class PassInfo:
 
     opt_level: int
     name: str
-    required: tuple[str, ...] = ()
+    required: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         NAMED.add(self.name)

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 from tedsl.errors import missing_name, public
 
 if TYPE_CHECKING:
-    from tedsl.ir.build import const as const
     from tedsl.ir.dtype import DataTypeCode as DataTypeCode
     from tedsl.ir.dtype import DType
     from tedsl.runtime.array import NDArray as NDArray
     from tedsl.runtime.devices.device import Device as Device
     from tedsl.runtime.devices.device import cpu as cpu
+    from tedsl.runtime.devices.device import cuda as cuda
     from tedsl.runtime.devices.device import device as device
+    from tedsl.runtime.devices.device import metal as metal
+    from tedsl.runtime.devices.device import opencl as opencl
+    from tedsl.runtime.devices.device import rocm as rocm
+    from tedsl.runtime.devices.device import vulkan as vulkan
     from tedsl.runtime.functions import PackedFunc as PackedFunc
     from tedsl.runtime.functions import get_global_func as get_global_func
     from tedsl.runtime.functions import list_global_func_names as list_global_func_names
@@ -35,10 +39,13 @@ if TYPE_CHECKING:
     from tedsl.runtime.objects import convert as convert
     from tedsl.runtime.objects import enabled as enabled
 
-    DataType = DType
+    DataType, gpu, cl, mtl, convert_to_object = DType, cuda, opencl, metal, convert
 
 _NAMES = {
-    "Device": "devices.device", "device": "devices.device", "cpu": "devices.device",
+    "Device": "devices.device", "device": "devices.device", "cpu": "devices.device", "cuda": "devices.device",
+    "metal": "devices.device", "opencl": "devices.device", "rocm": "devices.device", "vulkan": "devices.device",
+    "cl": "devices.device:opencl", "gpu": "devices.device:cuda", "mtl": "devices.device:metal",
+    "convert_to_object": "objects:convert",
     "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
     "load_module": "modules.files", "system_lib": "modules.files", "RuntimeModule": "modules.protocol",
@@ -46,20 +53,25 @@ _NAMES = {
 }
 
 
-_BELOW = {"DataType": ("dtype", "DType"), "DataTypeCode": ("dtype", "DataTypeCode"), "const": ("build", "const")}
+_BELOW = {"DataType": ("dtype", "DType"), "DataTypeCode": ("dtype", "DataTypeCode")}
 String = str  # texts of programs are Python's
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
+        if name == "ndarray":
+            return import_module("tedsl.nd")  # it and the next stand above; programs also look for them here
+        if name == "const":
+            return import_module("tedsl.te").const
         if name in _BELOW:
             return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
         if name not in _NAMES:
             raise missing_name(__name__, name, _NAMES)
-        value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
+        home, _, own = _NAMES[name].partition(":")
+        value = getattr(import_module(f"tedsl.runtime.{home}"), own or name)
         globals()[name] = public(value, __name__, name)
         return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_BELOW})
+    return sorted({*globals(), *_NAMES, *_BELOW, "const", "ndarray"})

@@ -93,14 +93,14 @@ class NDArray:
         """Returns the values: of an array on the CPU the numpy array itself."""
         return self._array.copy_out() if isinstance(self._array, DeviceArray) else self._array
 
-    def copyfrom(self, source: Any) -> NDArray:
-        """Copies `source`, of the same shape, into this array and returns it; numbers are converted to its dtype.
+    def copyfrom(self, source_array: Any) -> NDArray:
+        """Copies `source_array`, of the same shape, into this array and returns it; numbers are converted to its dtype.
 
         Raises ArgumentError if the shapes differ.
         """
-        given = source._array if isinstance(source, NDArray) else numpy.asarray(source)
+        given = source_array._array if isinstance(source_array, NDArray) else numpy.asarray(source_array)
         if given.shape != self.shape:
-            raise ArgumentError(f"copyfrom: the source has shape {given.shape}, the array {self.shape}")
+            raise ArgumentError(f"copyfrom: the source_array has shape {given.shape}, the array {self.shape}")
         mine = self._array
         if isinstance(mine, DeviceArray) and isinstance(given, DeviceArray) and _share_a_driver(mine, given):
             mine.copy_from(given)

@@ -91,14 +91,14 @@ class _CapsuleOwner:
         return CPU, 0
 
 
-def from_dlpack(source: Any) -> NDArray:
+def from_dlpack(dltensor: Any) -> NDArray:
     """Returns an array that shares the memory of a DLPack capsule or of an object with `__dlpack__`.
 
     The memory may lie on a device that is here. Raises ArgumentTypeError for anything else, and for a capsule that was used
     before.
     """
-    place = device_of_dlpack(source)
-    return NDArray(array_from_dlpack(source) if place is None else array_of(source, place, numpy_dtype))
+    place = device_of_dlpack(dltensor)
+    return NDArray(array_from_dlpack(dltensor) if place is None else array_of(dltensor, place, numpy_dtype))
 
 
 def device_of_dlpack(source: Any) -> Device | None:

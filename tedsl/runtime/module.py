@@ -90,6 +90,19 @@ class Module:
         return self._calls[name].signature
 
     @property
+    def format(self) -> str:
+        """The suffix of files that hold such modules without losing anything."""
+        return "tedsl"
+
+    def implements_function(self, func_name: str, query_imports: bool = False) -> bool:
+        """Tells whether the module has a function of this name; query_imports: or a module that it imports."""
+        try:
+            self.get_function(func_name, query_imports)
+        except AttributeError:
+            return False
+        return True
+
+    @property
     def type_key(self) -> str:
         """The backend of its functions: "llvm" for those that launch kernels, which are imported."""
         target = self._target

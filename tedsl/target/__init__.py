@@ -2,11 +2,20 @@
 
 from tedsl.errors import entries
 from tedsl.target.current import as_target, host_target
+from tedsl.target.generic import (
+    GenericFunc,
+    generic_func,
+    get_native_generic_func,
+    override_native_generic_func,
+)
 from tedsl.target.kinds import TargetKind, register_kind
 from tedsl.target.machine import Cache, Machine
-from tedsl.target.named import create, cuda, rocm
+from tedsl.target.named import arm_cpu, bifrost, create, cuda, intel_graphics, mali, rasp, riscv_cpu, rocm
+from tedsl.target.tags import list_tags, register_tag
 from tedsl.target.target import Target
 
-__all__ = ["Cache", "Machine", "Target", "TargetKind", "as_target", "create", "cuda", "host_target", "register_kind", "rocm"]
+__all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "create", "cuda",
+           "generic_func", "get_native_generic_func", "host_target", "intel_graphics", "list_tags", "mali",
+           "override_native_generic_func", "rasp", "register_kind", "register_tag", "riscv_cpu", "rocm"]
 
 entries(globals(), instead={"build_config": "tedsl.transform.build_config"})

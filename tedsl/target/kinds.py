@@ -5,6 +5,9 @@ Kinds of others come from `register_kind`, or from packages that declare an entr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.plugins import TARGETS, load_plugin, plugin_names
 from tedsl.record import record
@@ -70,6 +73,7 @@ KINDS = {k.name: k for k in (
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
 )}
 _ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages
+TAGS: dict[str, Mapping[str, Any]] = {}  # names for targets, by register_tag of tags.py: what each stands for
 
 
 def register_kind(kind: TargetKind) -> None:

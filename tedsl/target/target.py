@@ -14,7 +14,7 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.node import is_text
 from tedsl.target.features import BASELINE, CPUS, FEATURES, apply_changes
 from tedsl.target.host import host
-from tedsl.target.kinds import COMMON, COUNTS, TargetKind, find_kind, kind_names, names_that_build
+from tedsl.target.kinds import COMMON, COUNTS, TAGS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.machine import Machine, as_here, machine_called, machine_of
 from tedsl.target.stack import current_target, enter, leave
 
@@ -246,6 +246,26 @@ class Target:
                               hint=f'Target("cuda").{name}')
         return int(limit)
 
+    @property
+    def device_name(self) -> str:
+        """The device that -device names, "" for none."""
+        return str(self.attrs.get("device", ""))
+
+    def with_host(self, host: Any = None) -> Target:
+        """Returns this target with another host."""
+        return Target(self, host)
+
+    @staticmethod
+    def check_and_update_host_consist(target: Any, host: Any = None, target_is_dict_key: bool = True) \
+            -> tuple[Any, Target | None]:
+        """Returns a target, or a dict that has targets for keys (else for values), as Targets with `host`, and the host."""
+        if isinstance(target, Mapping) and "kind" not in target:
+            with_hosts = {Target(one, host) if target_is_dict_key else one: other if target_is_dict_key else Target(other, host)
+                          for one, other in target.items()}
+            return with_hosts, None if host is None else Target(host)
+        given = None if target is None else Target(target, host)
+        return given, None if given is None else given.host
+
     @staticmethod
     def list_kinds() -> list[str]:
         """Returns the names of all kinds."""
@@ -294,6 +314,8 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         return target.kind, {**target.attrs, "keys": target.keys}, target.host
     if isinstance(target, str):
         stripped = target.strip()
+        if stripped in TAGS:
+            return _parse(TAGS[stripped])
         if stripped.startswith("{"):
             import json
 
@@ -339,6 +361,7 @@ def _split_option(word: str, whole: str) -> tuple[str, str]:
     if not word.startswith("-"):
         raise ArgumentError(f"{word!r} in target {whole!r} is not an option", hint="options are written -name=value")
     name, equals, value = word.lstrip("-").partition("=")
+    name = "mtriple" if name == "target" else name  # its name in TVM before 0.7
     if not equals and name in ("mcpu", "march", "mattr", "mtriple", "keys", "libs", "model", "device", "arch"):
         raise ArgumentError(f"{word!r} in target {whole!r} has no value", hint=f"write -{name}=value")
     return name, value if equals else "1"

@@ -91,13 +91,15 @@ from tedsl.schedule.journal import Journal
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.record.advice import advised_schedule
 from tedsl.schedule.stage import Stage
-from tedsl.te import hybrid, operation, schedule, tensor
+from tedsl.te import hybrid, operation, schedule, tag, tensor, tensor_intrin
 
 if TYPE_CHECKING:
     from tedsl.autodiff.gradient import gradient
     from tedsl.autodiff.jvp import jvp
     from tedsl.autodiff.registry import register_gradient
     from tedsl.lower.prim_func import create_prim_func
+    from tedsl.te import autodiff as autodiff
+    from tedsl.tir.instructions import trace
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -111,7 +113,7 @@ __all__ = [
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
     "jvp", "register_gradient", "advised_schedule",
-    "AXIS_SEPARATOR",
+    "AXIS_SEPARATOR", "autodiff", "tag", "tensor_intrin", "trace",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
@@ -120,5 +122,7 @@ __all__ = [
 entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func",
                           "expr_equal": "tedsl.ir.walk.equal:structural_equal",
                           "gradient": "tedsl.autodiff.gradient:gradient",
+                          "autodiff": "tedsl.te.autodiff",
                           "jvp": "tedsl.autodiff.jvp:jvp",
+                          "trace": "tedsl.tir.instructions:trace",
                           "register_gradient": "tedsl.autodiff.registry:register_gradient"})

@@ -3,7 +3,11 @@
 from typing import TYPE_CHECKING
 
 from tedsl.errors import entries
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.iters import IterVar, Range
+from tedsl.lang.graph import post_order as PostDFSOrder
+from tedsl.lang.graph import read_graph as CreateReadGraph
+from tedsl.lang.scan.operation import body_of as ScanGetBody
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_broadcast as AutoInlineBroadcast
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_elementwise as AutoInlineElemWise
@@ -20,10 +24,10 @@ if TYPE_CHECKING:
 DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
 __all__ = [
-    "AttachType", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "CommReduce", "DataPar", "DimInfo",
-    "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered", "Parallelized", "Range", "Rebase", "Schedule", "ScheduleOps",
-    "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized",
-    "create_schedule",
+    "AttachType", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "CommReduce",
+    "CreateReadGraph", "DataPar", "DimInfo", "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered", "Parallelized",
+    "PostDFSOrder", "Range", "Rebase", "ScanGetBody", "Schedule", "ScheduleOps", "SchedulePostProcToPrimFunc",
+    "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized", "create_schedule",
 ]
 
 _STEPS = {"InferBound": "infer_bound", "ScheduleOps": "schedule_ops", "SchedulePostProcToPrimFunc": "as_prim_func"}

@@ -6,6 +6,7 @@ from tedsl.testing.comparing import (
     assert_allclose,
     assert_prim_expr_equal,
     check_bool_expr_is_true,
+    check_int_constraints_trans_consistency,
     check_numerical_grads,
 )
 from tedsl.testing.parameters import fixture, parameter, parameters
@@ -52,12 +53,21 @@ from tedsl.testing.requires import (
     requires_x86_avx512,
     requires_x86_vnni,
 )
-from tedsl.testing.targets import device_enabled, enabled_targets, main, parametrize_targets, uses_gpu
+from tedsl.testing.targets import (
+    device_enabled,
+    enabled_targets,
+    exclude_targets,
+    known_failing_targets,
+    main,
+    parametrize_targets,
+    uses_gpu,
+)
 
 utils = sys.modules[__name__]  # the module in which later versions of TVM have these names
 
 __all__ = [
     "assert_allclose", "assert_prim_expr_equal", "check_bool_expr_is_true", "check_numerical_grads", "device_enabled",
+    "check_int_constraints_trans_consistency", "exclude_targets", "known_failing_targets",
     "enabled_targets", "fixture", "main", "parameter", "parameters", "parametrize_targets", "requires_aarch64",
     "requires_aarch64_sme", "requires_aarch64_sve", "requires_adreno_opencl", "requires_arm_dot", "requires_arm_fp16",
     "requires_cascadelake", "requires_cmsisnn", "requires_corstone300", "requires_cublas", "requires_cuda",

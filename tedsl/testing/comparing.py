@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import ArgumentError, entry
+from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform
+from tedsl.errors import ArgumentError, ArgumentTypeError, entry
+from tedsl.ir import build
 from tedsl.ir.build import as_expr, as_int, logical_not, logical_or
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.iters import Range
 from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.runtime.array import NDArray
 
@@ -57,6 +61,37 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: 
         if not evaluate(holds, values):
             where = ", ".join(f"{var.name} = {value}" for var, value in values.items())
             raise AssertionError(f"{bool_expr!r} does not hold for {where}")
+
+
+@entry
+def check_int_constraints_trans_consistency(constraints_trans: IntConstraintsTransform,
+                                            vranges: Mapping[Any, Range] | None = None) -> None:
+    """Raises AssertionError unless the two systems of a transformation have solutions that correspond one to one.
+
+    Every combination of values of the variables of each side is tried: one that fulfils its system gives, by the
+    transformation, one that fulfils the other and that gives the first one back. vranges: of variables that the systems have
+    no range for.
+    """
+    if not isinstance(constraints_trans, IntConstraintsTransform):
+        raise ArgumentTypeError("check_int_constraints_trans_consistency takes what arith.solve_linear_equations returns, "
+                                f"not {constraints_trans!r}")
+    there, back = constraints_trans.src_to_dst, constraints_trans.dst_to_src
+    _check_one_way(constraints_trans.src, constraints_trans.dst, back, there, vranges or {})
+    _check_one_way(constraints_trans.dst, constraints_trans.src, there, back, vranges or {})
+
+
+def _check_one_way(one: IntConstraints, other: IntConstraints, of_others: Mapping[Any, Any], of_own: Mapping[Any, Any],
+                   vranges: Mapping[Any, Range]) -> None:
+    """Tries the solutions of `one`. of_others: the variables of `other` in terms of those of `one`; of_own: the reverse."""
+    ranges = {var: known for var in one.variables if (known := one.ranges.get(var, vranges.get(var))) is not None}
+    conditions = [build.equal(substitute(of_own[var], of_others), var) for var in one.variables if var in of_own]
+    for var, known in other.ranges.items():
+        moved = of_others[var]
+        assert known.extent is not None, "ranges of systems have extents"
+        conditions += [moved >= known.min, moved < known.min + known.extent]
+    conditions += [substitute(relation, of_others) for relation in other.relations]
+    given = functools.reduce(build.logical_and, one.relations, build.const(True))
+    check_bool_expr_is_true(functools.reduce(build.logical_and, conditions, build.const(True)), ranges, given)
 
 
 @entry

@@ -5,8 +5,10 @@ pytest is imported by the functions that mark tests.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from tedsl.runtime.devices.device import Device, device
@@ -35,6 +37,35 @@ def main() -> NoReturn:
     import pytest
 
     sys.exit(pytest.main([sys._getframe(1).f_code.co_filename, *sys.argv[1:]]))
+
+
+def exclude_targets(*args: Any) -> Any:
+    """Skips the runs of a test for these targets, or for their kinds. A decorator with targets."""
+    return _at_targets(args, lambda pytest, name: pytest.skip(f"the test leaves {name} out"))
+
+
+def known_failing_targets(*args: Any) -> Any:
+    """Expects the runs of a test for these targets, or for their kinds, to fail, and does not begin them. A decorator."""
+    return _at_targets(args, lambda pytest, name: pytest.xfail(f"the test is known to fail for {name}"))
+
+
+def _at_targets(targets: Sequence[Any], end: Callable[[Any, str], object]) -> Any:
+    """Returns the decorator of tests whose parameter `target` is looked at first: `end` for one of `targets`."""
+    named = {str(target) for target in targets}
+
+    def mark(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            import pytest
+
+            name = str(kwargs.get("target", ""))
+            if name in named or name.split(" ")[0] in named:
+                end(pytest, name)
+            return test(*args, **kwargs)
+
+        return run
+
+    return mark
 
 
 def parametrize_targets(*targets: Any) -> Any:

@@ -9,9 +9,12 @@ PassContext that is current when the pass runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tedsl.errors import ArgumentError, entries
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import AssertStmt
+from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import partition
@@ -35,10 +38,10 @@ from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.verify_memory import verify_memory
 
 __all__ = [
-    "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerIntrin",
-    "ModulePass",
-    "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "StorageFlatten", "StorageRewrite",
-    "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
+    "Apply", "Filter", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition",
+    "LowerIntrin", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
+    "SkipAssert", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory",
+    "prim_func_pass",
 ]
 
 
@@ -49,6 +52,24 @@ def _options() -> PassConfig:
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     """Returns a pass that applies `ftransform` to each function."""
     return named_pass("Apply", ftransform)
+
+
+def Filter(fcond: Callable[[PrimFunc], bool]) -> ModulePass:
+    """Returns a pass that keeps the functions for which `fcond` holds."""
+    def keep(mod: IRModule) -> IRModule:
+        return IRModule({name: func for name, func in mod.items() if fcond(func)})
+
+    return ModulePass(PassInfo(0, "tir.Filter"), keep)
+
+
+def SkipAssert() -> ModulePass:
+    """Returns the pass that removes assertions and keeps what stands below them."""
+    return named_pass("SkipAssert", lambda func: func.with_body(_WithoutAsserts()(func.body)))
+
+
+class _WithoutAsserts(Rewriter):
+    def rewrite(self, node: Any) -> Any:
+        return node.body if isinstance(node, AssertStmt) else node
 
 
 def Simplify() -> ModulePass:

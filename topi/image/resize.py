@@ -65,11 +65,11 @@ def resize3d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCDHW", metho
 
 @checked
 def crop_and_resize(data: te.Tensor, boxes: te.Tensor, box_indices: te.Tensor, crop_size: Size, layout: str = "NCHW",
-                    method: str = "bilinear", extrapolation_value: float | None = None, out_dtype: Any = None) -> te.Tensor:
+                    method: str = "bilinear", extrapolation_value: float | None = 0, out_dtype: Any = None) -> te.Tensor:
     """Boxes of images, each resized to `crop_size`: the same as tf.image.crop_and_resize.
 
     boxes: (number, 4) of (y start, x start, y end, x end) as parts of the image. box_indices: (number,), the image of each.
-    What lies outside of the image is extrapolation_value (None: 0).
+    What lies outside of the image is extrapolation_value; None is 0.
     """
     where = opening("crop_and_resize", data)
     if boxes.ndim != 2 or as_int(boxes.shape[1]) not in (4, None) or box_indices.ndim != 1:

@@ -36,6 +36,7 @@ from topi.nn.conv import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
     group_conv2d_transpose_nchw,
+    steps,
 )
 from topi.nn.correlation import correlation_nchw
 from topi.nn.dense import batch_matmul, dense, dense_pack_weights, dense_unpack_weights, matmul
@@ -50,6 +51,7 @@ from topi.nn.pad import mirror_pad, pad
 from topi.nn.pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d, global_pool, pool1d, pool2d, pool3d, pool_grad
 from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequantize, simulated_quantize
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
+from topi.nn.softmax import softmax_common as softmax_common
 from topi.nn.space import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 from topi.nn.upsampling import upsampling, upsampling3d
 from topi.nn.utils import get_pad_tuple as get_pad_tuple  # no operators, so not in __all__
@@ -83,6 +85,13 @@ __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", 
             "deformable_conv2d_nhwc"]
 
 util = utils  # its name before TVM 0.8
+# Parts of operators: no operators themselves, so not in __all__.
+get_pad_tuple_generic, Workload, unpack_NCHWc_to_nchw = utils.get_pad_tuple_generic, steps.Workload, steps.unpack_NCHWc_to_nchw
+winograd_transform_matrices = steps.winograd_transform_matrices
+conv2d_winograd_nhwc_without_weight_transform = steps.conv2d_winograd_nhwc_without_weight_transform
+conv2d_transpose_nchw_preprocess = steps.conv2d_transpose_nchw_preprocess
+conv3d_transpose_ncdhw_preprocess = steps.conv3d_transpose_ncdhw_preprocess
+declaration_conv2d_transpose_impl, declaration_conv3d_transpose_impl = conv2d_transpose_nchw, conv3d_transpose_ncdhw
 
 entries(globals(), instead=dict.fromkeys(
     ("conv2d_winograd_nnpack_weight_transform", "conv2d_winograd_nnpack_without_weight_transform"),

@@ -26,6 +26,11 @@ def fast_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     return _softmax(x, axis, "fast_softmax", te.exp)
 
 
+def softmax_common(x: te.Tensor, axis: int, use_fast_exp: bool) -> te.Tensor:
+    """softmax, or fast_softmax with use_fast_exp."""
+    return fast_softmax(x, axis) if use_fast_exp else softmax(x, axis)
+
+
 def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     """x - max(x) - log(sum(exp(x - max(x)))) along `axis`.
 

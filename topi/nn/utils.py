@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError, entries
 from topi.extents import as_int
 
@@ -31,6 +32,38 @@ def get_pad_tuple3d(padding: Any, kernel: Sequence[Any]) -> tuple[int, int, int,
     """(front, top, left, back, bottom, right) from `padding` for a kernel of three extents."""
     (front, top, left), (back, bottom, right) = pad_widths(padding, kernel, "get_pad_tuple3d")
     return front, top, left, back, bottom, right
+
+
+def get_pad_tuple_generic(padding: Any, kernel: Sequence[Any]) -> tuple[int, ...]:
+    """The widths before each dimension of a kernel of any number of extents, then those behind, as `padding` gives them."""
+    before, after = pad_widths(padding, kernel, "get_pad_tuple_generic")
+    return (*before, *after)
+
+
+def infer_pad(data: te.Tensor, data_pad: te.Tensor | None) -> tuple[int, int]:
+    """Half of what the height and the width of `data_pad` have more than those of `data`, both NCHW; (0, 0) for None."""
+    if data_pad is None:
+        return 0, 0
+    height, width = [(_constant(wide, "the data", "infer_pad") - _constant(narrow, "the data", "infer_pad")) // 2
+                     for wide, narrow in zip(data_pad.shape[2:4], data.shape[2:4])]
+    return height, width
+
+
+def infer_pad3d(data: te.Tensor, data_pad: te.Tensor | None, layout: str) -> tuple[int, ...]:
+    """What depth, height and width of `data_pad` have more than those of `data`, in the layout NCDHW or NDHWC."""
+    if layout not in ("NCDHW", "NDHWC"):
+        raise ArgumentError(f"infer_pad3d: the layout is {layout!r}", hint="NCDHW or NDHWC")
+    if data_pad is None:
+        return 0, 0, 0
+    return tuple([_constant(data_pad.shape[d], "the data", "infer_pad3d") - _constant(data.shape[d], "the data", "infer_pad3d")
+                  for d in map(layout.index, "DHW")])
+
+
+def infer_stride(data: te.Tensor, kernel: te.Tensor, out: te.Tensor) -> tuple[int, int]:
+    """The strides of a convolution NCHW of `data`, padded, with a kernel OIHW, whose result is `out`."""
+    sizes = [[_constant(extent, "a shape", "infer_stride") for extent in tensor.shape[2:4]] for tensor in (data, kernel, out)]
+    height, width = [(n - k) // max(m - 1, 1) for n, k, m in zip(*sizes)]
+    return height, width
 
 
 def pad_widths(padding: Any, kernel: Sequence[Any], where: str) -> tuple[Widths, Widths]:

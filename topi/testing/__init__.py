@@ -15,12 +15,15 @@ from topi.testing.convolution import (
     conv_python,
     conv_transpose_python,
     depthwise_conv2d_python_nchw,
+    depthwise_conv2d_python_nchwc,
     depthwise_conv2d_python_nhwc,
     dilate_python,
 )
 from topi.testing.image import (
     affine_grid_python,
     crop_and_resize_python,
+    dilation2d_nchw_python,
+    dilation2d_nhwc_python,
     dilation2d_python,
     resize1d_python,
     resize2d_python,
@@ -52,9 +55,10 @@ from topi.testing.normalization import (
     space_to_batch_nd_python,
     space_to_depth_python,
 )
-from topi.testing.pooling import adaptive_pool, pool_grad_nchw, poolnd_python
+from topi.testing.pooling import adaptive_pool, adaptive_pool_channel_first, pool_grad_nchw, poolnd_python
 from topi.testing.products import batch_matmul, dense, matmul, slice_axis_python
 from topi.testing.schedules import (
+    compare_numpy_tvm,
     dispatch,
     get_broadcast_schedule,
     get_conv2d_nchw_implement,
@@ -98,6 +102,8 @@ __all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sa
 __all__ += ["deformable_conv2d_nhwc_python", "get_conv2d_nchw_implement"]
 __all__ += ["batch_matmul", "conv2d_transpose_nhwc_python", "dense", "matmul", "resize1d_python", "resize3d_python",
             "slice_axis_python"]
+__all__ += ["adaptive_pool_channel_first", "compare_numpy_tvm", "depthwise_conv2d_python_nchwc", "dilation2d_nchw_python",
+            "dilation2d_nhwc_python"]
 __all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]
 
 

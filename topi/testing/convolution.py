@@ -82,6 +82,15 @@ def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: Any,
     return result.transpose(0, 2, 3, 1)
 
 
+def depthwise_conv2d_python_nchwc(input_np: Array, filter_np: Array, stride: Any, padding: Any) -> Array:
+    """The depthwise convolution of input (n, chunk, h, w, c) with filter (chunk, 1, h, w, 1, c), in the layout of the input."""
+    n, chunks, height, width, block = input_np.shape
+    data = input_np.transpose(0, 1, 4, 2, 3).reshape(n, chunks * block, height, width)
+    kernel = filter_np.transpose(0, 5, 1, 2, 3, 4).reshape(chunks * block, 1, *filter_np.shape[2:4])
+    result = depthwise_conv2d_python_nchw(data, kernel, stride, padding)
+    return result.reshape(n, chunks, block, *result.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+
 def conv_transpose_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0,
                           groups: int = 1) -> Array:
     """The transposed convolution of a (n, c, *space) with w (c, o / groups, *extents): each element of `a` adds a kernel to the
@@ -116,7 +125,7 @@ def conv2d_transpose_nchw_python(a_np: Array, w_np: Array, stride: Any, padding:
 
 
 def conv2d_transpose_nhwc_python(a_nhwc: Array, weight: Array, weight_format: str, stride: Any, padding: Any,
-                                 output_padding: Any = 0) -> Array:
+                                 output_padding: Any = (0, 0)) -> Array:
     """The transposed convolution of a (n, h, w, c); weight_format: the order of I (c), O (results), H and W in the weight."""
     kernel = weight.transpose([weight_format.index(letter) for letter in "IOHW"])
     found = conv_transpose_python(a_nhwc.transpose(0, 3, 1, 2), kernel, stride, padding, output_padding)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from topi.nn.utils import get_pad_tuple
+
 Array = np.ndarray[Any, Any]
 MODES: dict[str, Any] = {
     "half_pixel": lambda i, n, out: (i + 0.5) * n / out - 0.5,
@@ -102,7 +104,7 @@ def upsampling3d_python(data: Array, scale: Sequence[float], layout: str = "NCDH
 
 
 def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_size: Sequence[int], layout: str,
-                           method: str = "bilinear", extrapolation_value: float = 0.0) -> Array:
+                           method: str = "bilinear", extrapolation_value: float = 0) -> Array:
     """The boxes (y start, x start, y end, x end) of images (n, c, h, w) or (n, h, w, c), each resized to `crop_size`."""
     data = np.moveaxis(image, -1, 1) if layout == "NHWC" else image
     out = np.empty((len(boxes), data.shape[1], *crop_size))
@@ -138,6 +140,19 @@ def dilation2d_python(data: Array, kernel: Array, stride: Sequence[int], padding
         where = [slice(at * d, at * d + (r - 1) * s + 1, s) for at, d, r, s in zip(place, dilation, results, stride)]
         out = np.maximum(out, padded[_index(..., *where)] + kernel[_index(slice(None), *place)][:, None, None])
     return out.astype(data.dtype)
+
+
+def dilation2d_nchw_python(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilations: Any) -> Array:
+    """The dilation of input (n, c, h, w) by filter (c, h, w)."""
+    steps, gaps = (list(one) if isinstance(one, (list, tuple)) else [one, one] for one in (stride, dilations))
+    extents = [(k - 1) * gap + 1 for k, gap in zip(filter_np.shape[1:], gaps)]
+    return dilation2d_python(input_np, filter_np, steps, get_pad_tuple(padding, extents), gaps)
+
+
+def dilation2d_nhwc_python(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilations: Any) -> Array:
+    """The dilation of input (n, h, w, c) by filter (h, w, c)."""
+    result = dilation2d_nchw_python(input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 0, 1), stride, padding, dilations)
+    return result.transpose(0, 2, 3, 1)
 
 
 def _index(*parts: Any) -> Any:

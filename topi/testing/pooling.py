@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -40,6 +40,17 @@ def adaptive_pool(np_data: Array, out_size: int | Sequence[int], pool_type: str,
         out[_index(..., *place)] = elements.max(-1) if pool_type == "max" else elements.mean(-1)
     result = np.moveaxis(out, 1, -1) if layout.endswith("C") else out
     return result.astype(np_data.dtype)
+
+
+def adaptive_pool_channel_first(np_data: Array, out_size: int | Sequence[int], pool_op: Callable[..., Any]) -> Array:
+    """Adaptive pooling of (n, c, ...) by any function of arrays such as numpy.mean, which gets `axis`."""
+    space = np_data.shape[2:]
+    sizes = (out_size,) * len(space) if isinstance(out_size, int) else tuple(out_size)
+    out = np.empty((*np_data.shape[:2], *sizes), np_data.dtype)
+    for place in np.ndindex(*sizes):
+        inside = [slice(at * n // size, -(-(at + 1) * n // size)) for at, n, size in zip(place, space, sizes)]
+        out[_index(..., *place)] = pool_op(np_data[_index(..., *inside)], axis=tuple(range(2, 2 + len(space))))
+    return out
 
 
 def pool_grad_nchw(a_np: Array, out_grad_np: Array, pool_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],

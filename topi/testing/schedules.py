@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl import te
+import numpy as np
+
+import tedsl
+from tedsl import nd, te
 from tedsl.target import Target
 from topi import cuda, generic, nn, x86
 
@@ -33,6 +36,21 @@ def get_reduce_schedule(target: Any) -> Schedule:
     schedule: Schedule = dispatch(target, {"generic": generic.schedule_reduce, "cpu": x86.schedule_reduce,
                                        "gpu": cuda.schedule_reduce})
     return schedule
+
+
+def compare_numpy_tvm(inputs: Sequence[Any], output: Any, target: Any, device: Any, compute: Callable[..., te.Tensor],
+                      schedule: Callable[..., Schedule]) -> None:
+    """Raises AssertionError unless the operator `compute` of arrays `inputs`, built for `target` by `schedule`, gives `output`.
+
+    As in TVM: within 1e-4 of its largest value.
+    """
+    tensors = [te.placeholder(one.shape, str(one.dtype)) for one in inputs]
+    with Target(target):
+        result = compute(*tensors)
+        function = tedsl.build(schedule([result]), [*tensors, result], target)
+    arrays = [nd.array(one, device) for one in (*inputs, np.zeros(output.shape, str(result.dtype)))]
+    function(*arrays)
+    np.testing.assert_allclose(arrays[-1].numpy(), output, rtol=1e-4, atol=1e-4 * max(1.0, float(np.abs(output).max())))
 
 
 def get_conv2d_nchw_implement(target: Any) -> tuple[Callable[..., te.Tensor], Schedule]:

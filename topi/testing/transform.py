@@ -52,14 +52,14 @@ def sequence_mask_python(data: Array, valid_length: Array, mask_value: float = 0
     return np.moveaxis(moved, 0, axis)
 
 
-def matrix_set_diag(data: Array, diagonal: Array, k: Any = 0, align: str = "RIGHT_LEFT") -> Array:
-    """`data` with its diagonals k[0] to k[1] replaced by the rows of `diagonal`, the topmost first."""
+def matrix_set_diag(input_np: Array, diagonal: Array, k: Any = 0, align: str = "RIGHT_LEFT") -> Array:
+    """`input_np` with its diagonals k[0] to k[1] replaced by the rows of `diagonal`, the topmost first."""
     low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
     rows = diagonal if low != high else np.expand_dims(diagonal, -2)
     above, below = align.split("_")
-    result = data.copy()
+    result = input_np.copy()
     for offset in range(low, high + 1):
-        length = min(data.shape[-2] + min(offset, 0), data.shape[-1] - max(offset, 0))
+        length = min(input_np.shape[-2] + min(offset, 0), input_np.shape[-1] - max(offset, 0))
         pushed = rows.shape[-1] - length if (above if offset >= 0 else below) == "RIGHT" else 0
         for t in range(length):
             result[..., t - min(offset, 0), t + max(offset, 0)] = rows[..., high - offset, t + pushed]

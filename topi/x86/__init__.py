@@ -1,6 +1,6 @@
 """Schedules for processors by the names of TVM's topi.x86: threads, vectors of the target's width, tiles of registers.
 
-`tensor_intrin.py` has its tensor intrinsics.
+`tensor_intrin.py` has its tensor intrinsics, `utils.py` what processors have.
 
 Each takes the results (a tensor or a list) and returns a Schedule for the target of the `with Target(...)` block, or this
 machine. What is inside `outs` decides, by the table in `topi/schedules/table.py`; the names are TVM's.
@@ -13,13 +13,14 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import entries
 from tedsl.target import Target
-from topi import indexing, nn, transform, vision
+from topi import by_target, indexing, nn, transform, vision
 from topi.nn.conv.weights import dense_weights
 from topi.schedules.cpu.injective import map_elements
 from topi.schedules.kernel import Kernel
 from topi.schedules.schedule import advised_or_scheduled, as_target
 from topi.schedules.table import CPU
 from topi.x86 import tensor_intrin as tensor_intrin
+from topi.x86 import utils as utils
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
@@ -69,19 +70,27 @@ schedule_conv2d_gemm_weight_transform = schedule_conv2d_winograd_weight_transfor
 schedule_conv3d_winograd_weight_transform = schedule_conv2d_winograd_without_weight_transform = schedule_injective
 schedule_correlation_nchw = schedule_deformable_conv2d_nchw = schedule_deformable_conv2d_nhwc = schedule_injective
 schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_bitserial_conv2d = schedule_injective
+schedule_conv2d_nhwc_pack_int8 = schedule_injective
 
 # The formulas are the same on every target; these are names that programs know.
-conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = nn.conv2d, nn.conv2d_nchw, nn.conv2d_nhwc, nn.conv2d_NCHWc
-conv1d_ncw, conv1d_nwc, conv1d_transpose_ncw = nn.conv1d_ncw, nn.conv1d_nwc, nn.conv1d_transpose_ncw
-conv2d_hwcn, conv2d_transpose_nchw, group_conv2d_nchw = nn.conv2d_hwcn, nn.conv2d_transpose_nchw, nn.group_conv2d_nchw
-group_conv2d_transpose_nchw, conv2d_NCHWc_int8 = nn.group_conv2d_transpose_nchw, nn.conv2d_NCHWc_int8
-conv3d_ncdhw, conv3d_ndhwc, conv3d_transpose_ncdhw = nn.conv3d_ncdhw, nn.conv3d_ndhwc, nn.conv3d_transpose_ncdhw
-depthwise_conv2d_nchw, depthwise_conv2d_nhwc = nn.depthwise_conv2d_nchw, nn.depthwise_conv2d_nhwc
-depthwise_conv2d_NCHWc = nn.depthwise_conv2d_NCHWc
-bitserial_conv2d_nchw, bitserial_conv2d_nhwc = nn.bitserial_conv2d_nchw, nn.bitserial_conv2d_nhwc
-batch_matmul, bitserial_dense, fast_softmax = nn.batch_matmul, nn.bitserial_dense, nn.fast_softmax
+batch_matmul, bitserial_conv2d_nchw = by_target.batch_matmul, by_target.bitserial_conv2d_nchw
+bitserial_conv2d_nhwc, conv2d_nchw = by_target.bitserial_conv2d_nhwc, by_target.conv2d_nchw
+conv2d_nchw_int8, conv2d_NCHWc = by_target.conv2d_nchw_int8, by_target.conv2d_NCHWc
+conv2d_NCHWc_int8, conv2d_nhwc = by_target.conv2d_NCHWc_int8, by_target.conv2d_nhwc
+conv2d_transpose_nchw, conv3d_ncdhw = by_target.conv2d_transpose_nchw, by_target.conv3d_ncdhw
+conv3d_ndhwc, conv3d_transpose_ncdhw = by_target.conv3d_ndhwc, by_target.conv3d_transpose_ncdhw
+depthwise_conv2d_nchw, depthwise_conv2d_NCHWc = by_target.depthwise_conv2d_nchw, by_target.depthwise_conv2d_NCHWc
+depthwise_conv2d_nhwc, group_conv2d_nchw = by_target.depthwise_conv2d_nhwc, by_target.group_conv2d_nchw
+conv2d, conv1d_ncw, conv1d_nwc = nn.conv2d, nn.conv1d_ncw, nn.conv1d_nwc
+conv1d_transpose_ncw, conv2d_hwcn, bitserial_dense = nn.conv1d_transpose_ncw, nn.conv2d_hwcn, nn.bitserial_dense
+group_conv2d_transpose_nchw, fast_softmax = nn.group_conv2d_transpose_nchw, nn.fast_softmax
 binarize_pack, binary_dense, roi_align_nchw = nn.binarize_pack, nn.binary_dense, vision.roi_align_nchw
 scatter_nd, concatenate = indexing.scatter_nd, transform.concatenate
+
+
+def is_int8_hw_support(data_dtype: Any, kernel_dtype: Any) -> bool:
+    """Whether the current target adds products of uint8 data and int8 weights in one instruction."""
+    return str(data_dtype) == "uint8" and str(kernel_dtype) == "int8" and _processor().dot_terms("uint8", "int8") == 4
 
 
 def dense_nopack(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None) -> te.Tensor:

@@ -25,18 +25,18 @@ NAMES: dict[type, tuple[str, ...]] = {Buffer: ("name",)}  # fields that do not c
 _COMPARED: dict[type, list[tuple[str, str, bool]]] = {}
 
 
-def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
-    """Whether `a` and `b` are structurally equal. map_free_vars: free variables may correspond to others, one to one."""
-    return _difference(a, b, map_free_vars) is None
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether two programs are structurally equal. map_free_vars: free variables may correspond to others, one to one."""
+    return _difference(lhs, rhs, map_free_vars) is None
 
 
-def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
-    """Raises AssertionError, which names the first difference, unless `a` and `b` are structurally equal."""
-    difference = _difference(a, b, map_free_vars)
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """Raises AssertionError, which names the first difference, unless two programs are structurally equal."""
+    difference = _difference(lhs, rhs, map_free_vars)
     if difference is not None:
         path, left, right = difference
         raise AssertionError(f"the programs differ at {_place(path)}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
-                             f"in\n{a}\nand\n{b}")
+                             f"in\n{lhs}\nand\n{rhs}")
 
 
 def _show(value: Any) -> str:

@@ -13,12 +13,14 @@ program. Two programs have the same data if they agree in everything, names incl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Var
+from tedsl.ir.func import IRModule
 from tedsl.ir.iters import Range
 from tedsl.ir.node import SCOPE, FrozenDict, Node
 from tedsl.ir.ops import Op
@@ -45,6 +47,22 @@ def to_data(value: Any) -> dict[str, Any]:
             stack.append((node, True))
             stack.extend([(inner, False) for part in reversed(parts) for inner in reversed(list(_nodes_in(part)))])
     return {"nodes": nodes, "value": _encoded(value, numbers)}
+
+
+def save_json(node: Any) -> str:
+    """Returns an expression, a statement, a function or a module as JSON text, which `load_json` reads."""
+    functions = FrozenDict(dict(node.items())) if isinstance(node, IRModule) else None
+    return json.dumps({"module": functions is not None, **to_data(node if functions is None else functions)})
+
+
+def load_json(json_str: str) -> Any:
+    """Returns what `save_json` wrote as text. Raises ArgumentError for text that it did not write."""
+    try:
+        data = json.loads(json_str)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"load_json: this is no text of save_json: {error}") from None
+    value = from_data(data)
+    return IRModule(dict(value)) if data.get("module") else value
 
 
 def from_data(data: Any) -> Any:

@@ -20,16 +20,16 @@ from tedsl.ir.walk.visitor import post_order
 N = TypeVar("N", bound=Node)
 
 
-def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
-    """`root` with each variable (or IterVar) of `mapping` replaced by its expression, also in the shapes of buffers.
+def substitute(node: N, vmap: Mapping[Any, Any]) -> N:
+    """`node` with each variable (or IterVar) of `vmap` replaced by its expression, also in the shapes of buffers.
 
-    A data pointer may be mapped to another Var. `mapping` must not contain variables bound inside `root`.
+    A data pointer may be mapped to another Var. `vmap` must not contain variables bound inside `node`.
     """
-    if not isinstance(mapping, (dict, Mapping)):
-        raise ArgumentTypeError(f"substitute takes what to write for each variable, got {mapping!r}", hint="write {x: 3}")
-    if not mapping:
-        return root
-    return Substitution(mapping)(root)  # type: ignore[no-any-return]
+    if not isinstance(vmap, (dict, Mapping)):
+        raise ArgumentTypeError(f"substitute takes what to write for each variable, got {vmap!r}", hint="write {x: 3}")
+    if not vmap:
+        return node
+    return Substitution(vmap)(node)  # type: ignore[no-any-return]
 
 
 class Substitution(Rewriter):

@@ -43,12 +43,12 @@ def statements(root: Stmt) -> Iterator[Stmt]:
         stack.extend([child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)])
 
 
-def post_order_visit(root: Node, fn: Callable[[Node], object]) -> None:
-    """Calls `fn` on every node, children first: TVM's `stmt_functor.post_order_visit`."""
-    if not isinstance(root, Node):
-        raise ArgumentTypeError(f"post_order_visit goes through a statement or an expression, got {root!r}")
-    for node in post_order(root):
-        fn(node)
+def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:
+    """Calls `fvisit` on every node below `stmt` and on itself, children first."""
+    if not isinstance(stmt, Node):
+        raise ArgumentTypeError(f"post_order_visit goes through a statement or an expression, got {stmt!r}")
+    for node in post_order(stmt):
+        fvisit(node)
 
 
 def variables(root: Node) -> list[Var]:

@@ -22,7 +22,7 @@ from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.lang.declare import opening
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, as_attrs, note_axis
-from tedsl.lang.scan.order import check_order
+from tedsl.lang.scan.order import check_order, dependents
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
@@ -112,6 +112,13 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
     check_order(axis, step, states, where)
     outputs = [Tensor(op, index) for index in range(op.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def body_of(scan: ScanOp) -> tuple[Operation, ...]:
+    """The operations that are computed step by step, producers first: TVM's ScanGetBody."""
+    if not isinstance(scan, ScanOp):
+        raise ArgumentTypeError(f"ScanGetBody takes the operation of a te.scan, got {shown(scan)}", hint="s_scan.op")
+    return tuple(dependents(producers_first([tensor.op for tensor in scan.update]), scan.state_placeholder))
 
 
 def _tensors(given: Any, what: str, where: str) -> tuple[Tensor, ...]:

@@ -44,10 +44,11 @@ def infer_bound(sch: Schedule) -> FrozenDict[IterVar, Range]:
     return FrozenDict(_ranges(program))
 
 
-def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
+def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range], debug_keep_trivial_loop: bool = False) -> Stmt:
     """The loops of `sch` over buffers: every tensor that is computed is allocated, every input is free.
 
-    `bounds` are those of `infer_bound`: a schedule has no other loops.
+    `bounds` are those of `infer_bound`: a schedule has no other loops. debug_keep_trivial_loop: accepted; loops of one
+    iteration are kept here in any case, and simplified by passes.
     """
     program, analyzer = _planned(_checked(sch))
     known = _ranges(program)

@@ -39,7 +39,8 @@ def test_winograd(shape, o, r, m, padding, schedule):
     b = te.placeholder(np.moveaxis(x, 1, -1).shape, "float64", name="b")
     v = te.placeholder((r, r, shape[1], o), "float64", name="v")
     made = [nn.conv2d_winograd_nchw(a, w, 1, padding, 1, tile_size=m),
-            nn.conv2d_winograd_nhwc(b, nn.conv2d_winograd_weight_transform(v, m, "HWIO"), 1, padding, 1, None, True, m)]
+            nn.conv2d_winograd_nhwc(b, nn.conv2d_winograd_weight_transform(v, m, "HWIO"), 1, padding, 1, None, True,
+                                    tile_size=m)]
     check(made, {a: x, w: k, b: np.moveaxis(x, 1, -1).copy(), v: k.transpose(2, 3, 1, 0).copy()},
           [expected, np.moveaxis(expected, 1, -1)], 1e-9, 1e-9, SCHEDULES[schedule])
 

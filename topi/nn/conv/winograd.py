@@ -42,10 +42,12 @@ def conv2d_winograd_nchw(data: te.Tensor, weight: te.Tensor, strides: Any, paddi
 
 @checked
 def conv2d_winograd_nhwc(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None,
-                         pre_computed: bool = False, tile_size: int = 4) -> te.Tensor:
+                         pre_computed: bool = False, auto_scheduler_rewritten_layout: str = "", *,
+                         tile_size: int = 4) -> te.Tensor:
     """The convolution of conv2d_nhwc for strides and dilation 1 and a square window.
 
     weight: (r, r, channel, result), or, if pre_computed, the result of conv2d_winograd_weight_transform.
+    auto_scheduler_rewritten_layout: accepted; layouts are those of the tensors.
     """
     return _winograd("conv2d_winograd_nhwc", data, weight, strides, padding, dilation, out_dtype, pre_computed, tile_size,
                      "NHWC")

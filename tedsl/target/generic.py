@@ -1,0 +1,109 @@
+"""Functions whose implementation the current target chooses, by TVM's names.
+
+    @target.generic_func
+    def layout(data):
+        return "NCHW"                       # for targets without one of their own
+
+    @layout.register(["cuda", "gpu"])
+    def layout_cuda(data):
+        return "NCHW4c"
+
+    with target.Target("cuda"):
+        layout(data)                        # "NCHW4c"
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.target.current import as_target
+
+Function = Callable[..., Any]
+
+
+class GenericFunc:
+    """A function with implementations for keys of targets: the first key of the current target that has one chooses.
+
+    Without a `with Target(...)` block the target is this machine.
+    """
+
+    def __init__(self, name: str = "", fdefault: Function | None = None) -> None:
+        self.name, self._default = name, fdefault
+        self._by_key: dict[str, Function] = {}
+
+    def set_default(self, func: Function, allow_override: bool = False) -> None:
+        """Makes `func` the implementation for targets without one. Raises ArgumentError if there is one already."""
+        if self._default is not None and not allow_override:
+            raise ArgumentError(f"set_default: {self.name} has a default already", hint="pass allow_override=True")
+        self._default = _checked(func, "set_default")
+
+    def register(self, func: Any, key_list: Any = None, allow_override: bool = False) -> Any:
+        """Makes `func` the implementation for targets with one of the keys; register(keys) alone is a decorator.
+
+        Raises ArgumentError for a key that has one already.
+        """
+        if not callable(func):
+            return functools.partial(self.register, key_list=func, allow_override=allow_override)
+        for key in _keys(key_list):
+            if key in self._by_key and not allow_override:
+                raise ArgumentError(f"register: {self.name} has an implementation for {key!r} already",
+                                    hint="pass allow_override=True")
+            self._by_key[key] = func
+        return func
+
+    def get_packed_func(self) -> Function:
+        """The implementation for the current target; ArgumentError if there is none."""
+        target = as_target(None)
+        for key in (*target.keys, target.kind.name):
+            if key in self._by_key:
+                return self._by_key[key]
+        if self._default is None:
+            raise ArgumentError(f"{self.name} has no implementation for {target}",
+                                hint=f"it has for {', '.join(self._by_key) or 'none'}; set_default gives one for all others")
+        return self._default
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.get_packed_func()(*args, **kwargs)
+
+
+_NAMED: dict[str, GenericFunc] = {}
+
+
+def generic_func(fdefault: Function) -> GenericFunc:
+    """Returns the generic function whose default implementation is `fdefault`. A decorator."""
+    made = GenericFunc(_checked(fdefault, "generic_func").__name__, fdefault)
+    functools.update_wrapper(made, fdefault)
+    return made
+
+
+def get_native_generic_func(name: str) -> GenericFunc:
+    """Returns the generic function called `name`, the same for the same name."""
+    return _NAMED.setdefault(name, GenericFunc(name))
+
+
+def override_native_generic_func(func_name: str) -> Callable[[Function], GenericFunc]:
+    """Returns a decorator that makes a function the default of the generic function called `func_name`."""
+    def decorate(fdefault: Function) -> GenericFunc:
+        made = get_native_generic_func(func_name)
+        made.set_default(fdefault, allow_override=True)
+        functools.update_wrapper(made, fdefault)
+        return made
+
+    return decorate
+
+
+def _checked(function: Any, where: str) -> Function:
+    if not callable(function):
+        raise ArgumentTypeError(f"{where}: an implementation is a function, not {function!r}")
+    found: Function = function
+    return found
+
+
+def _keys(given: Any) -> Iterable[str]:
+    keys = [given] if isinstance(given, str) else given
+    if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(key, str) for key in keys):
+        raise ArgumentTypeError(f"register: keys of targets are strings, not {given!r}", hint='for example ["cuda", "gpu"]')
+    return keys

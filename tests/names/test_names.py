@@ -1,0 +1,70 @@
+"""Each public name of TVM v0.8 is here with its parameters, or the data say what differs."""
+
+import itertools
+
+import pytest
+
+import tedsl
+from tests.names.table import Name, difference, differing_parameters, names, read
+
+PLACES = [(place, list(group)) for place, group in itertools.groupby(names(), lambda name: name.place)]
+
+
+def found_difference(name):
+    """What differs, None for a name that does not exist."""
+    try:
+        return difference(name)
+    except AttributeError:
+        return None
+
+
+@pytest.mark.parametrize("place, listed", PLACES, ids=[place or "tvm" for place, _ in PLACES])
+def test_each_name_is_there_as_the_data_say(place, listed):
+    wrong = []
+    for name in listed:
+        differs = found_difference(name)
+        if name.note == "not planned":
+            if differs is not None:
+                wrong.append(f"{name} exists: the note can go")
+        elif differs is None:
+            wrong.append(f"{name} does not exist")
+        elif name.note == "differs" and not differs:
+            wrong.append(f"{name} is as in TVM: the note can go")
+        elif not name.note and differs:
+            wrong.append(f"{name} {differs}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_name_is_listed_twice():
+    paths = [name.path for name in names()]
+    assert len(paths) == len(set(paths)) and len(paths) > 1500
+
+
+@pytest.mark.parametrize("there, here, differs", [
+    ("a, b=1", lambda a, b=1: 0, ""), ("a, b=1", lambda a, b=1, *, more=0: 0, ""), ("a", lambda a, b=1: 0, ""),
+    ("a, span=None", lambda a: 0, ""), ("*args", lambda *given: 0, ""), ("a, b=None", lambda a, b={}: 0, ""),
+    ("a, b=1", lambda a, b=2: 0, "has 2 as the default of b, not 1"), ("a, b", lambda b, a: 0, "has a at another place"),
+    ("a, b", lambda a: 0, "has no parameter b"), ("a", lambda a, b: 0, "needs b too"), ("*args", lambda a: 0, "does not take"),
+    ("a, b=1", lambda a, b: 0, "as the default of b"), ("a=True", lambda a=1: 0, "has 1 as the default of a, not True"),
+    ("a, **kwargs", lambda a: 0, "does not take"), ("a, b=0", lambda a, *, b=0: 0, "another place")])
+def test_what_counts_as_a_difference(there, here, differs):
+    found = differing_parameters(there, here, in_class=False)
+    assert differs in found and bool(differs) == bool(found)
+
+
+def test_notes_of_the_data():
+    text = "[te.x] | not planned: never\na(b)\n\n[te]\nclass C(x=1) | differs: y\n"
+    assert list(read(text)) == [Name("te.x", "a", False, "b", "not planned", "never"),
+                                Name("te", "C", True, "x=1", "differs", "y")]
+    with pytest.raises(ValueError, match="a note is one of"):
+        list(read("[te]\na | later: soon"))
+
+
+def test_what_a_name_is_in_another_module():
+    from tedsl.topi.math import cast
+    from tedsl.topi.nn.conv2d import conv2d_nchw
+
+    import topi
+    from tedsl.te.tag import tag_scope
+
+    assert tag_scope is tedsl.te.tag_scope and cast is topi.cast and conv2d_nchw.__doc__ == topi.nn.conv2d_nchw.__doc__
