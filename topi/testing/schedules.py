@@ -39,7 +39,7 @@ def get_reduce_schedule(target: Any) -> Schedule:
 
 
 def compare_numpy_tvm(inputs: Sequence[Any], output: Any, target: Any, device: Any, compute: Callable[..., te.Tensor],
-                      schedule: Callable[..., Schedule]) -> None:
+                      schedule: Schedule) -> None:
     """Raises AssertionError unless the operator `compute` of arrays `inputs`, built for `target` by `schedule`, gives `output`.
 
     As in TVM: within 1e-4 of its largest value.
