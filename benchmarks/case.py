@@ -53,7 +53,8 @@ class Case:
     row: the key of its row in `benchmarks.goals`. reference: the result computed in float64; terms: the length of the
     sums in it, which says how far float32 may be off (0: equal). operations: a multiply-add counts two. read, written: bytes
     that have to be moved. factor: of the allowed difference. times: how often the case occurs in the networks of its row.
-    budget: seconds that stand for the best contender where there is none. goal: where it is not that of the row.
+    budget: seconds that stand for the best contender where there is none. goal: where it is not that of the row. beside:
+    contenders that are shown and do not count, since they are given more than the others.
     """
 
     row: str
@@ -68,6 +69,7 @@ class Case:
     times: int = 1
     budget: float | None = None
     goal: Goal | None = None
+    beside: tuple[str, ...] = ()
     name: str = ""
 
 

@@ -88,7 +88,7 @@ def measured(case: Case, suite: str, threads: int, *, rounds: int = 9) -> Result
             break
     of_limit = best.pop(_LIMIT, [])
     result.times = {name: Time.of(values) for name, values in best.items()}
-    _compare(result, case.budget)
+    _compare(result, case)
     if probe is not None:
         result.bound, result.share = bound, share_of(result, work, case, threads, probe, of_limit)
         traffic = case.read + case.written
@@ -121,18 +121,18 @@ def _scatter(samples: Mapping[str, Sequence[float]]) -> float:
     return max(Time.of(samples[name]).spread for name in chosen)
 
 
-def _compare(result: Result, budget: float | None) -> None:
+def _compare(result: Result, case: Case) -> None:
     times = result.times
     ours = [name for name in times if name.startswith(OURS)]
-    others = [name for name in times if name not in ours and name not in result.wrong]
+    others = [name for name in times if name not in ours and name not in result.wrong and name not in case.beside]
     result.ours = min(ours, key=lambda name: times[name].median)
     result.noisy = times[result.ours].spread > MOST_SPREAD
     if others:
         result.best = min(others, key=lambda name: times[name].median)
         result.ratio = times[result.best].median / times[result.ours].median
         result.noisy |= times[result.best].spread > MOST_SPREAD
-    elif budget is not None:
-        result.ratio = budget / times[result.ours].median
+    elif case.budget is not None:
+        result.ratio = case.budget / times[result.ours].median
 
 
 # --- the limit ------------------------------------------------------------------------------------------------------------

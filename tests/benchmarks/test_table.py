@@ -1,5 +1,7 @@
 """The harness: names, goals, checks of results, and the lines of the table. No time is asserted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,11 @@ def test_a_result_is_right_within_the_rounding_errors_of_its_sums():
     assert "shape" in difference(terms, A[:2], A)
     equal = Case("order", {}, terms=0)
     assert difference(equal, A, A) == "" and "1 of 4" in difference(equal, A + [0, 0, 0, 1], A)
+
+
+def test_contenders_beside_do_not_count():
+    made = case(tedsl=A, numpy=A, torch=A)
+    assert measured(replace(made, beside=("numpy",)), "products", 1, rounds=2).best == "torch"
 
 
 def test_a_wrong_contender_is_named_and_does_not_count_as_the_best():
