@@ -35,8 +35,9 @@ PART = 16  # bytes: of the smallest vectors that bypass the cache, and the least
 # Bytes that a function reads and writes from which its stores go past the cache by themselves, as parts of the last cache, and
 # their bounds: of a cache that a machine shares with others, not all is ours. Measured for a scaled copy of float32 on a cache
 # of 32 MiB, ordinary time / time past the cache: alone 1.08 to 1.18 from 2 to 32 MiB, 1.23 to 1.31 from 64 MiB on; but with a
-# reader of the output right after it 0.7 to 0.8 up to 16 MiB, 0.96 at 32 MiB, 1.09 to 1.14 from 64 MiB on.
-_PARTS, _LEAST, _MOST = 1.5, 12 << 20, 48 << 20
+# reader of the output right after it 0.7 to 0.8 up to 16 MiB, 0.96 at 32 MiB, 1.09 to 1.14 from 64 MiB on. A softmax of 32 MiB:
+# alone 1.25 to 1.35.
+_PARTS, _LEAST, _MOST = 0.9, 12 << 20, 48 << 20
 _MOST_NODES = 400  # of a store
 _MOST_STORES = 64
 

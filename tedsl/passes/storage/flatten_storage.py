@@ -131,7 +131,11 @@ class _Flattener(Rewriter):
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body, notes)
 
     def prefetch(self, node: Prefetch) -> Stmt:
-        """Returns a prefetch hint for each cache line of the region; positions outside the buffer are clamped to its edge."""
+        """Returns a prefetch hint for each cache line of the region.
+
+        What lies beyond the end of a dimension is what follows in memory: beyond a row, the next row. Positions outside of the
+        memory are clamped to its edge.
+        """
         buffer, size = node.buffer, node.buffer.dtype.bytes
         layout = self.layouts.get(buffer)
         low = layout.mins if layout is not None else tuple(build.const(0, dim.dtype) for dim in buffer.shape)
@@ -146,9 +150,11 @@ class _Flattener(Rewriter):
                 var = Var(f"prefetch.{buffer.name}.{dim}", count.dtype)
                 loops.append((var, count))
                 index = build.add(index, build.mul(var, step))
-            last = build.sub(build.add(low[dim], extents[dim]), 1)
-            indices.append(build.maximum(build.minimum(index, last), low[dim]))
-        first = Load(buffer.dtype, buffer.data, self.index(buffer, tuple(indices)))
+            indices.append(index)
+        flat = self.index(buffer, tuple(indices))
+        last = self.index(buffer, tuple([build.sub(build.add(start, extent), 1) for start, extent in zip(low, extents)]))
+        flat = build.maximum(build.minimum(flat, last), self.index(buffer, tuple(low)))
+        first = Load(buffer.dtype, buffer.data, flat)
         address = Call(buffer.data.dtype, ADDRESS_OF, (first,))
         stmt: Stmt = Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
         for var, count in reversed(loops):

@@ -40,7 +40,7 @@ def test_the_row_after_this_one():
     assert loops(s, [A, B], passes=True) == dedent("""\
         for (i: int32, 0, 8) {
           for (prefetch.A.1: int32, 0, 7) {
-            @tir.prefetch(@tir.address_of((float32*)A_2[((min((i + 1), 7)*100) + (prefetch.A.1*16))],\
+            @tir.prefetch(@tir.address_of((float32*)A_2[min((((i*100) + (prefetch.A.1*16)) + 100), 799)],\
  dtype=handle), 0, 3, 1, dtype=int32)
           }
           for (j: int32, 0, 100) {
@@ -93,6 +93,14 @@ def test_symbolic_shapes_and_negative_offsets():
         check_calls(s, arguments, calls)
 
 
+def test_what_follows_a_row_is_the_next_row():
+    A, B, s = scaled(8, 100)
+    jo, _ = s[B].split(B.op.axis[1], 16)
+    s[B].prefetch(A, jo, 7)
+    assert "A_2[min((((i*100) + (j.outer*16)) + 112), 799)]" in loops(s, [A, B], passes=True)
+    check_both(s, [A, B], {A: whole_numbers((8, 100))})
+
+
 def test_a_stage_of_the_program_is_prefetched_too():
     A = te.placeholder((9, 20), name="A")
     B = te.compute((9, 20), lambda i, j: A[i, j] + 1.0, name="B")
@@ -100,7 +108,7 @@ def test_a_stage_of_the_program_is_prefetched_too():
     s = te.create_schedule(C.op)
     s[C].prefetch(B, C.op.axis[0], 1)
     s[B].storage_align(B.op.axis[0], 32, 0)
-    assert "min((i_1 + 1), 8)*32" in loops(s, [A, C], passes=True)
+    assert "B[min((((i_1*32) + (prefetch.B.1*16)) + 32), 275)]" in loops(s, [A, C], passes=True)  # rows of 20 in 32
     check_both(s, [A, C], {A: whole_numbers((9, 20))})
 
 

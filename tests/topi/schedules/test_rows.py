@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import tedsl
 import topi
 from tedsl import te
 from tests.topi.run import run
@@ -102,3 +103,15 @@ def test_bias_add():
     data, bias = rng.random((2, 3, 4, 5), "float32"), rng.random(3, "float32")
     x, b = te.placeholder(data.shape, name="x"), te.placeholder((3,), name="b")
     np.testing.assert_array_equal(run(topi.nn.bias_add(x, b), {x: data, b: bias}), data + bias[:, None, None])
+
+
+@pytest.mark.parametrize("shape, formula, asks", [
+    ((600, 1027), topi.nn.softmax, 1), ((512, 1024), topi.nn.log_softmax, 1), ((512, 1024), lambda x: topi.nn.softmax(x * 2), 1),
+    ((16, 1024), topi.nn.softmax, 0), ((1, 1 << 20), topi.nn.softmax, 0), ((1 << 17, 10), topi.nn.softmax, 0),
+], ids=["tails", "sums_of_exponentials", "inlined", "near", "one_row", "short_rows"])
+def test_the_next_row_of_a_large_argument_is_asked_for(shape, formula, asks):
+    with tedsl.target.Target("llvm -mcpu=znver4"):
+        x = te.placeholder(shape, name="x")
+        out = formula(x)
+        text = str(tedsl.lower(topi.schedules.schedule([out]), [x, out], simple_mode=True))
+    assert text.count("tir.prefetch(") == asks

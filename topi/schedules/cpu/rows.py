@@ -13,7 +13,7 @@ from tedsl import te
 from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import share_out, share_out_rows
 from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block
-from topi.schedules.formulas import extent_of, product
+from topi.schedules.formulas import Formula, constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of a row at a time
@@ -65,10 +65,12 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
     block = rows_of_block(kernel, rows, product([extent_of(axis) for axis in own]))
     across = last_of_many(rows) if block > 1 else None
     inside: list[Any] = []
+    readers: list[tuple[Formula, Any]] = []
     for op in _stages(kernel):
-        if op.reduce_axis:
-            inside += reduce_in_lanes(kernel, op, kernel.formula(op), across)
-        inside.append(op)
+        formula = kernel.formula(op)
+        partial = reduce_in_lanes(kernel, op, formula, across) if op.reduce_axis else []
+        inside += [*partial, op]
+        readers.append((formula, partial[0] if partial else op))
     if across is not None:
         rows[across], in_block = tail.split(rows[across], factor=block)
         tail.reorder(*rows, in_block)
@@ -84,13 +86,42 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         elif across is not None:
             s[op].vectorize(op.axis[across])
     vectors(tail, own, kernel.lanes(kernel.tail))
+    if across is None and len(own) == 1 and kernel.blocks is None and product([extent_of(row) for row in rows]) != 1:
+        _ask_for_next_rows(kernel, [*readers, (kernel.formula(kernel.tail), kernel.tail)], extent_of(own[0]))
+
+
+def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], columns: int | None) -> None:
+    """Prefetch the next row of arguments that do not fit the second cache, at the second look at this one.
+
+    Processors look ahead within a page. The first look, for a maximum or a mean, waits for memory; the second one computes.
+    readers: the formula of each step, and the operation whose loops read what it reads.
+    """
+    looks: dict[Any, list[Any]] = {}
+    for formula, op in readers:
+        for tensor in dict.fromkeys([load.producer for load in formula.loads]):
+            if isinstance(tensor.op, te.PlaceholderOp) and len(tensor.shape) == len(kernel.tail.axis):
+                looks.setdefault(tensor, []).append(op)
+    for tensor, (_, *later) in looks.items():
+        size = product([constant(extent) for extent in tensor.shape])
+        if not later or size is None or columns is None or size * tensor.dtype.bytes <= kernel.target.machine.l2.size:
+            continue
+        stage = kernel.schedule[later[0]]
+        *_, chunks, _ = stage.leaf_iter_vars
+        count = extent_of(chunks) or -(-columns // _width(columns, kernel.lanes(kernel.tail)))
+        if count > 1:
+            stage.prefetch(tensor, chunks, count)
 
 
 def vectors(stage: te.Stage, axes: list[Any], lanes: int) -> None:
     """Vectorize the elements of a row, several vectors at a time."""
     loop = stage.fuse(*axes) if len(axes) > 1 else axes[0]
     extent = product([extent_of(axis) for axis in axes])
-    vectorize(stage, loop, extent, lanes * (_UNROLL if extent is None or extent % (lanes * _UNROLL) == 0 else 1))
+    vectorize(stage, loop, extent, _width(extent, lanes))
+
+
+def _width(extent: int | None, lanes: int) -> int:
+    """The elements of a row that are taken at a time."""
+    return lanes * (_UNROLL if extent is None or extent % (lanes * _UNROLL) == 0 else 1)
 
 
 def _across_rows(kernel: Kernel, axes: Sequence[int]) -> None:
