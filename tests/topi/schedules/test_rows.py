@@ -106,7 +106,8 @@ def test_bias_add():
 
 
 @pytest.mark.parametrize("shape, formula, asks", [
-    ((600, 1027), topi.nn.softmax, 1), ((512, 1024), topi.nn.log_softmax, 1), ((512, 1024), lambda x: topi.nn.softmax(x * 2), 1),
+    ((600, 1027), topi.nn.softmax, 1), ((512, 1024), topi.nn.log_softmax, 1),
+    ((512, 1024), lambda x: topi.nn.softmax(x * 2), 1),
     ((16, 1024), topi.nn.softmax, 0), ((1, 1 << 20), topi.nn.softmax, 0), ((1 << 17, 10), topi.nn.softmax, 0),
 ], ids=["tails", "sums_of_exponentials", "inlined", "near", "one_row", "short_rows"])
 def test_the_next_row_of_a_large_argument_is_asked_for(shape, formula, asks):
