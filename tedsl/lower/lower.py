@@ -37,6 +37,7 @@ from tedsl.lower.plan import Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.regions.counts import count_requirements
 from tedsl.lower.request import PLAIN_BUFFERS, BufferOptions
+from tedsl.lower.threads.launches import parted_memory
 from tedsl.lower.uneven_splits import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
@@ -76,7 +77,8 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     if (unbound := _unbound(body, arguments, _in_predicates(program))) is not None:
         refuse_to_run(unbound)
-    attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
+    attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes,
+             **parted_memory(program.plans)}
     func = PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
     if any(isinstance(plan.op, ExternOp) for plan in placements):  # statements of the user's
         func = with_result(func)

@@ -100,7 +100,7 @@ class NDArray:
         """
         given = source_array._array if isinstance(source_array, NDArray) else numpy.asarray(source_array)
         if given.shape != self.shape:
-            raise ArgumentError(f"copyfrom: the source_array has shape {given.shape}, the array {self.shape}")
+            raise ArgumentError(f"copyfrom: the source has shape {given.shape}, the array {self.shape}")
         mine = self._array
         if isinstance(mine, DeviceArray) and isinstance(given, DeviceArray) and _share_a_driver(mine, given):
             mine.copy_from(given)

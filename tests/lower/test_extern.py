@@ -213,7 +213,7 @@ def test_what_is_only_for_formulas():
         s[B].compute_inline()
     with pytest.raises(ScheduleError, match=r"compute_inline\(\) on stage P: B is not made by te.compute: it reads P"):
         s[P].compute_inline()
-    with pytest.raises(ScheduleError, match=r"cache_write\(B, 'local'\) on stage B: B is not made by a formula"):
+    with pytest.raises(ScheduleError, match=r"cache_write\(B, 'local'\) on stage B: B is not made by te.compute"):
         s.cache_write(B, "local")
     with pytest.raises(ScheduleError, match=r"rfactor.* on stage B: B is not a reduction"):
         s.rfactor(B, P.op.axis[0])

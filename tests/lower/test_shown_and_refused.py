@@ -45,7 +45,8 @@ def local_on_several_threads():
     kept = s.cache_write(C, "local")
     bind_elements(s, C)
     s[kept].compute_at(s[C], s[C].op.axis[0])
-    s[kept].bind(s[kept].op.axis[1], te.thread_axis(TX))
+    outer, _ = s[kept].split(s[kept].op.axis[1], 2)
+    s[kept].bind(outer, te.thread_axis(TX))
     return s, [A, B, C]
 
 

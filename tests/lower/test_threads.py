@@ -145,7 +145,42 @@ def test_memory_of_one_thread_is_not_computed_by_several():
     s, args, inner = stencil()
     B = s.stages[1]
     B.set_scope("local")
-    refuses(s, args, r"i.inner of B is bound to threadIdx.x(.|\n)*scope 'local', belongs to one thread(.|\n)*set_scope")
+    refuses(s, args, r"thread of threadIdx.x computes B\[(.|\n)*belongs to one thread, and reads B\[(.|\n)*set_scope")
+
+
+@pytest.mark.parametrize("own, width", [(lambda i: i, 1), (lambda i: i // 4 * 4 + (3 - i % 4), 4)])
+def test_memory_of_one_thread_of_which_each_computes_and_reads_a_part(own, width):
+    A = te.placeholder((60,), name="A")
+    B = te.compute((60,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((60,), lambda i: B[own(i)] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    block, inside = s[C].split(C.op.axis[0], 20)
+    for stage, loop in ((s[C], inside), (s[B], None)):
+        if loop is None:
+            stage.set_scope("local")
+            stage.compute_at(s[C], block)
+            loop = B.op.axis[0]
+        stage.bind(stage.split(loop, width)[0], te.thread_axis("threadIdx.x"))
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    a, c = np.arange(60, dtype="float32"), np.zeros(60, "float32")
+    tedsl.build(s, [A, C])(a, c)
+    np.testing.assert_array_equal(c, a[[own(i) for i in range(60)]] * 2 + 1)
+    memory = tedsl.build(s, [A, C], "cuda")  # each thread has memory of its own there
+    assert memory.imported_modules
+
+
+def test_threads_that_read_what_others_have():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((64,), lambda i: B[63 - i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    one, only = s[C].split(C.op.axis[0], 64)
+    s[C].bind(one, te.thread_axis("blockIdx.x"))
+    s[B].set_scope("local")
+    s[B].compute_at(s[C], one)
+    for stage, loop in ((s[C], only), (s[B], B.op.axis[0])):
+        stage.bind(loop, te.thread_axis("threadIdx.x"))
+    refuses(s, [A, C], r"reads B\[63 - threadIdx.x\], which is not known to be the same thread's")
 
 
 def sums_read_by_threads(read, scope=""):

@@ -116,8 +116,8 @@ def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
 
 def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
     """Refuses an illegal binding of loop number `at`: to blocks inside a launch; to threads that do not share the memory that
-    they compute (unless it is a reduction, whose result every thread gets); to an axis of which an enclosing loop has fewer
-    threads.
+    they compute (unless it is a reduction, whose result every thread gets, or "local" memory of which each thread computes and
+    reads a part: `tedsl/passes/races/own_parts.py`); to an axis of which an enclosing loop has fewer threads.
     """
     loop = plan.loops[at]
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
@@ -136,7 +136,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
         refuse_to_run(LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of {(around or launched[0]).name} around it: "
             "blocks cannot wait for each other", hint=_without_blocks(plan, loop), about=annotated(plan.stage, loop.leaf)))
-    if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
+    if not loop.leaf.is_reduction and not is_shared_among(scope, tag) and not _computes_parts(plan, loop):
         owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
         kept = memory_owner(plan.stage)
         memory = "its memory" if kept is plan.stage else f"the memory of {kept.name} that it is computed into"
@@ -156,6 +156,20 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
             f"loop {loop.leaf.name} of {plan.name} needs {shown(loop.extent)} threads of {tag}; inside of {around.name} there "
             f"are {shown(outer.extent)}", hint=f"split {loop.leaf.name} with factor={shown(outer.extent)} and bind the inner "
             "loop", about=annotated(plan.stage, loop.leaf)))
+
+
+def _computes_parts(plan: StagePlan, loop: Loop) -> bool:
+    """Tells whether each thread of a bound loop computes a part of its own memory, of which its readers may need no other."""
+    return (not loop.leaf.is_reduction and _tag(loop).startswith("threadIdx") and memory_scope(plan.stage) == "local"
+            and memory_owner(plan.stage) is plan.stage)
+
+
+def parted_memory(plans: Sequence[StagePlan]) -> dict[str, tuple[str, ...]]:
+    """The attribute of functions that names the memory of which each thread computes a part, for `own_parts.py` of
+    passes/races; {} if there is none.
+    """
+    names = [plan.name for plan in plans if any(_computes_parts(plan, plan.loops[at]) for at in _bound(plan))]
+    return {"tedsl.own_parts": tuple(dict.fromkeys(names))} if names else {}
 
 
 def _without_blocks(plan: StagePlan, loop: Loop) -> str:

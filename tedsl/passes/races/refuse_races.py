@@ -9,6 +9,7 @@ from tedsl.findings import refuse_to_run
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.passes.facts.threads import launched
+from tedsl.passes.races.own_parts import check_own_parts
 from tedsl.passes.races.parallel_races import check_iterations
 from tedsl.passes.races.same_statement import check_statements
 from tedsl.passes.races.updates import check_races
@@ -39,7 +40,9 @@ def _check_races(func: PrimFunc) -> None:
     while pending:
         stmt = pending.pop()
         if launched(stmt) is not None:
-            check_kernel(kernel_of(stmt).running)
+            kernel = kernel_of(stmt).running
+            check_kernel(kernel)
+            check_own_parts(kernel, func.attrs.get("tedsl.own_parts", ()))
         else:
             pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
 

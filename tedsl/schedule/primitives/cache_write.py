@@ -8,7 +8,10 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.walk.substitute import substitute
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import guards, indices_down, indices_up, written_tiling
@@ -45,9 +48,10 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
         if not isinstance(tensor, Tensor):
             raise stage.refuse(directive, f"the first argument is a tensor or a list of tensors, got {describe(tensor)}",
                                hint=f"for an operation write {stage.name}.output(0)")
-    if not isinstance(op, ComputeOp) or type(op) is not ComputeOp:
-        raise stage.refuse(directive, f"{stage.name} is not made by a formula of te.compute",
+    if type(op) not in (ComputeOp, TensorComputeOp):
+        raise stage.refuse(directive, f"{stage.name} is not made by te.compute",
                            hint="write a te.compute that copies it instead")
+    assert isinstance(op, ComputeOp)
     other = [s.name for s in stages if s is not stage]
     if other:
         raise stage.refuse(directive, f"{stage.name} and {other[0]} are made by different operations",
@@ -55,6 +59,9 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
     if len({t.value_index for t in tensors}) != len(tensors):
         raise stage.refuse(directive, f"an output of {stage.name} is given twice", hint="give each output once")
     _check_loops(stage, directive)
+    if isinstance(op, TensorComputeOp) and stage.relations:
+        raise stage.refuse(directive, f"the loops over the calls of {stage.name}'s intrinsic are split or fused",
+                           hint="call cache_write first, then split the loops of the new stage")
     return op
 
 
@@ -81,6 +88,8 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     loops = [loop for loop in stage.leaf_iter_vars if not loop.is_reduction]
     axes = [note_axis(IterVar(Range.from_min_extent(0, extents[loop]), Var(f"{loop.name}.c", loop.dtype), IterType.DATA_PAR))
             for loop in loops]
+    if isinstance(op, TensorComputeOp):
+        return _calls_of(op, loops, axes, scope)
     up = indices_up(relations, tiling, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, tiling, up)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
@@ -93,6 +102,31 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     indices = tuple([down[loop] for loop in loops])
     copies = tuple([load(cache.output(v), indices) for v in range(op.num_outputs)])
     return cache, op.replace(reduce_axis=(), body=copies)
+
+
+def _calls_of(op: TensorComputeOp, loops: Sequence[IterVar], axes: Sequence[IterVar], scope: str) \
+        -> tuple[TensorComputeOp, ComputeOp]:
+    """The same of calls of an intrinsic: the cache is computed by the calls, with dimensions in the order of the loops and then
+    those inside a call; the stage copies every element by itself.
+    """
+    inner = [note_axis(IterVar(axis.dom, Var(f"{axis.name}.c", axis.dtype), axis.iter_type))
+             for axis in op.axis[op.schedulable_ndim:]]
+    order = [*loops, *op.axis[op.schedulable_ndim:]]
+    mapping: dict[IterVar, Expr] = {old: new.var for old, new in zip(order, (*axes, *inner))}
+    reduced = {axis: range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), ()) for axis in op.reduce_axis}
+    cache = op.replace(
+        name=f"{op.name}.{scope}", axis=(*axes, *inner), reduce_axis=tuple(reduced.values()),
+        body=tuple(_with_axes(op.body, mapping, tuple(reduced.values()), ())),
+        inner_reduce=tuple([reduced[axis] for axis in op.inner_reduce]),
+        regions=tuple([Region(region.tensor, tuple([substitute(low, mapping) for low in region.mins]), region.dims)
+                       for region in op.regions]),
+        output_dims=tuple([order.index(op.axis[dim]) for dim in op.output_dims]),
+        symbols=FrozenDict({var: substitute(value, mapping) for var, value in op.symbols.items()}))
+    own = (*op.axis[:op.schedulable_ndim],
+           *[note_axis(IterVar(axis.dom, axis.var, IterType.DATA_PAR)) for axis in op.axis[op.schedulable_ndim:]])
+    at = {axis: axis.var for axis in op.axis}
+    copies = tuple([load(cache.output(v), tuple([at[axis] for axis in order])) for v in range(op.num_outputs)])
+    return cache, ComputeOp(op.name, op.tag, op.attrs, own, (), copies, op.info, op.source)
 
 
 def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tuple[IterVar, ...],
