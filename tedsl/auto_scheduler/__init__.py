@@ -16,7 +16,7 @@ says how it measures, `record.py` its files.
 """
 
 from tedsl.auto_scheduler.dag import ComputeDAG, State
-from tedsl.auto_scheduler.options import LocalBuilder, LocalRPCMeasureContext, LocalRunner
+from tedsl.auto_scheduler.options import LocalBuilder, LocalRPCMeasureContext, LocalRunner, RayRunner
 from tedsl.auto_scheduler.policy import (
     PreloadMeasuredStates,
     RandomModel,
@@ -32,8 +32,8 @@ from tedsl.auto_scheduler.workload import make_workload_key, register_workload, 
 from tedsl.errors import entries
 
 __all__ = ["ComputeDAG", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureInput", "MeasureResult",
-           "PreloadMeasuredStates", "RandomModel", "RecordToFile", "SearchTask", "SketchPolicy", "State", "Trial",
-           "TuningOptions", "XGBModel", "auto_schedule", "create_task", "load_best_record", "load_records",
+           "PreloadMeasuredStates", "RandomModel", "RayRunner", "RecordToFile", "SearchTask", "SketchPolicy", "State",
+           "Trial", "TuningOptions", "XGBModel", "auto_schedule", "create_task", "load_best_record", "load_records",
            "make_workload_key", "register_workload", "search", "workload_key_to_tensors"]
 
 entries(globals())

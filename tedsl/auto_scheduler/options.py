@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.auto_scheduler.search.search import QUICK
 from tedsl.tune import BuildOption, RunOption
+from tedsl.tune.measure.remote import check_cluster
 
 
 class LocalBuilder:
@@ -26,6 +27,8 @@ class LocalRunner:
     default schedule in any case. device is without effect.
     """
 
+    cluster: bool | str = False  # of Ray: the address of one; False: none
+
     def __init__(self, timeout: float = 10, number: int | None = None, repeat: int | None = None,
                  min_repeat_ms: int | None = None, cooldown_interval: float = 0.0, enable_cpu_cache_flush: bool = False,
                  device: int = 0) -> None:
@@ -35,6 +38,21 @@ class LocalRunner:
             min_repeat_ms=QUICK.min_repeat_ms if min_repeat_ms is None else min_repeat_ms, timeout=timeout,
             cooldown_interval=cooldown_interval, enable_cpu_cache_flush=enable_cpu_cache_flush, precise=precise,
             precise_seconds=QUICK.precise_seconds)
+
+
+class RayRunner(LocalRunner):
+    """Builds and runs schedules on the machines of a cluster of Ray (the extra `ray`), which are of one model.
+
+    The parameters are those of LocalRunner. cluster: its address; None: of the one that the program has joined, else of the
+    one that RAY_ADDRESS names, else this machine.
+    """
+
+    def __init__(self, timeout: float = 10, number: int | None = None, repeat: int | None = None,
+                 min_repeat_ms: int | None = None, cooldown_interval: float = 0.0, enable_cpu_cache_flush: bool = False, *,
+                 cluster: str | None = None) -> None:
+        super().__init__(timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush)
+        self.cluster = True if cluster is None else cluster
+        check_cluster("RayRunner", self.cluster)
 
 
 class LocalRPCMeasureContext:

@@ -111,7 +111,8 @@ class SearchTask:
         model = None if search_policy is None else search_policy.model
         made = Search(self.problem, options.seed if search_policy is None else search_policy.seed,
                       rounds=options.num_measures_per_round, early_stopping=options.early_stopping, model=model,
-                      build=options.builder.option, run=options.runner.option, on_trial=on_trial)
+                      build=options.builder.option, run=options.runner.option, on_trial=on_trial,
+                      cluster=options.runner.cluster)
         if search_policy is not None:
             made.preload(search_policy.records)
         made.run(options.seconds, options.num_measure_trials or None)

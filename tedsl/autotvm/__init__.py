@@ -29,6 +29,7 @@ from tedsl.autotvm.measure import (
     MeasureErrorNo,
     MeasureInput,
     MeasureResult,
+    RayRunner,
     RPCRunner,
     measure_option,
 )
@@ -51,7 +52,7 @@ from tedsl.errors import entries
 
 __all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "DispatchContext", "FallbackConfigEntity",
            "FallbackContext", "GLOBAL_SCOPE", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput",
-           "MeasureResult", "RPCRunner", "Task", "apply_history_best", "callback", "env", "get_config", "measure",
+           "MeasureResult", "RPCRunner", "RayRunner", "Task", "apply_history_best", "callback", "env", "get_config", "measure",
            "measure_option", "operator", "operators", "record", "register_customized_task", "register_topi_compute",
            "register_topi_schedule", "task", "template", "tuner"]
 

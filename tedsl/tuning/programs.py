@@ -40,7 +40,8 @@ class Recorded:
 
 
 def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int, path: Path | None,
-                  bar: Progress | None, build: BuildOption | None, run: RunOption | None) -> Result:
+                  bar: Progress | None, build: BuildOption | None, run: RunOption | None,
+                  cluster: bool | str) -> Result:
     """Searches for a schedule of a program. path: a file of records of `tedsl.tune`, which is gone on with. Raises TedslError
     if no trial gave a time.
     """
@@ -57,7 +58,7 @@ def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, tr
         if bar is not None and not trial.final:
             bar.told(made.cost, made.outcome.failure is not None, made.seconds)
 
-    search = Search(task.problem, seed, build=build, run=QUICK if run is None else run, on_trial=note)
+    search = Search(task.problem, seed, build=build, run=QUICK if run is None else run, on_trial=note, cluster=cluster)
     search.preload(known)
     best = search.run(seconds, trials)
     chosen = next(trial for trial in [*finals, *found] if trial.cost == best.cost

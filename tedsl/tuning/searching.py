@@ -15,11 +15,13 @@ from tedsl import auto_scheduler, autotvm
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
 from tedsl.lang.tensor import Tensor
 from tedsl.target.current import as_target
+from tedsl.target.target import Target
 from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome
+from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
 from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
@@ -37,7 +39,7 @@ _RUN = RunOption(number=1, repeat=3, min_repeat_ms=10, timeout=10.0, cooldown_in
 @entry
 def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: Any = None, trials: int | None = None,
          seed: int = 0, records: str | PathLike[str] | None = None, check: bool = True, progress: bool = True,
-         build: BuildOption | None = None, run: RunOption | None = None) -> Result:
+         build: BuildOption | None = None, run: RunOption | None = None, cluster: bool | str = False) -> Result:
     """The best schedule that is found in `seconds`: `tedsl.tune(task)`, or `tedsl.tune.search(task)` by its name.
 
     task: a task of autotvm or auto_scheduler, a template (or its name), or a function, called with `args`, that returns
@@ -46,7 +48,8 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     records: a file to which each trial is written as it ends, in the form that autotvm reads, and of programs without a
     template in that of `tedsl.tune.records`; a search goes on where one with that file has ended. check: results are compared
     with those of the default schedule, or of the interpreter, where no knob changes their shapes. progress: shown on standard
-    error. build, run: how candidates are measured.
+    error. build, run: how candidates are measured. cluster: of Ray (the extra `ray`), on whose machines they are, those of one
+    model: its address, or True for the one that the program has joined, else the one of RAY_ADDRESS, else this machine.
 
     The default schedule, of topi's rules, is measured first; at the end it and the best three are measured again, in turns with
     a reference. Ctrl-C ends the search with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned,
@@ -54,10 +57,11 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     """
     _check_budget(seconds, trials)
     _check_types(args, seed, records)
+    check_cluster("tune", cluster)
     path = None if records is None else Path(records)
     found = _task_of(task, tuple(args), target)
     if isinstance(found, auto_scheduler.SearchTask):
-        return _of_program(found, _name_of(task, found), float(seconds), trials, seed, path, progress, build, run)
+        return _of_program(found, _name_of(task, found), float(seconds), trials, seed, path, progress, build, run, cluster)
     search = TemplateSearch(found, seed)
     known = search.load(path) if path is not None and path.exists() else []
     arguments = search.args() if check else None
@@ -65,7 +69,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     bar = Progress(search.name, float(seconds), search.flop, search.target) if progress else None
     done = _Trials(search, path, bar, known)
     has_final = seconds >= _LEAST
-    with Measurer(search.target, build, _RUN if run is None else run, checker) as measurer:
+    with _measurer(search.target, build, _RUN if run is None else run, checker, cluster) as measurer:
         try:
             _searched(search, measurer, done, float(seconds) * (1 - _FINAL * has_final), trials)
         except KeyboardInterrupt:
@@ -75,16 +79,23 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         why = next((str(trial.outcome.failure) for trial in done.trials if trial.outcome.failure), "there were none")
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
-    finals = _finals(done, best, checker, build, float(seconds) * _FINAL) if has_final else []
+    finals = _finals(done, best, checker, build, float(seconds) * _FINAL, cluster) if has_final else []
     chosen = min(finals or best, key=lambda trial: trial.cost)
     default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
 
 
 def _of_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int, path: Path | None,
-                progress: bool, build: BuildOption | None, run: RunOption | None) -> Result:
+                progress: bool, build: BuildOption | None, run: RunOption | None, cluster: bool | str) -> Result:
     bar = Progress(name, seconds, float(task.compute_dag.flop_ct), task.target) if progress else None
-    return _ended(tuned_program(task, name, seconds, trials, seed, path, bar, build, run), bar)
+    return _ended(tuned_program(task, name, seconds, trials, seed, path, bar, build, run, cluster), bar)
+
+
+def _measurer(target: Target, build: BuildOption | None, run: RunOption, check: Checker | None,
+              cluster: bool | str) -> Measurer | RemoteMeasurer:
+    if cluster:
+        return RemoteMeasurer(target, build, run, check, cluster=cluster, one_model=True)
+    return Measurer(target, build, run, check)
 
 
 def _ended(result: Result, bar: Progress | None) -> Result:
@@ -175,13 +186,13 @@ class _Trials:
         return sorted((trial for trial in self.trials if trial.outcome.failure is None), key=lambda trial: trial.cost)
 
 
-def _searched(search: Search, measurer: Measurer, done: _Trials, seconds: float, trials: int | None) -> None:
+def _searched(search: Search, measurer: Measurer | RemoteMeasurer, done: _Trials, seconds: float, trials: int | None) -> None:
     """Measures the default, then what the search proposes, until the budget ends or nothing is left."""
     for candidate, outcome in measurer.measure([done.default]):
         done.add(candidate, outcome, None)
     left = math.inf if trials is None else trials
     while left > 0 and done.elapsed < seconds:
-        batch = search.propose(int(min(_BATCH, left)))
+        batch = search.propose(int(min(measurer.batch if isinstance(measurer, RemoteMeasurer) else _BATCH, left)))
         if not batch:
             return
         predicted = {id(candidate): search.predicted(candidate) for candidate in batch}
@@ -193,7 +204,7 @@ def _searched(search: Search, measurer: Measurer, done: _Trials, seconds: float,
 
 
 def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, build: BuildOption | None,
-            seconds: float) -> list[Trial]:
+            seconds: float, cluster: bool | str) -> list[Trial]:
     """The default and the best measured again, each in turns with a reference, and written: these times count. It goes on, up
     to _MOST_FINALISTS, while a candidate that was not measured again seems faster than all that were.
     """
@@ -202,7 +213,7 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
     option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 1)), timeout=10.0,
                        cooldown_interval=0.0)
     found: list[Trial] = []
-    with Measurer(done.search.target, build, option, checker) as measurer:
+    with _measurer(done.search.target, build, option, checker, cluster) as measurer:
         try:
             for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
                 if at >= _FINALISTS + len(default) and found and before.cost > min(trial.cost for trial in found):

@@ -10,6 +10,7 @@ from tedsl import autotvm, te
 from tedsl.autotvm.operators import OPERATORS
 from tedsl.autotvm.task import SplitEntity
 from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tests.autotvm.test_tuners import Measured
 
 
 def tensor(*shape, dtype="float32"):
@@ -162,10 +163,10 @@ def test_packed_operands_are_arguments_while_a_tuner_measures(monkeypatch):
     seen = []
 
     def measure_batch(task, option):
-        def measured(inputs):
-            seen.extend([str(arg.shape) for arg in task.instantiate(one.config)[1]] for one in inputs)
-            return [autotvm.MeasureResult((1.0,), 0, 0.1, 1.0) for _ in inputs]
-        return measured
+        def seconds(config):
+            seen.append([str(arg.shape) for arg in task.instantiate(config)[1]])
+            return 1.0
+        return Measured(seconds)
 
     monkeypatch.setattr(autotvm.tuner.tuner, "create_measure_batch", measure_batch)
     task = autotvm.task.create("dense_pack.x86", CASES[2][1], "llvm")

@@ -21,12 +21,25 @@ def imagined(config):
     return 1e-3 * (1 + sum(sizes) + (not config["unroll"].val))
 
 
+class Measured:
+    """What measures inputs, whose times are imagined."""
+
+    n_parallel = 8
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def each(self, inputs):
+        for inp in inputs:
+            yield autotvm.MeasureResult((self.seconds(inp.config),), 0, 0.1, 1.0)
+
+    def close(self):
+        pass
+
+
 @pytest.fixture
 def imagination(monkeypatch):
-    def measure_batch(task, option):
-        return lambda inputs: [autotvm.MeasureResult((imagined(inp.config),), 0, 0.1, 1.0) for inp in inputs]
-
-    monkeypatch.setattr(tuner, "create_measure_batch", measure_batch)
+    monkeypatch.setattr(tuner, "create_measure_batch", lambda task, option: Measured(imagined))
 
 
 MAKERS = [GridSearchTuner, RandomTuner, lambda task: GATuner(task, pop_size=12), lambda task: XGBTuner(task, plan_size=8),
@@ -64,6 +77,7 @@ def test_early_stopping_and_history(imagination):
     made = GridSearchTuner(task_of(), range_idx=(0, 40))
     made.tune(1000, OPTION, early_stopping=10, callbacks=[lambda _, inputs, results: seen.append((inputs, results))])
     assert sum(len(inputs) for inputs, _ in seen) == min(41, 8 * (-(-(made.best_iter + 10) // 8)))
+    assert {len(inputs) for inputs, _ in seen} == {1}, "each as soon as it is measured"
     other = XGBTuner(task_of(), plan_size=4)
     other.load_history([pair for inputs, results in seen for pair in zip(inputs, results)])
     assert len(other.visited) == sum(len(inputs) for inputs, _ in seen) and max(other.rates) == made.best_flops
@@ -96,6 +110,23 @@ def test_rates_of_a_model_are_said_to_be_estimated(capfd):
         inp = autotvm.MeasureInput(task.target, task, task.config_space.get(0))
         autotvm.callback.progress_bar(1)(None, [inp], [autotvm.MeasureResult((1.0,), 0, 0.1, 1.0)])
         assert ("GFLOPS estimated" in capfd.readouterr().err) == said
+
+
+def test_a_search_that_is_interrupted_has_written_each_trial(monkeypatch, tmp_path):
+    """Also in the middle of a batch: one who ends it loses the trial that runs."""
+    seen = []
+
+    def seconds(config):
+        seen.append(config)
+        if len(seen) == 13:
+            raise KeyboardInterrupt
+        return imagined(config)
+
+    monkeypatch.setattr(tuner, "create_measure_batch", lambda task, option: Measured(seconds))
+    made, file = RandomTuner(task_of()), tmp_path / "log.json"
+    with pytest.raises(KeyboardInterrupt):
+        made.tune(100, OPTION, callbacks=[autotvm.callback.log_to_file(file)])
+    assert len(list(autotvm.record.load_from_file(file))) == 12 and made.best_config is not None
 
 
 @pytest.mark.parametrize("make, words", [

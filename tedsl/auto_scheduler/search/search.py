@@ -15,6 +15,7 @@ from tedsl.auto_scheduler.search.proposal import Proposal, default_proposal, pro
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
+from tedsl.tune.measure import RemoteMeasurer
 from tedsl.tune.records import last_records
 
 _ROUND = 16  # trials between two looks at the model
@@ -50,15 +51,16 @@ OnTrial = Callable[[Trial], object]
 class Search:
     """A search for the schedule of a problem. seed: the same one, and the same times, give the same trials.
 
-    rounds: trials between two looks at the model. early_stopping: ends after so many trials without a faster one.
+    rounds: trials between two looks at the model. early_stopping: ends after so many trials without a faster one. cluster: of
+    Ray, on whose machines candidates are measured: its address, or True; False: this machine.
     """
 
     def __init__(self, problem: Problem, seed: int = 0, *, rounds: int = _ROUND, early_stopping: int | None = None,
                  model: Corrected | None = None, build: BuildOption | None = None, run: RunOption = QUICK,
-                 on_trial: OnTrial | None = None) -> None:
+                 on_trial: OnTrial | None = None, cluster: bool | str = False) -> None:
         self.problem, self.rounds, self.early_stopping = problem, rounds, early_stopping
         self.build, self.run_option = build, run
-        self.on_trial = on_trial
+        self.on_trial, self.cluster = on_trial, cluster
         self.model = Corrected() if model is None else model
         self.draw = random.Random(seed)
         self.breeder = Breeder(problem, self.draw)
@@ -92,7 +94,7 @@ class Search:
         failure = "there was no trial"
         try:
             check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
-            with Measurer(self.problem.target, self.build, self.run_option, check) as measurer:
+            with self._measurer(check) as measurer:
                 for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
                     assert isinstance(candidate, Proposal)
                     self._note(candidate, outcome)
@@ -107,6 +109,10 @@ class Search:
         if self.best is None:
             raise TedslError(f"search: no trial gave a time; the last one: {failure}")
         return self.best
+
+    def _measurer(self, check: Checker) -> Measurer | RemoteMeasurer:
+        options = self.problem.target, self.build, self.run_option, check
+        return RemoteMeasurer(*options, cluster=self.cluster, one_model=True) if self.cluster else Measurer(*options)
 
     def _limited(self, first: Outcome) -> RunOption:
         """How trials are run once one was measured: ended if they take much longer."""
@@ -178,7 +184,7 @@ class Search:
             self.on_trial(Trial(self.count, made, self.predicted(proposal), time.monotonic() - self._begun, final))
         return made
 
-    def _measure_again(self, measurer: Measurer, seconds: float | None) -> None:
+    def _measure_again(self, measurer: Measurer | RemoteMeasurer, seconds: float | None) -> None:
         """Measures the default and the fastest once more, precisely; the best of them is the result. It goes on, up to
         _MOST_FINALISTS, while a schedule that was not measured again seems faster than all that were.
         """

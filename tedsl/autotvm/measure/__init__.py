@@ -2,10 +2,10 @@
 
 from tedsl.autotvm.measure.batch import create_measure_batch
 from tedsl.autotvm.measure.inputs import MeasureErrorNo, MeasureInput, MeasureResult
-from tedsl.autotvm.measure.options import LocalBuilder, LocalRunner, RPCRunner, measure_option
+from tedsl.autotvm.measure.options import LocalBuilder, LocalRunner, RayRunner, RPCRunner, measure_option
 from tedsl.errors import entries
 
-__all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
+__all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "RayRunner",
            "create_measure_batch", "measure_option"]
 
 entries(globals())

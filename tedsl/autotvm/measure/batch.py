@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from tedsl.autotvm.measure.inputs import MeasureErrorNo, MeasureInput, MeasureResult
 from tedsl.autotvm.measure.options import LocalBuilder, LocalRunner, Options
@@ -10,8 +10,9 @@ from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Scheduled, Task
 from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.tune import Checker, Failure, Measurer, Outcome
+from tedsl.tune.measure import RemoteMeasurer
 
-MeasureBatch = Callable[[Sequence[MeasureInput]], list[MeasureResult]]
+_BATCH = 8  # inputs that are measured together: builds run ahead of runs
 _NUMBERS = {"refused": MeasureErrorNo.INSTANTIATION_ERROR, "compile": MeasureErrorNo.COMPILE_HOST,
             "crash": MeasureErrorNo.UNKNOWN_ERROR, "timeout": MeasureErrorNo.RUN_TIMEOUT, "wrong": MeasureErrorNo.WRONG_ANSWER,
             "run": MeasureErrorNo.RUNTIME_DEVICE}
@@ -32,8 +33,27 @@ class Point:
         return self.config.to_json_dict()
 
 
+class MeasureBatch:
+    """Measures inputs of a task: `results = measure_batch(inputs)`. n_parallel: how many are measured together."""
+
+    def __init__(self, measurer: Measurer | RemoteMeasurer, n_parallel: int) -> None:
+        self._measurer, self.n_parallel = measurer, n_parallel
+
+    def __call__(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        return list(self.each(inputs))
+
+    def each(self, inputs: Sequence[MeasureInput]) -> Iterator[MeasureResult]:
+        """The result of each input as soon as it is measured."""
+        for _, outcome in self._measurer.measure([Point(one.task, one.config) for one in inputs]):
+            yield result_of(outcome)
+
+    def close(self) -> None:
+        """Ends the processes that build and run, and the runners of a cluster."""
+        self._measurer.close()
+
+
 def create_measure_batch(task: Task, option: Options) -> MeasureBatch:
-    """The function that measures inputs of a task; `n_parallel` of it is how many are measured together."""
+    """What measures inputs of a task, as `measure_option` says."""
     if not isinstance(option, dict) or not isinstance(option.get("builder"), LocalBuilder) \
             or not isinstance(option.get("runner"), LocalRunner):
         raise ArgumentTypeError(f"the measure_option is {type_in_words(option)}",
@@ -43,13 +63,11 @@ def create_measure_batch(task: Task, option: Options) -> MeasureBatch:
     if runner.check_correctness:
         _, args = task.instantiate(task.config_space.get(0))
         check = Checker(args, task.target)
-    measurer = Measurer(task.target, option["builder"].option, runner.option, check)
-
-    def measure_batch(inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
-        points = [Point(one.task, one.config) for one in inputs]
-        return [result_of(outcome) for _, outcome in measurer.measure(points)]
-
-    return measure_batch
+    builder: LocalBuilder = option["builder"]
+    if runner.cluster:
+        remote = RemoteMeasurer(task.target, builder.option, runner.option, check, cluster=runner.cluster, one_model=True)
+        return MeasureBatch(remote, remote.batch)
+    return MeasureBatch(Measurer(task.target, builder.option, runner.option, check), builder.option.n_parallel or _BATCH)
 
 
 def result_of(outcome: Outcome) -> MeasureResult:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.tune import BuildOption, RunOption
+from tedsl.tune.measure.remote import check_cluster
 
 
 class LocalBuilder:
@@ -30,6 +31,8 @@ class LocalRunner:
     check_correctness: compares results with those of the default schedule, or of the interpreter for small programs.
     """
 
+    cluster: bool | str = False  # of Ray: the address of one; False: none
+
     def __init__(self, timeout: float = 10, number: int = 4, repeat: int = 3, min_repeat_ms: int = 0,
                  cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, module_loader: Any = None,
                  check_correctness: bool = False) -> None:
@@ -38,11 +41,28 @@ class LocalRunner:
         self.check_correctness = bool(check_correctness)
 
 
+class RayRunner(LocalRunner):
+    """Builds and runs configurations on the machines of a cluster of Ray (the extra `ray`), which are of one model.
+
+    The parameters are those of LocalRunner. cluster: its address; None: of the one that the program has joined, else of the
+    one that RAY_ADDRESS names, else this machine.
+    """
+
+    def __init__(self, timeout: float = 10, number: int = 4, repeat: int = 3, min_repeat_ms: int = 0,
+                 cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, check_correctness: bool = False, *,
+                 cluster: str | None = None) -> None:
+        super().__init__(timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush,
+                         check_correctness=check_correctness)
+        self.cluster = True if cluster is None else cluster
+        check_cluster("RayRunner", self.cluster)
+
+
 class RPCRunner:
-    """Refused: configurations run on this machine."""
+    """Refused: configurations run on this machine, or on those of a cluster of Ray."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        raise ArgumentError("RPCRunner: tedsl has no rpc: configurations run on this machine", hint="use autotvm.LocalRunner")
+        raise ArgumentError("RPCRunner: tedsl has no rpc: configurations run on this machine, or on a cluster of Ray",
+                            hint="use autotvm.LocalRunner, or autotvm.RayRunner")
 
 
 Options = dict[str, Any]

@@ -96,6 +96,16 @@ class Task:
             raise InstantiationError(f"{self.name}: {'; '.join(config.errors)}")
         return sch, args
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the template, which another process may not know."""
+        return {**self.__dict__, "template": TEMPLATES.get(self.name)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        template = state.pop("template")
+        self.__dict__.update(state)
+        if template is not None:
+            TEMPLATES.setdefault(self.name, template)
+
     def __repr__(self) -> str:
         return f"Task(func_name={self.name}, args={self.args}, kwargs={{}}, workload={self.workload})"
 

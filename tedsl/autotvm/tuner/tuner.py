@@ -13,16 +13,12 @@ from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 
-_BATCH = 8  # points that are proposed together: builds run ahead of runs
-
 
 class Tuner:
     """Tunes one task. best_config, best_flops (operations per second), best_measure_pair, best_iter: what was found so far.
 
     Subclasses say which points come next (`next_batch`, `has_next`) and learn from results (`update`).
     """
-
-    batch = _BATCH
 
     def __init__(self, task: Task) -> None:
         if not isinstance(task, Task):
@@ -63,7 +59,8 @@ class Tuner:
              callbacks: Sequence[Callback] = (), si_prefix: str = "G") -> None:
         """Measures `n_trial` points, or until none is left, or none of the last `early_stopping` was better.
 
-        callbacks get each batch as soon as it is measured, so that an interrupted search has kept what it found.
+        callbacks get each trial as soon as it is measured, as lists of one, so that a search that is interrupted or killed has
+        kept what it found. Points are proposed, and learnt from, in batches.
         """
         scale_of(si_prefix)
         for name, value, least in (("n_trial", n_trial, 1), ("early_stopping", early_stopping or 0, 0)):
@@ -74,25 +71,27 @@ class Tuner:
         try:
             self._measured(n_trial, measure_batch, early_stopping, callbacks)
         finally:
+            measure_batch.close()
             GLOBAL_SCOPE.in_tuning = before
 
     def _measured(self, n_trial: int, measure_batch: MeasureBatch, early_stopping: int | None,
                   callbacks: Sequence[Callback]) -> None:
         done = 0
         while done < n_trial and self.has_next():
-            configs = self.next_batch(min(self.batch, n_trial - done))
+            configs = self.next_batch(min(measure_batch.n_parallel, n_trial - done))
             if not configs:
                 break
             inputs = [MeasureInput(self.task.target, self.task, config) for config in configs]
-            results = measure_batch(inputs)
-            for at, (inp, result) in enumerate(zip(inputs, results)):
+            results: list[MeasureResult] = []
+            for inp, result in zip(inputs, measure_batch.each(inputs)):
+                results.append(result)
                 rate = flops_of(inp, result)
                 if rate > self.best_flops:
                     self.best_flops, self.best_config = rate, inp.config
-                    self.best_measure_pair, self.best_iter = (inp, result), done + at
-            done += len(inputs)
+                    self.best_measure_pair, self.best_iter = (inp, result), done
+                done += 1
+                for callback in callbacks:
+                    callback(self, [inp], [result])
             self.update(inputs, results)
-            for callback in callbacks:
-                callback(self, inputs, results)
             if early_stopping and done >= self.best_iter + early_stopping:
                 break
