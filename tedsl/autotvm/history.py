@@ -43,6 +43,16 @@ class ApplyHistoryBest(DispatchContext):
                                 hint="with tedsl.target.Target('llvm'): call the template")
         return next((best for key in _keys(target) if (best := self._best_of(key, workload)) is not None), None)
 
+    def dismiss(self, target: Target | None, workload: Workload | None, config: object) -> bool:
+        found = False
+        for key in _keys(target) if target is not None and workload is not None else ():
+            pairs = self._pairs.get((key, workload or ()), [])
+            left = [pair for pair in pairs if pair[0].config is not config]
+            if len(left) < len(pairs):
+                found, self._pairs[key, workload or ()] = True, left
+                self._best.pop((key, workload or ()), None)
+        return found or super().dismiss(target, workload, config)
+
     def _best_of(self, key: str, workload: Workload) -> ConfigSpace | None:
         """The configuration of the best record under a key; None if there is none with times."""
         if (key, workload) not in self._best:

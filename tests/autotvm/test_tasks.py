@@ -8,6 +8,7 @@ import pytest
 import tedsl
 from tedsl import autotvm, te
 from tedsl.autotvm.record import decode, encode, load_from_file, measure_str_key, pick_best
+from tedsl.cache import place
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tests.autotvm.templates import matmul, scaled, schedule_scaled
 
@@ -34,7 +35,7 @@ def test_a_task():
 def test_a_line_of_tvm_is_read_and_written_the_same():
     inp, result = decode(LINE)
     assert inp.config["tile_y"].size == (-1, 16) and result.costs == (0.001, 0.003) and inp.task.args == (64, 64, "float32")
-    assert json.loads(encode(inp, result)) == json.loads(LINE)
+    assert encode(inp, result) == LINE, "byte by byte"
     assert decode(LINE.replace("0.2,", "0.1,")) is None
     for line in (LINE.replace("tests/matmul", "no such"), LINE.replace("0.8.0", "0.8.dev0").replace("llvm -keys=cpu", "llvm")):
         assert json.loads(encode(*decode(line))) == json.loads(line)
@@ -77,6 +78,36 @@ def test_the_last_trial_of_a_configuration_counts_by_its_median(tmp_path):
         assert "factor=2)" in str(matmul(64, 64, "float32")[0].journal)
         context.load([decode(LINE.replace("1600000000.25", "1600000011.0").replace("0.001, 0.003", "1e-6"))])
         assert "factor=16" in str(matmul(64, 64, "float32")[0].journal)
+
+
+def test_a_record_that_does_not_apply_is_skipped_with_a_line(monkeypatch):
+    """Of a template that has other knobs by now, or refuses what they say: the next best is used, and at last the default."""
+    monkeypatch.setattr(place, "_warned", set())
+    gone = LINE.replace('"tile_y"', '"tile_z"').replace("0.001, 0.003", "1e-6")
+    refused = LINE.replace("[-1, 16]", "[-1, 0]").replace("0.001, 0.003", "1e-5")
+    fits = LINE.replace("[-1, 16]", "[-1, 2]")
+    with autotvm.apply_history_best([decode(line) for line in (fits, refused, gone)]), tedsl.target.Target("llvm"):
+        with pytest.warns(RuntimeWarning) as told:
+            s, args = matmul(64, 64, "float32")
+        matmul(64, 64, "float32")
+    lines = [str(one.message) for one in told]
+    assert [line.partition(":")[0] for line in lines] == ["a record of tests/matmul is skipped, since it does not apply"] * 2
+    assert "has no knob 'tile_y'" in lines[0] and "factor=2)" in str(s.journal)
+    with autotvm.apply_history_best([decode(gone)]), tedsl.target.Target("llvm"), pytest.warns(UserWarning, match="default"):
+        assert "split" in str(matmul(64, 64, "float32")[0].journal)
+    with autotvm.ApplyConfig(decode(gone)[0].config), pytest.raises(ArgumentError, match="has no knob 'tile_y'"):
+        matmul(64, 64, "float32")  # which is no record
+
+
+def test_operations_that_the_template_says():
+    @autotvm.template("tests/counted")
+    def counted(n):
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+        autotvm.get_config().add_flop(1000 * n)
+        return te.create_schedule(B.op), [A, B]
+
+    assert autotvm.task.create(counted, (7,), "llvm").flop == 7000
 
 
 def test_contexts_are_asked_from_the_inside_out():

@@ -1,12 +1,15 @@
 """Tuners: each point once, the same seed the same order, the better points found; and what is measured in the end."""
 
 import io
+import sys
+import types
 
+import numpy as np
 import pytest
 
 from tedsl import autotvm
 from tedsl.autotvm.tuner import GATuner, GridSearchTuner, ModelBasedTuner, RandomTuner, XGBTuner, tuner
-from tedsl.autotvm.tuner.cost_model import Ridge
+from tedsl.autotvm.tuner.cost_model import Ridge, Trees
 from tedsl.autotvm.tuner.genetic import genes_of, number_of
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tests.autotvm.templates import refusing
@@ -70,6 +73,41 @@ def test_a_model_finds_the_best_soon(imagination):
     made = ModelBasedTuner(task_of(), 8, Ridge())
     made.tune(40, OPTION)
     assert imagined(made.best_config) <= 1.001e-3 * 2
+
+
+@pytest.mark.parametrize("with_trees", [False, True], ids=["without lightgbm", "with lightgbm"])
+def test_xgb_tuner_with_and_without_lightgbm(imagination, monkeypatch, with_trees):
+    if with_trees:
+        pytest.importorskip("lightgbm")
+    else:
+        monkeypatch.setitem(sys.modules, "lightgbm", None)
+    orders = []
+    for _ in range(2):
+        made = XGBTuner(task_of(), plan_size=8)
+        assert type(made.model) is (Trees if with_trees else Ridge)
+        orders.append([])
+        made.tune(60, OPTION, callbacks=[lambda _, inputs, results, seen=orders[-1]: seen.append(inputs[0].config.index)])
+        assert imagined(made.best_config) <= 2.001e-3
+    assert orders[0] == orders[1]
+
+
+def test_trees_are_those_of_lightgbm_on_one_thread(monkeypatch):
+    """What of the package is used, where it is not installed."""
+    class Fitted:
+        def __init__(self, **options):
+            assert options["n_jobs"] == 1 and options["random_state"] == 0
+
+        def fit(self, features, rates):
+            self.best = features[rates.argmax()]
+
+        def predict(self, features):
+            return -abs(features - self.best).sum(1)
+
+    monkeypatch.setitem(sys.modules, "lightgbm", types.SimpleNamespace(LGBMRegressor=Fitted))
+    model = XGBTuner(task_of()).model
+    assert list(model.predict(np.ones((2, 3)))) == [0, 0]
+    model.fit(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))
+    assert list(model.predict(np.array([[3.0, 4.0], [1.0, 4.0]]))) == [0, -2]
 
 
 def test_early_stopping_and_history(imagination):

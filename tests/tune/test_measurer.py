@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te, tir
+from tedsl import autotvm, te, tir
 from tedsl.cache.store import Store
 from tedsl.errors import ArgumentError, ScheduleError, TedslError
 from tedsl.ir.dtype import DType
@@ -129,6 +129,21 @@ def test_the_memory_of_a_run_is_limited(measure, register, monkeypatch):
     monkeypatch.setattr(measurer, "free_memory", lambda: MEMORY)
     outcome, = measure(Called(register("tests.tune.take", take_memory)))
     assert outcome.failure == Failure("crash", "there is not enough memory")
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_caches_are_overwritten_before_each_repetition(measure, monkeypatch, flush):
+    """As LocalRunner says it; a run with it has times."""
+    option = autotvm.LocalRunner(number=1, repeat=2, cooldown_interval=0, enable_cpu_cache_flush=flush).option
+    outcome, = measure(Doubled(), run=option)
+    assert outcome.failure is None and len(outcome.costs) == 2
+
+    def told(*args, f_preproc, **named):
+        raise ValueError(f"before each: {f_preproc!r}")
+
+    monkeypatch.setattr(tedsl.runtime.module.Module, "time_evaluator", told)
+    outcome, = measure(Doubled(), run=option)
+    assert f"before each: {'cache_flush_cpu_non_first_arg' if flush else ''!r}" in outcome.failure.message
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor cannot be divided")

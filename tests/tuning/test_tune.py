@@ -1,6 +1,8 @@
 """tedsl.tune: budgets, orders, records that are gone on with, what is returned, and what the best have in common."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -296,6 +298,24 @@ def test_the_command_refuses(tmp_path, capsys, more, words):
     file.write_text(PROGRAM)
     assert main(["tune", f"{file}:scaled", "--quiet", *more]) == 1 and words in capsys.readouterr().err
     assert main(["tune", str(file), "--quiet"]) == 1 and "a function in it is needed" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_the_command_with_what_there_is(tmp_path):
+    """The signal of a terminal, which all of its processes get, in the middle of a search of two minutes."""
+    file, out = tmp_path / "program.py", tmp_path / "best.json"
+    file.write_text(PROGRAM)
+    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); " \
+            "from tedsl.shell.table import main; sys.exit(main(sys.argv[1:]))"  # what is in the background ignores the signal
+    command = [sys.executable, "-c", start, "tune", f"{file}:scaled", "--args", "[65536]", "--out", str(out), "--quiet"]
+    with subprocess.Popen([*command, "--seconds", "120"], stdout=subprocess.PIPE, text=True, start_new_session=True) as search:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and (not out.exists() or out.read_text().count("\n") < 3):
+            time.sleep(0.02)
+        os.killpg(search.pid, signal.SIGINT)
+        said, _ = search.communicate(timeout=60)
+    assert search.returncode == 0 and said.startswith("<program.scaled: "), said
+    count = len(list(autotvm.record.load_from_file(out)))
+    assert count >= 3 and f"{count + 1} trials" in said, "and the default"
 
 
 def test_a_search_that_is_killed_has_written_its_trials(tmp_path, capsys):

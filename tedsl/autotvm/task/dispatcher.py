@@ -36,6 +36,12 @@ class DispatchContext:
             found = self._outer[-1].query(target, workload)
         return found
 
+    def dismiss(self, target: Target | None, workload: Workload | None, config: object) -> bool:
+        """Gives up a record of this context, or of those around it, whose configuration does not apply. Returns whether it was
+        one of a record: the next query gives another.
+        """
+        return bool(self._outer) and self._outer[-1].dismiss(target, workload, config)
+
     def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         """Sets the configuration of a workload, where the context keeps several."""
         raise ArgumentError(f"{type(self).__name__} keeps no configurations by workload",

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from tedsl.autotvm.operators import OPERATORS
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, Workload
 from tedsl.autotvm.task.task import TEMPLATES, args_to_workload
-from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.cache.place import warn_once
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -24,6 +25,21 @@ _SCHEDULES: dict[str, Callable[..., Any]] = {}
 def get_config() -> Any:
     """The configuration of the template that is running: the space while its task is made, a point of it later."""
     return DispatchContext.current.query(Target.current(), None)
+
+
+def _by_the_best_that_applies(workload: Workload, apply: Callable[[Any], Any]) -> Any:
+    """What `apply` makes of the configuration of the context. A record that it refuses, as one of a template that has other
+    knobs by now, is skipped with a warning.
+    """
+    target = Target.current()
+    while True:
+        config = DispatchContext.current.query(target, workload)
+        try:
+            return apply(config)
+        except TedslError as error:
+            if not DispatchContext.current.dismiss(target, workload, config):
+                raise
+            warn_once(f"a record of {workload[0]} is skipped, since it does not apply: {error}")
 
 
 def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:
@@ -42,9 +58,11 @@ def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:
             if named:
                 raise ArgumentTypeError(f"{task_name}: arguments are given by place, not by name: {', '.join(named)}",
                                         hint="a record has the arguments in their order")
-            config = DispatchContext.current.query(Target.current(), args_to_workload(args, task_name))
-            with ApplyConfig(config):
-                return function(*args)
+            def apply(config: Any) -> Any:
+                with ApplyConfig(config):
+                    return function(*args)
+
+            return _by_the_best_that_applies(args_to_workload(args, task_name), apply)
 
         call.__dict__["task_name"] = task_name
         TEMPLATES[task_name] = function
@@ -62,7 +80,7 @@ def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             workload = args_to_workload(args, task_name)
-            result = function(DispatchContext.current.query(Target.current(), workload), *args)
+            result = _by_the_best_that_applies(workload, lambda config: function(config, *args))
             for tensor in result if isinstance(result, (list, tuple)) else [result]:
                 _WORKLOADS[tensor.op] = workload
             return result
