@@ -115,3 +115,37 @@ def test_sizes_that_only_a_call_gives():
         a, b = np.random.default_rng(0).random(shape).astype("float32"), np.zeros(shape[::-1], "float32")
         kernel(a, b)
         np.testing.assert_array_equal(b, a.T)
+
+
+def test_vectors_of_consecutive_elements():
+    a, b = te.placeholder((8,), name="a"), te.placeholder((8,), name="b")
+    source, target = (tir.decl_buffer(t.shape, t.dtype, t.name) for t in (a, b))
+    i = tir.Var("i", "int32")
+    body = tir.For(i, 0, 2, 0, tir.Store(target.data, tir.Load("float32x4", source.data, i * 4) * tir.Broadcast(2.0, 4), i * 4))
+    load = tir.Load("float32x4", source.data, 4)
+    assert isinstance(load.index, tir.Ramp) and int(load.index.base) == 4 and isinstance(tir.Load(
+        "float32", source.data, 4).index, tir.IntImm)
+    handles = [tir.Var(name, "handle") for name in "ab"]
+    func = tir.PrimFunc(handles, body, None, dict(zip(handles, (source, target)))).with_attr("global_symbol", "main")
+    given, got = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tedsl.build(func)(given, got)
+    np.testing.assert_array_equal(got, given * 2)
+
+
+def test_memory_of_the_builder_as_a_pointer():
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        part = ib.allocate("float32", (4,), name="part")
+        ib.emit(tir.call_extern("handle", "memcpy", part, source, 16))
+        ib.emit(tir.call_intrin("handle", "tir.call_extern", "memcpy", target, part, 16))
+        return ib.get()
+
+    A = te.placeholder((4,), name="A")
+    B = te.extern((4,), [A], body, dtype="float32", name="B")
+    text = str(tedsl.lower(te.create_schedule(B.op), [A, B]))
+    assert '@tir.call_extern("memcpy", part, A_2, 16, dtype=handle)' in text and "part, 16" in text
+
+
+def test_the_number_of_the_processor():
+    assert int(tir.call_intrin("int32", "tir.tvm_context_id")) == 0

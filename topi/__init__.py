@@ -167,6 +167,7 @@ util = utils  # its name before TVM 0.8
 cpp = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
 
 _OTHER_NAMES = {  # modules by the names that TVM has for them
+    "util": "utils", "nn.util": "nn.utils",
     "math": "elementwise", "sort": "ordering", "argwhere": "indexing", "scatter": "indexing", "searchsorted": "ordering",
     "unique": "ordering", "nn.conv2d": "nn.conv", "nn.conv1d": "nn.conv", "nn.conv3d": "nn.conv",
     "nn.conv2d_transpose": "nn.conv", "nn.depthwise_conv2d": "nn.conv", "nn.pooling": "nn.pool", "nn.bitserial_util": "nn.bits",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
+from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var, in_sequence
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.operators import constants_of
 from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank
@@ -157,7 +157,8 @@ class Allocate(Stmt):
 
 @node
 class Store(Stmt):
-    """A store of `value` to a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters.
+    """A store of `value` to a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters, and a number is
+    that of the first of consecutive ones.
 
     Lanes are written in ascending order; a false `predicate` (None: true) writes nothing.
     """
@@ -169,6 +170,8 @@ class Store(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "index", "predicate")
 
     def __post_init__(self) -> None:
+        if self.value.dtype.lanes > 1 and self.index.dtype.lanes == 1:
+            set_field(self, "index", in_sequence(self.index, self.value.dtype.lanes))
         check_access_lanes(self.value.dtype, self.index, self.predicate, self)
 
 

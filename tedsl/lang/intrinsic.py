@@ -23,6 +23,8 @@ def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
     A constant takes the dtype of the other operands. Signed and unsigned integers of one width may be mixed in bit operations.
     DTypeError where the operator does not give `dtype` for these arguments: convert its value with .astype.
     """
+    if isinstance(func_name, str) and func_name == "tir.tvm_context_id" and not args:
+        return build.const(0, INT32)  # the number of the processor, which calls packed functions
     op = Op.get(func_name)
     if op.arity is not None and len(args) != op.arity:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")

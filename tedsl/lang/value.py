@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError
 from tedsl.ir import build
+from tedsl.ir.builder import BufferVar
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr
@@ -19,6 +20,8 @@ def as_value(value: Any, where: str, like: DType | None = None) -> Expr:
         return value
     if isinstance(value, Tensor):
         refuse_whole_tensor(value, where)
+    if isinstance(value, BufferVar):
+        return value.as_expr()
     if is_array(value):
         refuse_array(value, where)
     return build.as_expr(value, like)

@@ -119,7 +119,7 @@ A = decl_buffer((4, 4), "float32", "A")
     (lambda: Shuffle((), ()), ArgumentError, "Shuffle of no vectors"),
     (lambda: Shuffle(set(), (build.const(0),)), ArgumentError, "Shuffle of no vectors"),
     (lambda: Shuffle((Broadcast(x, 2),), ()), ArgumentError, "or of no lanes of them"),
-    (lambda: Load("float32x4", P, x), DTypeError, "Load of float32x4 at an index of 1 lanes"),
+    (lambda: Load("float32x4", P, Broadcast(x, 2)), DTypeError, "Load of float32x4 at an index of 2 lanes"),
     (lambda: Store(P, f, x, x), DTypeError, "under a predicate of dtype int32"),
     (lambda: IfThenElse(x, no_op()), DTypeError, "the condition of an if is a scalar bool"),
     (lambda: BufferLoad(A, (x,)), ShapeError, "A has 2 dimensions and is read or written with 1 indices"),

@@ -39,7 +39,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.calls import arguments, const_range, memory
 from tedsl.lang.hybrid.expressions import Expressions
 from tedsl.lang.hybrid.names import LOOPS
-from tedsl.lang.hybrid.scope import Array, Number, Scope, assigned_again
+from tedsl.lang.hybrid.scope import Array, Number, Scope, assigned_again, returned_names, written_elements
 from tedsl.lang.hybrid.source import Source
 from tedsl.lang.hybrid.values import known_int, number
 
@@ -68,7 +68,10 @@ class Parser:
         body = self.source.tree.body
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]  # its documentation
+        copies = self.copies_of_inputs()
         stmts = self.statements(body)
+        for copy in reversed(copies):
+            stmts = copy(stmts)
         if self.outputs is None:
             self.source.fail(self.source.tree, "the function returns nothing", hint="return the output tensor: return c")
         unused = [array.buffer.name for array in self.made if array.buffer not in self.outputs]
@@ -76,6 +79,25 @@ class Parser:
             self.source.fail(self.source.tree, f"{', '.join(unused)} is an output tensor and is not returned",
                              hint="return it, or make it by allocate")
         return stmts
+
+    def copies_of_inputs(self) -> list[Wrap]:
+        """Statements that copy the inputs to whose elements the function assigns: it changes and returns the copies."""
+        copies: list[Wrap] = []
+        known = self.scope.blocks[0]
+        for name in sorted(written_elements(self.source.tree)):
+            given = known.get(name)
+            if not isinstance(given, Array) or given.kind != "input":
+                continue
+            if sum(isinstance(other, Array) and other.buffer is given.buffer for other in known.values()) > 1:
+                self.source.fail(self.source.tree, f"{name} is changed, and another argument is the same tensor",
+                                 hint="pass it once")
+            array = Array(decl_buffer(given.buffer.shape, given.buffer.dtype, name),
+                          "output" if name in returned_names(self.source.tree) else "local", name)
+            self.scope.define(name, array)
+            if array.kind == "output":
+                self.made.append(array)
+            copies.append(_copying(given.buffer, array))
+        return copies
 
     def block(self, statements: Sequence[ast.stmt], define: Mapping[str, Any] | None = None) -> Stmt:
         """Statements with a scope of their own, in which the names `define` are bound."""
@@ -162,8 +184,8 @@ class Parser:
             if not isinstance(array, Array):
                 self.source.fail(target, "only elements of arrays can be assigned")
             if array.kind == "input":
-                self.source.fail(target, f"{array.name} is an input and cannot be written",
-                                 hint="write into a tensor made by output_tensor or allocate")
+                self.source.fail(target, f"{array.name} is one of several inputs and cannot be written",
+                                 hint="write into a tensor made by output_tensor or allocate, or pass it as a parameter alone")
             indices = self.expressions.indices(target, array)
             return BufferStore(array.buffer, self.fitting(target, value, array.buffer.dtype), indices)
         if not isinstance(target, ast.Name):
@@ -336,6 +358,20 @@ class Parser:
             self.source.fail(node, "an output tensor is returned twice")
         self.outputs = buffers
         return seq()
+
+
+def _copying(source: Buffer, array: Array) -> Wrap:
+    """Puts the elements of an input into `array` first; memory that is not returned is allocated around."""
+    loops = [Var(f"{array.name}.i{at}", dim.dtype) for at, dim in enumerate(source.shape)]
+    copy: Stmt = BufferStore(array.buffer, BufferLoad(source, tuple(loops)), tuple(loops))
+    for var, dim in zip(reversed(loops), reversed(source.shape)):
+        copy = For(var, build.const(0, dim.dtype), dim, ForKind.SERIAL, copy)
+
+    def wrap(body: Stmt) -> Stmt:
+        whole = seq(copy, body)
+        return whole if array.kind == "output" else _realized(array.buffer, whole)
+
+    return wrap
 
 
 def _realized(buffer: Buffer, body: Stmt) -> Stmt:

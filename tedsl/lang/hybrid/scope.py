@@ -68,3 +68,21 @@ def assigned_again(function: ast.FunctionDef) -> set[str]:
                     if isinstance(name, ast.Name):
                         (again if name.id in seen else seen).add(name.id)
     return again
+
+
+def written_elements(function: ast.FunctionDef) -> set[str]:
+    """The names of arrays to elements of which something is assigned."""
+    targets: list[ast.expr] = []
+    for node in ast.walk(function):
+        if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            targets.append(node.target)
+        elif isinstance(node, ast.Assign):
+            targets += node.targets
+    return {target.value.id for target in targets if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)}
+
+
+def returned_names(function: ast.FunctionDef) -> set[str]:
+    """The names that the function returns."""
+    values = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+    return {part.id for value in values for part in (value.elts if isinstance(value, ast.Tuple) else [value])
+            if isinstance(part, ast.Name)}

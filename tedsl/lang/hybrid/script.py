@@ -22,7 +22,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.names import RUNTIME
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.hybrid.parser import Parser
-from tedsl.lang.hybrid.scope import Array
+from tedsl.lang.hybrid.scope import Array, written_elements
 from tedsl.lang.hybrid.source import Source, source_of
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
@@ -73,7 +73,10 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     assert isinstance(function, types.FunctionType)
     plain = types.FunctionType(function.__code__, {**RUNTIME, **function.__globals__}, function.__name__, function.__defaults__,
                                function.__closure__)
-    return plain(**{name: value.numpy() if isinstance(value, NDArray) else value for name, value in arguments.items()})
+    given = {name: value.numpy() if isinstance(value, NDArray) else value for name, value in arguments.items()}
+    changed = written_elements(source_of(function).tree)  # the function changes and returns copies of these
+    return plain(**{name: value.copy() if name in changed and isinstance(value, numpy.ndarray) else value
+                    for name, value in given.items()})
 
 
 # --- on tensors -----------------------------------------------------------------------------------------------------

@@ -134,3 +134,20 @@ def running_sums(a):
         for j in range(1, a.shape[1]):
             b[i, j] = b[i, j - 1] + a[i, j]
     return b
+
+
+@te.hybrid.script
+def smoothed(a, b):
+    for i in range(1, 8):
+        a[i] = a[i] + a[i - 1]
+        b[i] += a[i]
+    return a
+
+
+@te.hybrid.script
+def doubled_twice(a):
+    c = output_tensor((8,), "float32")
+    for i in range(8):
+        a[i] *= 2.0
+        c[i] = a[i] * 2.0
+    return c
