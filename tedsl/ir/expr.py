@@ -514,16 +514,9 @@ class Shuffle(Expr):
         set_field(self, "dtype", element.with_lanes(len(self.indices)))
 
 
-def in_sequence(index: Expr, lanes: int) -> Expr:
-    """The indices of consecutive elements from `index`."""
-    return Ramp(index, IntImm(index.dtype, 1), lanes)
-
-
 @node
 class Load(Expr):
-    """Elements of a buffer variable, after `flatten_storage`. `index` counts elements; a Ramp or any vector gathers. A number
-    is that of the first of consecutive ones.
-    """
+    """Elements of a buffer variable, after `flatten_storage`. A vector `index` gathers; a number is the first of a sequence."""
 
     dtype: DType
     buffer_var: Var
@@ -535,7 +528,7 @@ class Load(Expr):
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype(self.dtype))
         if self.dtype.lanes > 1 and self.index.dtype.lanes == 1:
-            set_field(self, "index", in_sequence(self.index, self.dtype.lanes))
+            set_field(self, "index", Ramp(self.index, IntImm(self.index.dtype, 1), self.dtype.lanes))
         check_access_lanes(self.dtype, self.index, self.predicate, self)
 
 

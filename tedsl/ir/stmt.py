@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var, in_sequence
+from tedsl.ir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.operators import constants_of
 from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank
@@ -171,7 +171,7 @@ class Store(Stmt):
 
     def __post_init__(self) -> None:
         if self.value.dtype.lanes > 1 and self.index.dtype.lanes == 1:
-            set_field(self, "index", in_sequence(self.index, self.value.dtype.lanes))
+            set_field(self, "index", Ramp(self.index, IntImm(self.index.dtype, 1), self.value.dtype.lanes))
         check_access_lanes(self.value.dtype, self.index, self.predicate, self)
 
 
