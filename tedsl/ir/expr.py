@@ -534,10 +534,7 @@ class Load(Expr):
 
 @node
 class BufferLoad(Expr):
-    """The element of `buffer` at multi-dimensional `indices`, before `flatten_storage`.
-
-    The last index may be a vector: then the result has its lanes.
-    """
+    """The element of `buffer` at multi-dimensional `indices`, before `flatten_storage`; the last may be a vector."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
