@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from tedsl.target import Target
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 # Elements of light work below which one thread is done before another has woken up.
 SERIAL = 32 * 1024
+SHARES = 4  # tasks for each core, from which no core is left without work for long
 
 
 def share_out_rows(kernel: Kernel, stage: Any, axes: list[Any], work: int | None) -> Any:
@@ -36,3 +38,26 @@ def share_out(stage: Any, axes: list[Any], work: int | None) -> Any:
     if (work is None or work >= SERIAL) and product([extent_of(axis) for axis in axes]) != 1:
         stage.parallel(loop)
     return loop
+
+
+class Cover(NamedTuple):
+    """How tiles cover a dimension of `extent` elements: by `size` of them."""
+
+    extent: int | None
+    size: int
+
+
+def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> list[Any]:
+    """Those of `loops`, over tiles, that are shared out: all, or the ones before a loop whose last tile is smaller, if
+    these are tasks enough.
+
+    The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
+    """
+    tasks, cores = 1, target.machine.cores
+    for at, (extent, size) in enumerate(covers[loop] for loop in loops):
+        if extent is None:
+            return loops
+        if extent > size and extent % size:
+            return loops[:at] if tasks % cores == 0 or tasks >= SHARES * cores else loops
+        tasks *= -(-extent // size)
+    return loops

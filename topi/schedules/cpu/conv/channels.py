@@ -12,7 +12,7 @@ cache, or all of them, if too few panels would be left for threads to share.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
@@ -20,14 +20,13 @@ from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_g
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.cpu.dots import split_groups
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
 _READ_OFTEN = 32  # pixels, from which a copy of the weights is worth it
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
 _AHEAD = 2  # pieces of weights that are read while others are turned
-_SHARES = 4  # panels for each core, from which sharing out panels alone leaves no core without work for long
 
 
 # --- channels innermost -----------------------------------------------------------------------------------------------
@@ -47,11 +46,11 @@ def schedule_channels_last(kernel: Kernel) -> None:
     rows, xo, inside = _split_image(tail, image, tile)
     outer = [co, n, *rows] if alone else [n, *rows, co] if near else [n, co, *rows]
     tail.reorder(*outer, xo, *inside, ci)
-    covers = {n: _Cover(extent_of(n), 1), co: _Cover(extent_of(c), tile.wide), **_covers_of_rows(rows, image, tile)}
+    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide), **_covers_of_rows(rows, image, tile)}
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(ci)
-    shared = outer[:1] if alone else _whole_loops(kernel, outer[:-1] if near else outer, covers)
+    shared = outer[:1] if alone else whole_loops(kernel.target, outer[:-1] if near else outer, covers)
     place = share_out(tail, shared, work_of(kernel))
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
@@ -76,9 +75,9 @@ def schedule_blocks(kernel: Kernel) -> None:
     for loop in (blocks, *inside):
         tail.unroll(loop)
     tail.vectorize(ci)
-    covers = {n: _Cover(extent_of(n), 1), co: _Cover(extent_of(c), max(1, tile.wide // (block or 1))),
+    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
               **_covers_of_rows(rows, image, tile)}
-    share_out(tail, _whole_loops(kernel, [n, co, *rows], covers), work_of(kernel))
+    share_out(tail, whole_loops(kernel.target, [n, co, *rows], covers), work_of(kernel))
     _sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 
@@ -92,33 +91,10 @@ def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any
     return [*rows[:-1], yo], xo, [yi, xi]
 
 
-class _Cover(NamedTuple):
-    """How tiles cover a dimension of `extent` elements: by `size` of them."""
-
-    extent: int | None
-    size: int
-
-
-def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[Any, _Cover]:
+def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[Any, Cover]:
     """How tiles cover the rows of an image, by the loops that `_split_image` made."""
-    return {loop: _Cover(extent_of(axis), tile.down if at == len(rows) - 1 else 1)
+    return {loop: Cover(extent_of(axis), tile.down if at == len(rows) - 1 else 1)
             for at, (loop, axis) in enumerate(zip(rows, image))}
-
-
-def _whole_loops(kernel: Kernel, loops: list[Any], covers: dict[Any, _Cover]) -> list[Any]:
-    """Those of `loops`, over images, panels and rows, that are shared out: all, or the ones before a loop whose last tile is
-    smaller, if these are tasks enough.
-
-    The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
-    """
-    tasks, cores = 1, kernel.target.machine.cores
-    for at, (extent, size) in enumerate(covers[loop] for loop in loops):
-        if extent is None:
-            return loops
-        if extent > size and extent % size:
-            return loops[:at] if tasks % cores == 0 or tasks >= _SHARES * cores else loops
-        tasks *= -(-extent // size)
-    return loops
 
 
 def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
@@ -181,8 +157,8 @@ def schedule_turned(kernel: Kernel) -> None:
     rows, xo, (*yi, xi) = _split_image(tail, image, tile)
     tail.reorder(*([oo, n] if alone else [n, oo]), *rows, xo, *yi, oi, xi)
     tail.vectorize(xi)
-    covers = {n: _Cover(extent_of(n), 1), oo: _Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, tile)}
-    place = share_out(tail, [oo] if alone else _whole_loops(kernel, [n, oo, *rows], covers), work_of(kernel))
+    covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, tile)}
+    place = share_out(tail, [oo] if alone else whole_loops(kernel.target, [n, oo, *rows], covers), work_of(kernel))
     _place(kernel, copy, tail, place if alone else None)
     kernel.schedule[sums].transform_layout(lambda n, o, *at: [n, *at, o])
     _sum_up(kernel, sums, tail, xo)
@@ -237,7 +213,7 @@ def _are_read_often(kernel: Kernel) -> bool:
 
 def _are_enough(kernel: Kernel, panels: int | None) -> bool:
     """Whether there are panels for all cores."""
-    return panels is not None and panels >= _SHARES * kernel.target.machine.cores
+    return panels is not None and panels >= SHARES * kernel.target.machine.cores
 
 
 def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
