@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
-from topi.kinds import DepthwiseConvOp, PoolOp
+from topi.kinds import DepthwiseConvOp, PackedDepthwiseConvOp, PoolOp
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import registers
 from topi.schedules.formulas import constant, extent_of, product
@@ -26,9 +26,11 @@ _SPARE = 4  # registers beside those of results
 
 
 def border_of(op: Any) -> tuple[Any, ...]:
-    """The operation that makes the border of the image, if it is computed for blocks of rows; () for other operations."""
+    """The operation that makes the border of the image, if it is computed for blocks of rows, or where it is read; () for other
+    operations.
+    """
     info: Any = getattr(op, "info", None)
-    if not is_over_rows(op) or type(info.padded.op) is not te.ComputeOp or info.padded is info.data:
+    if not (is_over_rows(op) or is_over_channels(op)) or type(info.padded.op) is not te.ComputeOp or info.padded is info.data:
         return ()
     return (info.padded.op,)
 
@@ -39,6 +41,15 @@ def is_over_rows(op: Any) -> bool:
     if not isinstance(info, (PoolOp, DepthwiseConvOp)) or info.layout not in ("NCHW", "NCW", "NCDHW"):
         return False
     return product([extent_of(axis) for axis in (*op.axis[1:], *op.reduce_axis)]) is not None
+
+
+def is_over_channels(op: Any) -> bool:
+    """Whether `op` is a depthwise convolution with channels innermost, each of which has one result."""
+    info = getattr(op, "info", None)
+    if isinstance(info, PackedDepthwiseConvOp):
+        return constant(info.kernel.shape[0]) == constant(info.data.shape[1]) and \
+            constant(info.kernel.shape[-1]) == constant(info.data.shape[-1]) is not None
+    return isinstance(info, DepthwiseConvOp) and info.layout.endswith("C") and constant(info.kernel.shape[-1]) == 1
 
 
 def reads_alone(kernel: Kernel) -> bool:

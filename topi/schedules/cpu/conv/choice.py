@@ -10,17 +10,20 @@ from topi.schedules.cpu.conv.channels import (
     schedule_channels_last,
     schedule_turned,
 )
+from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
 from topi.schedules.cpu.conv.rows import is_short, schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
-from topi.schedules.cpu.windows import reads_alone, schedule_windows
+from topi.schedules.cpu.windows import is_over_channels, reads_alone, schedule_windows
 from topi.schedules.kernel import Kernel
 
 
 def schedule_conv(kernel: Kernel) -> None:
     """Schedule a convolution by its innermost dimension, its window and its number of channels."""
     layout = kernel.record.layout
-    if layout == "NCHWc":
+    if is_over_channels(kernel.anchor):
+        schedule_depthwise(kernel)
+    elif layout == "NCHWc":
         schedule_blocks(kernel)
     elif layout.endswith("C"):
         schedule_channels_last(kernel)

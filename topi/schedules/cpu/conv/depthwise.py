@@ -1,0 +1,100 @@
+"""Depthwise convolutions with channels innermost: lanes are channels, a tile is two rows of two pixels.
+
+The whole window is unrolled: what two results read is loaded once, and the zeros around the image cost a mask for each
+pixel of the tile, no copy is made of the image with its border. Tiles of one row of four pixels take 1.1 of the time, of
+more pixels up to twice as long, whose masks exceed the registers for masks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topi.kinds import PackedDepthwiseConvOp
+from topi.schedules.cpu.conv.operands import sums_of, work_of
+from topi.schedules.cpu.parallel import Cover, share_out, whole_loops
+from topi.schedules.cpu.tiles import registers
+from topi.schedules.cpu.windows import border_of
+from topi.schedules.formulas import extent_of, formula_of, product
+from topi.schedules.kernel import Kernel
+
+_PIXELS = 2  # of a tile, across and down
+_UNROLLED = 128  # products of a tile whose places are all unrolled
+_DEAR = 4  # operations on what is read, which are not repeated for each place of the window
+
+
+def schedule_depthwise(kernel: Kernel) -> None:
+    """Schedule a depthwise convolution whose channels are innermost and stay in place."""
+    s, sums = kernel.schedule, sums_of(kernel)
+    tail = s[kernel.tail]
+    chunks, image, channels = _axes(kernel)
+    vectors = _vectors(kernel)
+    outer, lanes = tail.split(channels, factor=vectors * kernel.lanes(kernel.anchor))
+    *rest, x = image
+    xo, xi = tail.split(x, factor=_PIXELS)
+    rows, inside = rest, [xi]
+    if rest:
+        yo, yi = tail.split(rest[-1], factor=_PIXELS)
+        rows, inside = [*rest[:-1], yo], [yi, xi]
+    together = _stay_near(kernel)
+    tail.reorder(*chunks, *rows, *([xo, outer] if together else [outer, xo]), *inside, lanes)
+    for loop in inside:
+        tail.unroll(loop)
+    tail.vectorize(lanes)
+    covers = {loop: Cover(extent_of(axis), 1) for loop, axis in zip([*chunks, *rows], [*chunks, *rest])}
+    if rows:
+        covers[rows[-1]] = Cover(extent_of(rest[-1]), _PIXELS)
+    place = share_out(tail, whole_loops(kernel.target, [*chunks, *rows], covers), work_of(kernel))
+    s[sums].compute_at(tail, outer if together else xo)
+    _sum_up(s[sums], len(chunks), vectors)
+    for op in border_of(kernel.anchor):
+        if kernel.formula(op).cost - formula_of(op.body).cost > _DEAR and place is not None:
+            s[op].compute_at(tail, place)
+            s[op].vectorize(s[op].split(s[op].op.axis[-1], factor=kernel.lanes(kernel.anchor))[1])
+
+
+def _axes(kernel: Kernel) -> tuple[list[Any], list[Any], Any]:
+    """The axes of the result: those around images, those of the image, and the channels."""
+    before = 2 if isinstance(kernel.record, PackedDepthwiseConvOp) else 1
+    axes = list(kernel.tail.axis)
+    return axes[:before], axes[before:-1], axes[-1]
+
+
+def _sum_up(stage: Any, before: int, vectors: int) -> None:
+    *axes, lanes = stage.op.axis
+    window = list(stage.op.reduce_axis)
+    stage.reorder(*axes[:before], *window, *axes[before:], lanes)
+    count = vectors * _PIXELS**2
+    for loop in reversed(window):
+        count *= extent_of(loop) or _UNROLLED + 1
+        if count <= _UNROLLED:
+            stage.unroll(loop)
+    for loop in axes[before:]:
+        stage.unroll(loop)
+    stage.vectorize(lanes)
+
+
+def _vectors(kernel: Kernel) -> int:
+    """The vectors of channels in a tile: as many as have no rest, and leave registers for weights and pixels."""
+    lanes = kernel.lanes(kernel.anchor)
+    channels, window = extent_of(kernel.tail.axis[-1]), product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    most = registers(kernel.target) // (2 * _PIXELS**2 + 2)
+    if channels is None or window is None:
+        return 1
+    fits = [n for n in range(1, most + 1) if channels % (n * lanes) == 0 and n * _PIXELS**2 * window <= _UNROLLED]
+    return max(fits, default=1)
+
+
+def _stay_near(kernel: Kernel) -> bool:
+    """Whether what all channels of a tile read takes at most half of the nearest cache: then a tile follows the other with all
+    its channels, which are neighbours in memory.
+    """
+    record, channels = kernel.record, extent_of(kernel.tail.axis[-1])
+    window = [extent_of(axis) for axis in kernel.anchor.reduce_axis]
+    if channels is None or None in window:
+        return False
+    places, pixels = 1, 1
+    for extent, stride, dilation in zip(window, record.strides, record.dilation):
+        places *= extent or 0
+        pixels *= (_PIXELS - 1) * stride + ((extent or 0) - 1) * dilation + 1
+    read: int = (places + pixels) * channels * record.padded.dtype.bytes
+    return 2 * read <= kernel.target.machine.l1.size
