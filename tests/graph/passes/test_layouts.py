@@ -51,6 +51,30 @@ def test_convolutions_that_go_by_winograd_are_turned(golden):
     golden.sections(before=str(before), after=str(after))
 
 
+def inverted_residual(x):
+    """A block of MobileNetV2: pointwise, depthwise and pointwise again."""
+    y = ops.clip(ops.nn.conv2d(x, weights(144, 8, 1, 1), 1, 0, 1), 0.0, 6.0)
+    y = ops.clip(ops.nn.bias_add(ops.nn.depthwise_conv2d_nchw(y, weights(144, 1, 3, 3), 2, 1, 1), weights(144)), 0.0, 6.0)
+    return ops.nn.conv2d(y, weights(8, 144, 1, 1), 1, 0, 1)
+
+
+def test_depthwise_convolutions_have_channels_last(golden):
+    before, after = check(inverted_residual, Spec((1, 8, 40, 40)))
+    golden.sections(before=str(before), after=str(after))
+
+
+def test_several_results_of_a_channel():
+    def fn(x):
+        return ops.transpose(ops.nn.depthwise_conv2d_nchw(ops.transpose(x, TO_NCHW), weights(8, 3, 3, 3), 1, 1, 1), TO_NHWC)
+
+    _, after = check(fn, Spec((1, 9, 7, 8)))
+    assert [node.operator for node in after.nodes] == ["nn.depthwise_conv2d_nhwc"]
+
+
+def test_depthwise_convolutions_that_transpositions_cost_more_than_they_gain_stay():
+    check(lambda x: ops.nn.depthwise_conv2d_nchw(x, weights(8, 1, 3, 3), 1, 1, 1), Spec((1, 8, 9, 7)), changes=False)
+
+
 def test_a_batch_of_any_size():
     check(block, Spec((te.var("n"), 9, 7, 4)))
 
