@@ -8,9 +8,13 @@ from typing import Any, Protocol
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from topi.arguments import checked
-from topi.extents import opening, require_shape
+from topi.extents import as_int, opening, product, require_shape
+from topi.kinds import InjectiveOp
+from topi.nn.pad import pad
 from topi.sparse.matrix import Matrix, matrix_of, require_columns, row_product
-from topi.threads.launch import independently
+from topi.sparse.tiles import lanes_for, tiled_product
+from topi.tag import INJECTIVE
+from topi.threads.launch import independently, indices_of
 
 
 class SparseTensor(Protocol):
@@ -53,7 +57,28 @@ def _dense(operator: str, dense: te.Tensor, data: te.Tensor, indices: te.Tensor,
     require_columns(m, dense, dense.shape[1], where)
     shape = (m.rows, dense.shape[0]) if left else (dense.shape[0], m.rows)
     kind = f"sparse_dense_sp_{'l' if left else 'r'}hs_{'csr' if data.ndim == 1 else 'bsr'}mm"
+    lanes = lanes_for(m, dense.shape[0])
+    if lanes is not None:
+        return _in_tiles(m, (dense.shape[1], as_int(dense.shape[0]) or lanes), lambda c, i: dense[i, c], lanes, shape,
+                         lambda i, j: (i, j) if left else (j, i), dense.dtype, kind)
     return _product(m, dense, shape, lambda i: i[0 if left else 1], lambda i, k: (i[1 if left else 0], k), kind)
+
+
+def _in_tiles(m: Matrix, extents: tuple[Any, int], element: Callable[[Any, Any], Any], lanes: int, shape: Sequence[Any],
+              place: Callable[..., tuple[Any, Any]], dtype: Any, tag: str) -> te.Tensor:
+    """The sparse matrix times the dense one of `extents` with the elements element(row, column), by tiles of its columns.
+
+    shape: of the result; place: for its indices those of the product, (row, column).
+    """
+    k, count = extents
+    padded = (count + lanes - 1) // lanes * lanes
+    turned = te.compute((k, padded), lambda c, i: element(c, i) if padded == count else te.if_then_else(
+        i < count, element(c, te.min(i, count - 1)), te.const(0, dtype)), name="turned", tag=INJECTIVE,
+        info=InjectiveOp("transpose"))
+    found = tiled_product(m, turned, lanes, tag.partition("_csrmm")[0].partition("_bsrmm")[0], tag)
+    result: te.Tensor = te.compute(tuple(shape), lambda *i: found[place(*i)], name="result", tag=INJECTIVE,
+                                   info=InjectiveOp("transpose"))
+    return result
 
 
 def _product(m: Matrix, dense: te.Tensor, shape: Sequence[Any], row: Callable[[Any], Any], place: Callable[[Any, Any], Any],
@@ -73,22 +98,41 @@ def _product(m: Matrix, dense: te.Tensor, shape: Sequence[Any], row: Callable[[A
 @checked
 def sparse_conv2d(dense_data: te.Tensor, sparse_data: te.Tensor, sparse_indices: te.Tensor, sparse_indptr: te.Tensor,
                   layout: str = "NHWC", kernel_size: int = 1) -> te.Tensor:
-    """The convolution with windows of one pixel and a sparse kernel (filters, channels) of blocks.
+    """The convolution with stride 1 and a sparse kernel of blocks, of windows of one pixel or of 3 x 3 with a border of zeros.
 
-    dense_data: (batch, height, width, channels), or (batch, channels, height, width) for the layout NCHW; sparse_data:
-    (number, height, width) of blocks, or (number, height) of blocks of one channel. The result has the layout of the data.
+    dense_data: (batch, height, width, channels), or (batch, channels, height, width) for the layout NCHW. The kernel is
+    (filters, channels), or (filters, 3 * 3 * channels) with the channels of a pixel side by side; sparse_data: (number, height,
+    width) of blocks, or (number, height) of blocks of one column. The result has the layout of the data.
     """
     where = opening("sparse_conv2d", dense_data, sparse_data)
-    if layout not in ("NHWC", "NCHW") or kernel_size != 1:
+    if layout not in ("NHWC", "NCHW") or kernel_size not in (1, 3):
         raise ArgumentError(f"{where}: layout is {layout!r}, kernel_size {kernel_size}",
-                            hint="layout 'NHWC' or 'NCHW'; larger windows are sums of moved ones of one pixel")
+                            hint="layout 'NHWC' or 'NCHW', kernel_size 1 or 3")
     require_shape(dense_data, [None] * 4, where, f"the data have the layout {layout}")
     m = matrix_of(sparse_data, sparse_indices, sparse_indptr, where, (2, 3))
-    channel = layout.index("C")
-    require_columns(m, dense_data, dense_data.shape[channel], where)
-    shape = [*dense_data.shape[:channel], m.rows, *dense_data.shape[channel + 1:]]
-    return _product(m, dense_data, shape, lambda i: i[channel], lambda i, k: (*i[:channel], k, *i[channel + 1:]),
-                    "sparse_conv2d_sp_bsrmm")
+    at = {letter: layout.index(letter) for letter in layout}
+    size = {letter: dense_data.shape[at[letter]] for letter in layout}
+    k = size["C"] * (kernel_size * kernel_size)
+    require_columns(m, dense_data, k, where)
+    border = [kernel_size // 2 if letter in "HW" else 0 for letter in layout]
+    padded = pad(dense_data, border) if kernel_size > 1 else dense_data
+
+    def read(c: Any, **pixel: Any) -> Any:
+        if kernel_size > 1:
+            tap, c = c // size["C"], c % size["C"]
+            pixel = {**pixel, "H": pixel["H"] + tap // kernel_size, "W": pixel["W"] + tap % kernel_size}
+        return tuple([{**pixel, "C": c}[letter] for letter in layout])
+
+    shape = [m.rows if letter == "C" else size[letter] for letter in layout]
+    tag, pixels = "sparse_conv2d_sp_bsrmm", as_int(product([size[letter] for letter in "NHW"]))
+    lanes = None if pixels is None else lanes_for(m, pixels)
+    if lanes is None or pixels is None:
+        return _product(m, padded, shape, lambda i: i[at["C"]], lambda i, c: read(c, **{
+            letter: i[at[letter]] for letter in "NHW"}), tag)
+    numbered = [size[letter] for letter in "NHW"]
+    return _in_tiles(m, (k, pixels), lambda c, p: padded[read(c, **dict(zip("NHW", indices_of(p, numbered))))], lanes, shape,
+                     lambda *i: (i[at["C"]], (i[at["N"]] * size["H"] + i[at["H"]]) * size["W"] + i[at["W"]]),
+                     dense_data.dtype, tag)
 
 
 @checked

@@ -70,7 +70,7 @@ schedule_conv2d_gemm_weight_transform = schedule_conv2d_winograd_weight_transfor
 schedule_conv3d_winograd_weight_transform = schedule_conv2d_winograd_without_weight_transform = schedule_injective
 schedule_correlation_nchw = schedule_deformable_conv2d_nchw = schedule_deformable_conv2d_nhwc = schedule_injective
 schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_bitserial_conv2d = schedule_injective
-schedule_conv2d_nhwc_pack_int8 = schedule_injective
+schedule_conv2d_nhwc_pack_int8 = schedule_spconv2d_3x3_nhwc = schedule_injective
 
 # The formulas are the same on every target; these are names that programs know.
 batch_matmul, bitserial_conv2d_nchw = by_target.batch_matmul, by_target.bitserial_conv2d_nchw
@@ -86,6 +86,11 @@ conv1d_transpose_ncw, conv2d_hwcn, bitserial_dense = nn.conv1d_transpose_ncw, nn
 group_conv2d_transpose_nchw, fast_softmax = nn.group_conv2d_transpose_nchw, nn.fast_softmax
 binarize_pack, binary_dense, roi_align_nchw = nn.binarize_pack, nn.binary_dense, vision.roi_align_nchw
 scatter_nd, concatenate = indexing.scatter_nd, transform.concatenate
+
+
+def spconv2d_3x3_nhwc(data: te.Tensor, wdat: te.Tensor, wind: te.Tensor, wptr: te.Tensor, layout: str = "NHWC") -> te.Tensor:
+    """topi.nn.sparse_conv2d of windows of 3 x 3."""
+    return nn.sparse_conv2d(data, wdat, wind, wptr, layout, 3)
 
 
 def is_int8_hw_support(data_dtype: Any, kernel_dtype: Any) -> bool:

@@ -55,6 +55,25 @@ def test_products(block, number, dtype):
     check(made, {a: x, **feeds}, [x @ weight.T, weight @ x.T], schedule=topi.cuda.schedule_sparse_dense)
 
 
+@pytest.mark.parametrize("rows, block, dtype, schedule", [
+    (8, (), "float32", topi.x86.schedule_sparse_dense), (20, (2, 3), "float32", topi.x86.schedule_sparse_dense),
+    (100, (8, 1), "float16", topi.x86.schedule_sparse_dense), (64, (4, 6), "int32", topi.generic.schedule_sparse_dense),
+    (9, (2, 1), "float32", topi.cuda.schedule_sparse_dense)])
+def test_products_in_tiles_of_the_dense_rows(rows, block, dtype, schedule):
+    weight = dense((16, 6), dtype)
+    tensors, feeds = declared(rows_of(weight, block))
+    a, x = placed(dense((rows, 6), dtype, 1))
+    check([nn.sparse_dense(a, *tensors), nn.sparse_dense(a, *tensors, sparse_lhs=True)], {a: x, **feeds},
+          [x @ weight.T, weight @ x.T], schedule=schedule)
+
+
+def test_blocks_that_registers_do_not_hold():
+    weight = dense((64, 32))
+    tensors, feeds = declared(rows_of(weight, (32, 32)))
+    a, x = placed(dense((16, 32), seed=1))
+    check(nn.sparse_dense(a, *tensors), {a: x, **feeds}, x @ weight.T)
+
+
 def test_a_matrix_without_elements():
     tensors, feeds = declared(rows_of(np.zeros((3, 4), "float32")))
     a, x = placed(dense((1, 4)))
@@ -70,6 +89,21 @@ def test_convolutions(block):
     b = te.placeholder(moved.shape, name="b")
     check([nn.sparse_conv2d(a, *tensors), nn.sparse_conv2d(b, *tensors, "NCHW")], {a: x, b: moved, **feeds},
           [x @ weight.T, (x @ weight.T).transpose(0, 3, 1, 2)])
+
+
+@pytest.mark.parametrize("batch, block", [(2, (2, 3)), (1, (4,)), (te.size_var("batch"), (2, 3))])
+def test_convolutions_of_nine_pixels(batch, block):
+    kernel, x = dense((8, 54), seed=2), np.random.default_rng(1).integers(-4, 5, (2, 5, 4, 6)).astype("float32")
+    x = x if batch != 1 else x[:1]
+    tensors, feeds = declared(rows_of(kernel, block))
+    a = te.placeholder((batch, 5, 4, 6), name="a")
+    b = te.placeholder((batch, 6, 5, 4), name="b")
+    want = topi.testing.conv2d_nhwc_python(x, kernel.reshape(8, 3, 3, 6).transpose(1, 2, 3, 0), 1, 1)
+    check([nn.sparse_conv2d(a, *tensors, "NHWC", 3), nn.sparse_conv2d(b, *tensors, "NCHW", 3)],
+          {a: x, b: np.ascontiguousarray(x.transpose(0, 3, 1, 2)), **feeds}, [want, want.transpose(0, 3, 1, 2)])
+    if batch == 1:
+        flat = topi.x86.spconv2d_3x3_nhwc(a, *tensors)
+        check(flat, {a: x, **feeds}, want, schedule=topi.x86.schedule_spconv2d_3x3_nhwc)
 
 
 @pytest.mark.parametrize("extent", [7, 1])
@@ -137,6 +171,7 @@ I, P = te.placeholder((5,), "int32", name="I"), te.placeholder((4,), "int32", na
     (lambda: nn.sparse_dense(A, te.placeholder((5, 2, 3), name="B"), I, P), ShapeError, "blocks of 3 columns do not divide 4"),
     (lambda: nn.sparse_dense(topi.cast(A, "int32"), F, I, P), DTypeError, "convert one of them"),
     (lambda: nn.sparse_conv2d(A, F, I, P, "CHWN"), ArgumentError, "layout is 'CHWN'"),
+    (lambda: nn.sparse_conv2d(A, F, I, P, "NHWC", 5), ArgumentError, "kernel_size 5(.|\n)*1 or 3"),
     (lambda: nn.sparse_add(topi.transpose(A), F, I, P), ShapeError, r"where \(3, \?\) is meant"),
     (lambda: topi.sparse.csrmm(A, A), ArgumentTypeError, "where a sparse matrix is meant"),
     (lambda: sparse.array(np.zeros(3)), ShapeError, "two dimensions"),
