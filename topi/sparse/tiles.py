@@ -26,11 +26,10 @@ _SUMS = 256  # sums of a tile, where blocks have several rows: 16 vectors of 512
 
 def lanes_for(m: Matrix, columns: Any) -> int | None:
     """The columns of a tile; None where the sums are better computed one by one, or extents are not known."""
-    count, extents = as_int(columns), [as_int(extent) for extent in m.block]
-    if count is None or count < LEAST or None in extents or extents[0] * extents[1] > _SUMS:
+    count, (high, wide) = as_int(columns), (as_int(extent) for extent in m.block)
+    if count is None or count < LEAST or high is None or wide is None or high * wide > _SUMS:
         return None
-    fitting = [lanes for lanes in (_WIDEST, 32, 16, LEAST) if lanes <= count and lanes * extents[0] <= max(_SUMS, _WIDEST)]
-    return fitting[0] if fitting else LEAST
+    return next((lanes for lanes in (_WIDEST, 32, 16) if lanes <= count and lanes * high <= _SUMS), LEAST)
 
 
 def tiled_product(m: Matrix, dense: te.Tensor, lanes: int, name: str, tag: str) -> te.Tensor:
