@@ -53,12 +53,14 @@ def entry(function: Callable[P, R], name: str = "") -> Callable[P, R]:
 _CALLED = "called by programs"  # the attribute of an entry that says its name
 
 
-def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, later: Mapping[str, str] | None = None) -> None:
+def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, later: Mapping[str, str] | None = None,
+            absent: Mapping[str, str] | None = None) -> None:
     """Makes entries of what a module of names has: of its functions, and of the public methods of its classes.
 
     names: the variables of the module; those in `__all__`, or without it its functions. instead: what to write for names that
     programs look for there and that it does not have; they and others are refused with names that are near. later: names that
-    few programs use, each with the `module` or `module:name` that is loaded when it is first asked for.
+    few programs use, each with the `module` or `module:name` that is loaded when it is first asked for. absent: names of TVM
+    that nothing here is like, each with the sentence that says what to do.
     """
     module = str(names["__name__"])
     listed = names.get("__all__") or [name for name, value in names.items() if not name.startswith("_")
@@ -70,7 +72,7 @@ def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, 
 
     def missing(name: str) -> Any:
         if later is None or name not in later:
-            raise missing_name(module, name, listed, instead or {})
+            raise missing_name(module, name, listed, instead or {}, absent or {})
         home, _, own = later[name].partition(":")
         value = import_module(home)
         names[name] = public(getattr(value, own), module, name) if own else value
@@ -312,13 +314,14 @@ def missing_attribute(owner: str, name: str, holder: object, instead: Mapping[st
     return OptionError(f"{owner} has no {name}", hint=_other_name(name, dir(holder), instead))
 
 
-def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> AttributeError:
+def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None,
+                 absent: Mapping[str, str] | None = None) -> AttributeError:
     """The error for a name that a module does not have; see `missing_attribute`."""
     problem = f"module {module!r} has no attribute {name!r}"
     asks = sys._getframe(2).f_code.co_filename
     if name.startswith("_") or asks.startswith(("<frozen importlib", *OURS)):  # an import looks here for a submodule first
         return AttributeError(problem)
-    return OptionError(problem, hint=_other_name(name, known, instead or {}))
+    return OptionError(problem, hint=(absent or {}).get(name) or _other_name(name, known, instead or {}))
 
 
 def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:

@@ -17,10 +17,12 @@
 
 task/ has templates, spaces and contexts, measure/ builds and runs (by `tedsl.tune`), tuner/ searches; `record.py` is the format
 of files, `history.py` the context that uses them, `callback.py` what is called after each batch,
-operators/ the templates of topi's operators, `env.py` what holds for all tasks.
+operators/ the templates of topi's operators, `env.py` what holds for all tasks, `utils.py` what programs of TVM ask for;
+absent/ says of what is not here what to use instead.
 """
 
-from tedsl.autotvm import callback, env, measure, operators, record, task, tuner
+from tedsl.autotvm import callback, env, measure, operators, record, task, tuner, utils
+from tedsl.autotvm.absent import NAMES
 from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.history import ApplyHistoryBest, apply_history_best
 from tedsl.autotvm.measure import (
@@ -54,6 +56,7 @@ __all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "Di
            "FallbackContext", "GLOBAL_SCOPE", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput",
            "MeasureResult", "RPCRunner", "RayRunner", "Task", "apply_history_best", "callback", "env", "get_config", "measure",
            "measure_option", "operator", "operators", "record", "register_customized_task", "register_topi_compute",
-           "register_topi_schedule", "task", "template", "tuner"]
+           "register_topi_schedule", "task", "template", "tuner", "utils"]
 
-entries(globals())
+entries(globals(), absent=NAMES, later={"util": "tedsl.autotvm.utils"})
+__path__.append(f"{__path__[0]}/absent")  # `from tedsl.autotvm import tophub` finds the file that says what to use instead

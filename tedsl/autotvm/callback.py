@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,28 +12,29 @@ from typing import Any, TextIO
 from tedsl.autotvm.measure.batch import flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.record import encode
-from tedsl.errors import ArgumentError, entries
+from tedsl.autotvm.utils import scale_of
+from tedsl.errors import ArgumentTypeError, TedslError, entries, type_in_words
 from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 
 __all__ = ["Monitor", "log_to_file", "progress_bar"]
 Callback = Callable[[Any, Sequence[MeasureInput], Sequence[MeasureResult]], None]
-SI_PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-
-
-def scale_of(si_prefix: str) -> float:
-    """The number that a prefix stands for. Raises ArgumentError for others than those of SI_PREFIXES."""
-    if si_prefix not in SI_PREFIXES:
-        raise ArgumentError(f"si_prefix is one of {', '.join(map(repr, SI_PREFIXES))}, not {si_prefix!r}")
-    return SI_PREFIXES[si_prefix]
 
 
 def log_to_file(file_out: str | PathLike[str] | TextIO, protocol: str = "json") -> Callback:
     """Appends a line for each measurement to a file, whole lines at once: a program that is killed leaves no part of one."""
+    if not isinstance(file_out, (str, PathLike)) and not hasattr(file_out, "write"):
+        raise ArgumentTypeError(f"log_to_file takes a path or an open file, not {type_in_words(file_out)}")
+
     def callback(_: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         lines = "".join(f"{encode(inp, result, protocol)}\n" for inp, result in zip(inputs, results))
         if isinstance(file_out, (str, PathLike)):
-            with open(file_out, "a", encoding="utf-8") as file:
-                file.write(lines)
+            try:
+                with open(file_out, "ab+") as file:
+                    end = file.seek(0, os.SEEK_END)
+                    torn = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"  # by a program that was killed
+                    file.write(b"\n" * torn + lines.encode())
+            except OSError as error:
+                raise TedslError(f"log_to_file: {file_out} cannot be written: {error.strerror or error}") from None
         else:
             file_out.write(lines)
 
@@ -42,6 +44,8 @@ def log_to_file(file_out: str | PathLike[str] | TextIO, protocol: str = "json") 
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
     """Shows how many of `total` trials are done, the last and the best rate, and the time; by tqdm where it is installed."""
     scale = scale_of(si_prefix)
+    if isinstance(total, bool) or not isinstance(total, int) or total < 0:
+        raise ArgumentTypeError(f"progress_bar: total is the number of trials, not {total!r}")
     begin, state = time.time(), {"done": 0, "failed": 0, "best": 0.0}
     try:
         from tqdm import tqdm

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from tedsl.autotvm.record import Pair, fastest_pairs, load_from_file
+from tedsl.autotvm.record import Pair, fastest_pairs, load_from_file, pairs_in
 from tedsl.autotvm.task.dispatcher import DispatchContext, Workload
 from tedsl.autotvm.task.space import ConfigSpace
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.target.target import Target
 
 
@@ -27,10 +27,14 @@ class ApplyHistoryBest(DispatchContext):
         """Adds records."""
         if isinstance(records, (str, PathLike)):
             records = load_from_file(records)
+        if not isinstance(records, Iterable):
+            raise ArgumentTypeError(f"apply_history_best takes the path of a file, or pairs, not {type_in_words(records)}",
+                                    hint='autotvm.apply_history_best("matmul.log")')
         for one in records:
             if isinstance(one, (str, PathLike)):
                 self.load(one)
                 continue
+            pairs_in([one], "apply_history_best")
             for key in _keys(one[0].target):
                 self._pairs.setdefault((key, one[0].task.workload), []).append(one)
                 self._best.pop((key, one[0].task.workload), None)

@@ -6,17 +6,18 @@ import json
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from os import PathLike
+from typing import Any, TextIO
 
 from tedsl.autotvm.measure.batch import outcome_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
-from tedsl.errors import ArgumentError, TedslError, entries
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, entries, type_in_words
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
 from tedsl.tune.records import fastest_first
 
-__all__ = ["decode", "encode", "load_from_file", "measure_str_key", "pick_best"]
+__all__ = ["decode", "encode", "load_from_buffer", "load_from_file", "measure_str_key", "pick_best"]
 Pair = tuple[MeasureInput, MeasureResult]
 AUTOTVM_LOG_VERSION = 0.2
 _FORMAT_OF = "0.8.0"  # of TVM: whose format it is
@@ -30,6 +31,9 @@ def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
 def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
     """A measurement as a line of JSON. Raises ArgumentError for another protocol."""
     _check_protocol(protocol)
+    if not isinstance(inp, MeasureInput) or not isinstance(result, MeasureResult):
+        raise ArgumentTypeError(f"encode takes a MeasureInput and a MeasureResult, not {type_in_words(inp)} and "
+                                f"{type_in_words(result)}")
     costs = list(result.costs) if result.error_no == 0 else [1e9]
     target, version = inp.config.written or (str(inp.target), _FORMAT_OF)
     line = {"input": [target, inp.task.name, inp.task.args, inp.task.kwargs], "config": inp.config.to_json_dict(),
@@ -45,6 +49,8 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
     Raises ArgumentError for a line that is no record.
     """
     _check_protocol(protocol)
+    if not isinstance(row, str):
+        raise ArgumentTypeError(f"decode takes a line of JSON as a text, not {type_in_words(row)}")
     try:
         made = json.loads(row)
         if made.get("v", made.get("version", 0)) < AUTOTVM_LOG_VERSION or "config" not in made:
@@ -70,12 +76,31 @@ def _check_protocol(protocol: str) -> None:
 
 
 def load_from_file(filepath: str | PathLike[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """The records of a file, without those that `decode` leaves out. Raises ArgumentError if it cannot be read."""
+    """The records of a file, without those that `decode` leaves out, and without a last line that a program which was killed
+    has left unfinished. Raises ArgumentError if it cannot be read.
+    """
     try:
         with open(filepath, encoding="utf-8") as file:
-            rows = file.read().splitlines()
-    except OSError as error:
+            text = file.read()
+    except (OSError, UnicodeError) as error:
         raise ArgumentError(f"the records in {filepath} cannot be read: {error}") from None
+    *rows, last = text.split("\n")
+    yield from _of_rows(rows)
+    try:
+        yield from list(_of_rows([last]))
+    except ArgumentError as error:
+        warnings.warn(f"the last line of {filepath} is unfinished and left out: {error}", stacklevel=user_level())
+
+
+def load_from_buffer(file: TextIO) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """The measurements in an open file, such as an io.StringIO; lines that begin with # are comments."""
+    if not hasattr(file, "read"):
+        raise ArgumentTypeError(f"load_from_buffer takes an open file, not {type_in_words(file)}",
+                                hint="load_from_file(path), or load_from_buffer(io.StringIO(text))")
+    yield from _of_rows(file)
+
+
+def _of_rows(rows: Iterable[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     for row in rows:
         found = decode(row) if row.strip() and not row.startswith("#") else None
         if found is not None:
@@ -88,8 +113,22 @@ def pick_best(in_file: str | PathLike[str], out_file: str | PathLike[str]) -> No
     for pair in load_from_file(in_file):
         found.setdefault(measure_str_key(pair[0], False), []).append(pair)
     best = [ranked[0] for pairs in found.values() if (ranked := fastest_pairs(pairs))]
-    with open(out_file, "w", encoding="utf-8") as file:
-        file.writelines(f"{encode(*pair)}\n" for pair in best)
+    try:
+        with open(out_file, "w", encoding="utf-8") as file:
+            file.writelines(f"{encode(*pair)}\n" for pair in best)
+    except OSError as error:
+        raise ArgumentError(f"pick_best: {out_file} cannot be written: {error.strerror or error}") from None
+
+
+def pairs_in(given: Any, what: str) -> list[Pair]:
+    """The pairs of input and result that a caller has given. Raises ArgumentTypeError for anything else."""
+    pairs = list(given) if isinstance(given, Iterable) and not isinstance(given, (str, PathLike)) else [given]
+    wrong = [one for one in pairs if not (isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], MeasureInput)
+                                          and isinstance(one[1], MeasureResult))]
+    if wrong:
+        raise ArgumentTypeError(f"{what} takes pairs of a MeasureInput and a MeasureResult, not {wrong[0]!r}",
+                                hint="autotvm.record.load_from_file(path)")
+    return pairs
 
 
 def fastest_pairs(pairs: Iterable[Pair]) -> list[Pair]:

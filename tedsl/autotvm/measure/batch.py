@@ -44,6 +44,9 @@ class MeasureBatch:
 
     def each(self, inputs: Sequence[MeasureInput]) -> Iterator[MeasureResult]:
         """The result of each input as soon as it is measured."""
+        if not isinstance(inputs, (list, tuple)) or not all(isinstance(one, MeasureInput) for one in inputs):
+            raise ArgumentTypeError(f"what is measured is a list of MeasureInput, not {inputs!r}",
+                                    hint="[autotvm.measure.MeasureInput(task.target, task, config) for config in configs]")
         for _, outcome in self._measurer.measure([Point(one.task, one.config) for one in inputs]):
             yield result_of(outcome)
 

@@ -5,6 +5,7 @@
 `templates.py` the decorators that make templates of functions.
 """
 
+from tedsl.autotvm.absent import OF_TASKS
 from tedsl.autotvm.task import dispatcher, space
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, FallbackContext
 from tedsl.autotvm.task.entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEntity
@@ -26,4 +27,4 @@ __all__ = ["AnnotateEntity", "ApplyConfig", "ConfigEntity", "ConfigSpace", "Disp
            "args_to_workload", "compute_flop", "create", "deserialize_args", "dispatcher", "get_config", "operator",
            "register_customized_task", "register_topi_compute", "register_topi_schedule", "serialize_args", "space", "template"]
 
-entries(globals())
+entries(globals(), absent=OF_TASKS)

@@ -6,11 +6,11 @@ In JSON, as TVM v0.8 writes it: ["tile_y", "sp", [-1, 4, 8]], ["order", "re", [1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tedsl import te
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, missing_attribute
 from tedsl.ir.node import set_field
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
@@ -18,11 +18,23 @@ from tedsl.record import record
 from tedsl.schedule.handles import Schedule
 
 
+class _Named:
+    """What refuses attributes of other entities with the one that it has instead."""
+
+    owner: ClassVar[str]
+    instead: ClassVar[Mapping[str, str]]
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute(self.owner, name, type(self), self.instead)
+
+
 @record
-class SplitEntity:
+class SplitEntity(_Named):
     """A split of a loop into len(size) loops; size: their extents, outermost first, of which the first is -1, what is left."""
 
     kind: ClassVar[str] = "sp"
+    owner, instead = "a split", {"val": "size", "factor": "size", "factors": "size"}
     size: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -48,10 +60,11 @@ class SplitEntity:
 
 
 @record
-class ReorderEntity:
+class ReorderEntity(_Named):
     """An order of loops; perm: their numbers, outermost first."""
 
     kind: ClassVar[str] = "re"
+    owner, instead = "an order of loops", {"val": "perm"}
     perm: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -75,12 +88,13 @@ class ReorderEntity:
 
 
 @record
-class AnnotateEntity:
+class AnnotateEntity(_Named):
     """An annotation of each of several loops: "none", "unroll", "vec", "fuse" (with the next one), "vthread" or the name of a
     thread axis; or, for caches, the number of the loop at which each is computed.
     """
 
     kind: ClassVar[str] = "an"
+    owner, instead = "an annotation", {"val": "anns"}
     anns: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -139,10 +153,11 @@ _NUMBERS = {"none": 0, "unroll": 1, "vec": 2, "parallel": 3, "vthread": 4}
 
 
 @record
-class OtherOptionEntity:
+class OtherOptionEntity(_Named):
     """A value of a knob: `val`."""
 
     kind: ClassVar[str] = "ot"
+    owner, instead = "the value of a knob", {"size": "val", "value": "val", "apply": "val"}
     val: Any
 
     @property

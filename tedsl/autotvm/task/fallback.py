@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tedsl.autotvm.task.entities import Entity, SplitEntity
 from tedsl.autotvm.task.space import ConfigEntity, ConfigSpace
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.target.current import as_target
 
 
@@ -35,18 +35,22 @@ class FallbackConfigEntity(ConfigSpace):
         constraints: the most iterations of each loop, outermost first; -1 or 0 where there is no limit.
         """
         if name not in self.space_map:
-            raise ArgumentError(f"fallback_split: there is no knob {name!r}", hint=f"there are {', '.join(self.space_map)}")
+            raise ArgumentError(f"fallback_split: there is no knob {name!r}",
+                                hint=f"there are {', '.join(self.space_map) or 'none'}: define {name!r} first")
         fitting = [one for one in self.space_map[name] if isinstance(one, SplitEntity) and len(one.size) == len(constraints)
                    and all(most <= 0 or size <= most for size, most in zip(one.size[1:], constraints[1:]))]
         if not fitting:
             raise ArgumentError(f"fallback_split: no choice of {name!r} has at most {list(constraints)} iterations")
         self._entities[name] = max(fitting, key=lambda one: one.size[:0:-1])
 
-    def fallback_with_reference_log(self, ref_log: Sequence[tuple[Any, Any]]) -> None:
+    def fallback_with_reference_log(self, ref_log: Iterable[tuple[Any, Any]]) -> None:
         """Takes the choices of the most similar record of another shape: that of which most choices are in this space.
 
         Splits are those of this space with the largest factors up to those of the record; a knob that it lacks stays as it is.
         """
+        if isinstance(ref_log, str) or not isinstance(ref_log, Iterable):
+            raise ArgumentTypeError(f"fallback_with_reference_log takes pairs of input and result, not {ref_log!r}",
+                                    hint="list(autotvm.record.load_from_file(path))")
         configs = [pair[0].config for pair in ref_log if isinstance(getattr(pair[0], "config", None), ConfigEntity)]
         if not configs:
             return

@@ -16,7 +16,7 @@ from typing import Any, SupportsIndex
 
 from tedsl.autotvm.task.entities import Entity, OtherOptionEntity, entity_of
 from tedsl.autotvm.task.policies import annotations_of, orders_of, splits_of
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries
 from tedsl.ir import build
 from tedsl.ir.iters import IterVar
 from tedsl.record import record
@@ -74,11 +74,13 @@ class ConfigSpace:
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", **options: Any) -> list[Any]:
         """Defines the orders of loops; see `policies.orders_of` for policies and options."""
+        _check_axes("define_reorder", name, axes)
         self._define(name, lambda: orders_of(name, axes, policy, **options), lambda: f"Reorder(policy={policy})")
         return list(axes)
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> list[Any]:
         """Defines the annotations of loops; see `policies.annotations_of` for policies and options."""
+        _check_axes("define_annotate", name, axes)
         self._define(name, lambda: annotations_of(name, len(axes), policy, **options),
                      lambda: f"Annotate(policy={policy})")
         return list(axes)
@@ -92,7 +94,11 @@ class ConfigSpace:
 
     def add_flop(self, flop: float) -> None:
         """Adds to the number of operations that the template computes; int, float or an expression of a constant."""
-        self.flop += int(flop)
+        known = flop if isinstance(flop, (int, float)) else build.as_int(flop) if hasattr(flop, "dtype") else None
+        if known is None or isinstance(flop, bool):
+            raise ArgumentError(f"add_flop: the number of operations is an int, a float or a constant expression, not {flop!r}",
+                                hint="cfg.add_flop(2 * N * M * K) with the numbers that the template is called with")
+        self.flop += int(known)
 
     def raise_error(self, message: str) -> None:
         """Says that this configuration cannot be: measuring counts it as a failure."""
@@ -204,6 +210,11 @@ class ConfigEntity(ConfigSpace):
         return f"{self._entities},{self.code_hash},{self.index}"
 
 
+def _check_axes(what: str, name: str, axes: object) -> None:
+    if not isinstance(axes, (list, tuple)) and type(axes).__name__ != "Array":
+        raise ArgumentTypeError(f"{what} {name!r}: axes is a list of loops, not {axes!r}", hint="s[C].op.axis, or [yo, xo, yi]")
+
+
 def _extent_of(axis: Any) -> int:
     """The number of iterations of a loop; ArgumentError if it is not constant."""
     if isinstance(axis, VirtualAxis):
@@ -214,3 +225,10 @@ def _extent_of(axis: Any) -> int:
         raise ArgumentError(f"a knob is over a loop of a known number of iterations, not {axis!r}",
                             hint="split loops of constant extent, or define_knob with values")
     return known
+
+
+# Programs of TVM import the entities from here.
+entries(globals(), later={
+    "SplitEntity": "tedsl.autotvm.task.entities:SplitEntity", "ReorderEntity": "tedsl.autotvm.task.entities:ReorderEntity",
+    "AnnotateEntity": "tedsl.autotvm.task.entities:AnnotateEntity",
+    "FallbackConfigEntity": "tedsl.autotvm.task.fallback:FallbackConfigEntity"})

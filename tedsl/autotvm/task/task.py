@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tedsl import te
@@ -22,6 +23,7 @@ from tedsl.target.target import Target
 
 Scheduled = tuple[Schedule, Sequence[Any]]
 TEMPLATES: dict[str, Callable[..., Scheduled]] = {}  # by the name of the task
+HALVES: dict[str, str] = {}  # by the names of tasks of which one half is there: the decorator of the other
 
 
 def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -83,9 +85,11 @@ class Task:
     def func(self) -> Callable[..., Scheduled]:
         """The template. Raises ArgumentError if the program has none of that name."""
         if self.name not in TEMPLATES:
-            known = ", ".join(TEMPLATES) or "none"
-            raise ArgumentError(f"there is no template {self.name!r}",
-                                hint=f"there are {known}: write @autotvm.template({self.name!r}) above one")
+            near = get_close_matches(self.name, [*TEMPLATES, *HALVES])
+            hint = f"did you mean {' or '.join(near)}?" if near else f"write @autotvm.template({self.name!r}) above one"
+            if self.name in HALVES:
+                hint = f"write @autotvm.{HALVES[self.name]}({self.name!r}), too"
+            raise ArgumentError(f"there is no template {self.name!r}", hint=hint)
         return TEMPLATES[self.name]
 
     def instantiate(self, config: ConfigSpace) -> Scheduled:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from tedsl.autotvm.operators import OPERATORS
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, Workload
-from tedsl.autotvm.task.task import TEMPLATES, args_to_workload
+from tedsl.autotvm.task.task import HALVES, TEMPLATES, args_to_workload
 from tedsl.cache.place import warn_once
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
 _WORKLOADS: WeakKeyDictionary[Operation, Workload] = WeakKeyDictionary()  # of results of register_topi_compute
@@ -73,6 +75,8 @@ def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:
 
 def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None) -> Any:
     """Decorator: a function `f(cfg, *args)` that returns a tensor is the first half of the template `task_name`."""
+    _check_name("register_topi_compute", task_name)
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _COMPUTES[task_name] = function
         _pair(task_name)
@@ -92,6 +96,8 @@ def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None
 
 def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = None) -> Any:
     """Decorator: a function `f(cfg, outs)` that returns a schedule is the second half of the template `task_name`."""
+    _check_name("register_topi_schedule", task_name)
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _SCHEDULES[task_name] = function
         _pair(task_name)
@@ -122,16 +128,39 @@ def _inputs_of(results: list[Tensor], given: list[Tensor]) -> list[Tensor]:
 def _pair(task_name: str) -> None:
     """Makes a template of both halves, once they are there."""
     if task_name not in _COMPUTES or task_name not in _SCHEDULES:
+        HALVES[task_name] = "register_topi_schedule" if task_name in _COMPUTES else "register_topi_compute"
         return
+    HALVES.pop(task_name, None)
 
     def function(*args: Any) -> Any:
         config = get_config()
-        result = _COMPUTES[task_name](config, *args)
+        result = _called(task_name, _COMPUTES[task_name], config, *args)
         results = list(result) if isinstance(result, (list, tuple)) else [result]
-        sch = _SCHEDULES[task_name](config, results)
+        if not results or not all(isinstance(one, Tensor) for one in results):
+            raise ArgumentError(f"the first half of {task_name} returned {type_in_words(result)}, and not a tensor",
+                                hint="end it with: return te.compute(...)")
+        sch = _called(task_name, _SCHEDULES[task_name], config, results)
+        if not isinstance(sch, Schedule):
+            raise ArgumentError(f"the second half of {task_name} returned {type_in_words(sch)}, and not a schedule",
+                                hint="end it with: return s")
         return sch, [*results, *_inputs_of(results, [arg for arg in args if isinstance(arg, Tensor)])]
 
     TEMPLATES[task_name] = function
+
+
+def _called(task_name: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What a half of a template returns. Raises ArgumentTypeError if it does not take these arguments."""
+    try:
+        inspect.signature(function).bind(*args)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{task_name}: {function.__name__} is called with the configuration and {len(args) - 1} "
+                                f"arguments: {error}", hint=f"def {function.__name__}(cfg, ...)") from None
+    return function(*args)
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"{what}: the name of a task is a str, not {type_in_words(name)}")
 
 
 def register_customized_task(name: str, func: Callable[..., Any] | None = None) -> Any:
@@ -142,8 +171,7 @@ def register_customized_task(name: str, func: Callable[..., Any] | None = None) 
         TEMPLATES[name] = function
         return function
 
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"register_customized_task: the name of a task is a str, not {type_in_words(name)}")
+    _check_name("register_customized_task", name)
     return decorate if func is None else decorate(func)
 
 

@@ -5,6 +5,7 @@ asks a model of their cost (`cost_model.py`).
 """
 
 from tedsl.autotvm import callback
+from tedsl.autotvm.absent import NAMES
 from tedsl.autotvm.tuner.genetic import GATuner
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner, XGBTuner
 from tedsl.autotvm.tuner.simple import GridSearchTuner, RandomTuner
@@ -13,4 +14,4 @@ from tedsl.errors import entries
 
 __all__ = ["GATuner", "GridSearchTuner", "ModelBasedTuner", "RandomTuner", "Tuner", "XGBTuner", "callback"]
 
-entries(globals())
+entries(globals(), absent=NAMES)

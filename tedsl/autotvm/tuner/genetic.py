@@ -10,6 +10,7 @@ from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.tuner import Tuner
+from tedsl.errors import ArgumentError
 
 Genes = tuple[int, ...]
 _TRIES = 100  # for a child that was not there yet, before a random point is taken
@@ -37,6 +38,11 @@ class GATuner(Tuner):
 
     def __init__(self, task: Task, pop_size: int = 100, elite_num: int = 3, mutation_prob: float = 0.1, seed: int = 0) -> None:
         super().__init__(task)
+        for name, value, least in (("pop_size", pop_size, 1), ("elite_num", elite_num, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ArgumentError(f"GATuner: {name} is an int of at least {least}, not {value!r}")
+        if isinstance(mutation_prob, bool) or not isinstance(mutation_prob, (int, float)) or not 0 <= mutation_prob <= 1:
+            raise ArgumentError(f"GATuner: mutation_prob is a number from 0 to 1, not {mutation_prob!r}")
         self.pop_size = min(pop_size, len(task.config_space))
         self.elite_num, self.mutation_prob = min(elite_num, self.pop_size), mutation_prob
         self.draw = random.Random(seed)

@@ -127,6 +127,10 @@ class XGBTuner(ModelBasedTuner):
     def __init__(self, task: Task, plan_size: int = 64, feature_type: str = "itervar", loss_type: str = "rank",
                  num_threads: int | None = None, optimizer: Any = "sa", diversity_filter_ratio: float | None = None,
                  log_interval: int = 50, seed: int = 0) -> None:
+        for name, value, known in (("feature_type", feature_type, ("itervar", "knob", "curve")),
+                                   ("loss_type", loss_type, ("reg", "rank", "rank-binary"))):
+            if value not in known:
+                raise ArgumentError(f"XGBTuner: {name} is one of {', '.join(map(repr, known))}, not {value!r}")
         super().__init__(task, plan_size, seed=seed)
 
 

@@ -16,8 +16,9 @@ class _Ordered(Tuner):
     def __init__(self, task: Task, range_idx: tuple[int, int] | None = None) -> None:
         super().__init__(task)
         count = len(task.config_space)
-        first, last = (0, count - 1) if range_idx is None else range_idx
-        if not 0 <= first <= last < count:
+        given = (0, count - 1) if range_idx is None else range_idx
+        first, last = given if isinstance(given, (tuple, list)) and len(given) == 2 else (0, count)
+        if not (type(first) is type(last) is int and 0 <= first <= last < count):
             raise ArgumentError(f"{type(self).__name__}: range_idx is a pair of numbers from 0 to {count - 1}, not "
                                 f"{range_idx!r}")
         self.first, self.last = first, last

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tedsl.autotvm.callback import Callback, scale_of
+from tedsl.autotvm.callback import Callback
 from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.measure.batch import MeasureBatch, create_measure_batch, flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.measure.options import Options
+from tedsl.autotvm.record import pairs_in
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
+from tedsl.autotvm.utils import scale_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 
 
@@ -50,8 +52,8 @@ class Tuner:
                              hint="define it, or use RandomTuner, GridSearchTuner, GATuner or XGBTuner")
 
     def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
-        """Learns from earlier measurements of the same task."""
-        pairs = [pair for pair in data_set if pair[0].task.workload == self.task.workload]
+        """Learns from earlier measurements of the same task: pairs of input and result."""
+        pairs = [pair for pair in pairs_in(data_set, "load_history") if pair[0].task.workload == self.task.workload]
         if pairs:
             self.update([inp._replace(task=self.task) for inp, _ in pairs], [result for _, result in pairs])
 
@@ -66,6 +68,10 @@ class Tuner:
         for name, value, least in (("n_trial", n_trial, 1), ("early_stopping", early_stopping or 0, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ArgumentError(f"tune: {name} is an int of at least {least}, not {value!r}")
+        wrong = [one for one in callbacks if not callable(one)] if isinstance(callbacks, (list, tuple)) else [callbacks]
+        if wrong:
+            raise ArgumentTypeError(f"tune: callbacks is a list of functions of a tuner, inputs and results, not {wrong[0]!r}",
+                                    hint="callbacks=[autotvm.callback.log_to_file(path)]")
         measure_batch = create_measure_batch(self.task, measure_option)
         before, GLOBAL_SCOPE.in_tuning = GLOBAL_SCOPE.in_tuning, not measure_option["runner"].check_correctness
         try:
