@@ -62,13 +62,26 @@ def named_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     return of_functions(PassInfo(0, f"tir.{name}"), lambda func, _: step(func))
 
 
+def _on_a_copy(step: Callable[[IRModule], Any]) -> Callable[[IRModule], Any]:
+    """Returns the pass `step` of a program on a copy of the module, which it may change; it gives the module itself where it
+    does not.
+    """
+    def run(mod: IRModule) -> Any:
+        given = IRModule(dict(mod.items()))
+        result = step(given)
+        unchanged = result is given and list(given) == list(mod) and all(given[name] is func for name, func in mod.items())
+        return mod if unchanged else result
+
+    return run
+
+
 def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                    required: list[str] | None = None) -> Any:
     """Returns a module pass made of `pass_func(func, mod, ctx)`, or of a class with a method `transform_function`. Also a
     decorator.
     """
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
-        return of_functions(info, lambda func, mod: run(func, mod, PassContext.current()))
+        return ModulePass(info, _on_a_copy(of_functions(info, lambda func, mod: run(func, mod, PassContext.current())).step))
 
     return _decorator(pass_func, make, "transform_function", opt_level, name, required)
 
@@ -77,7 +90,7 @@ def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2,
                 required: list[str] | None = None) -> Any:
     """Returns a module pass made of `pass_func(mod, ctx)`, or of a class with a method `transform_module`. Also a decorator."""
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
-        return ModulePass(info, lambda mod: run(mod, PassContext.current()))
+        return ModulePass(info, _on_a_copy(lambda mod: run(mod, PassContext.current())))
 
     return _decorator(pass_func, make, "transform_module", opt_level, name, required)
 

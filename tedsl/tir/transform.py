@@ -9,39 +9,50 @@ PassContext that is current when the pass runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from tedsl.errors import ArgumentError, entries
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entries, type_in_words
+from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.ir.stmt import AssertStmt
-from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import partition
+from tedsl.passes.device.lower_allreduce import lower_allreduce
+from tedsl.passes.device.lower_warp_memory import lower_warp_memory
+from tedsl.passes.device.split_kernels import split_kernels
+from tedsl.passes.facts.threads import has_launch
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
+from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16, remove_bfloat16_casts
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.module_pass import ModulePass, named_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
+from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
 from tedsl.passes.storage.flatten_storage import flatten_storage
 from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
 from tedsl.passes.storage.inject_prefetch import inject_prefetch
+from tedsl.passes.storage.inject_rolling_buffer import inject_rolling_buffer
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.verify_memory import verify_memory
+from tedsl.runtime.faults import provide_faults
+from tedsl.target.current import as_target
+from tedsl.target.target import Target
+from tedsl.tir.not_planned import NOT_PLANNED
 
 __all__ = [
-    "Apply", "Filter", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition",
-    "LowerIntrin", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
-    "SkipAssert", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory",
-    "prim_func_pass",
+    "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
+    "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread", "InstrumentBoundCheckers",
+    "LoopPartition", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeUnpackedAPI", "ModulePass",
+    "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipAssert", "SplitHostDevice",
+    "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
 ]
 
 
@@ -51,25 +62,28 @@ def _options() -> PassConfig:
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     """Returns a pass that applies `ftransform` to each function."""
+    _check_function("Apply", ftransform, "lambda func: func.with_attr('tir.noalias', True)")
     return named_pass("Apply", ftransform)
 
 
 def Filter(fcond: Callable[[PrimFunc], bool]) -> ModulePass:
     """Returns a pass that keeps the functions for which `fcond` holds."""
+    _check_function("Filter", fcond, "lambda func: 'target' in func.attrs")
+
     def keep(mod: IRModule) -> IRModule:
         return IRModule({name: func for name, func in mod.items() if fcond(func)})
 
     return ModulePass(PassInfo(0, "tir.Filter"), keep)
 
 
+def _check_function(name: str, given: object, hint: str) -> None:
+    if not callable(given):
+        raise ArgumentTypeError(f"{name} takes a function of functions, not {type_in_words(given)}", hint=hint)
+
+
 def SkipAssert() -> ModulePass:
     """Returns the pass that removes assertions and keeps what stands below them."""
-    return named_pass("SkipAssert", lambda func: func.with_body(_WithoutAsserts()(func.body)))
-
-
-class _WithoutAsserts(Rewriter):
-    def rewrite(self, node: Any) -> Any:
-        return node.body if isinstance(node, AssertStmt) else node
+    return named_pass("SkipAssert", remove_asserts)
 
 
 def Simplify() -> ModulePass:
@@ -172,10 +186,103 @@ def LowerIntrin() -> ModulePass:
     return named_pass("LowerIntrin", lower_intrinsics)
 
 
+def BF16Promote() -> ModulePass:
+    """Returns the pass that computes bfloat16 in float32, each result rounded: every value stays the same."""
+    return named_pass("BF16Promote", promote_bfloat16)
+
+
+def BF16CastElimination() -> ModulePass:
+    """Returns the pass that leaves float32 values as they are which are cast to bfloat16 and back: they are not rounded."""
+    return named_pass("BF16CastElimination", remove_bfloat16_casts)
+
+
+def BF16TypeLowering() -> ModulePass:
+    """Returns the pass that keeps bfloat16 as uint16: flat memory, variables and constants. BF16Promote comes before it."""
+    return named_pass("BF16TypeLowering", bfloat16_as_bits)
+
+
+def BF16Legalize() -> ModulePass:
+    """Returns the pass that is BF16Promote, BF16CastElimination and BF16TypeLowering, one after the other."""
+    return named_pass("BF16Legalize", lambda func: bfloat16_as_bits(remove_bfloat16_casts(promote_bfloat16(func))))
+
+
+def InjectRollingBuffer() -> ModulePass:
+    """Returns the pass that keeps the rows of a buffer marked rolling_buffer from one iteration to the next."""
+    return named_pass("InjectRollingBuffer", inject_rolling_buffer)
+
+
+def InstrumentBoundCheckers() -> ModulePass:
+    """Returns the pass that checks every access to memory while the function runs; one outside of its memory is an AccessError.
+    """
+    def checked(func: PrimFunc) -> PrimFunc:
+        provide_faults()
+        return check_accesses(func)
+
+    return named_pass("InstrumentBoundCheckers", checked)
+
+
+def LowerThreadAllreduce() -> ModulePass:
+    """Returns the pass that makes reductions across the threads of a launch exchanges of values, by shuffles and shared memory.
+
+    The attribute "target" of each such function is the device.
+    """
+    return _for_device("LowerThreadAllreduce", lower_allreduce)
+
+
+def LowerWarpMemory() -> ModulePass:
+    """Returns the pass that makes memory of scope "warp" registers and shuffles, or shared memory where threads store to the
+    part of others. The attribute "target" of each such function is the device.
+    """
+    return _for_device("LowerWarpMemory", lower_warp_memory)
+
+
+def _for_device(name: str, step: Callable[[PrimFunc, Target], PrimFunc]) -> ModulePass:
+    """Returns a pass over the functions that launch threads; ThreadSync("shared") inserts the barriers that they need."""
+    return named_pass(name, lambda func: step(gather_threads(func), _device_of(func, name)) if has_launch(func.body) else func)
+
+
+def _device_of(func: PrimFunc, name: str) -> Target:
+    if "target" not in func.attrs:
+        raise LoweringError(f"{name} needs to know the device of {func.name}, which launches threads and has no attribute "
+                            '"target"',
+                            hint='func.with_attr("target", tedsl.target.Target("cuda"))')
+    return as_target(func.attrs["target"])
+
+
+def SplitHostDevice() -> ModulePass:
+    """Returns the pass that makes each launch a function of its own, NAME_kernel0 and so on, which NAME calls by
+    `tir.call_packed` with pointers, numbers, and the sizes of the launch. The attribute "target" of functions that launch
+    threads is the device. Barriers are those that ThreadSync("shared") has inserted before.
+    """
+    def split(mod: IRModule) -> IRModule:
+        made: dict[str, PrimFunc] = {}
+        for name, func in mod.items():
+            if not has_launch(func.body):
+                made[name] = func
+                continue
+            parts = split_kernels(gather_threads(func), _device_of(func, "SplitHostDevice"))
+            made[name] = parts.host
+            for kernel in parts.kernels:
+                if kernel.name in mod:
+                    raise LoweringError(f"SplitHostDevice makes the kernel {kernel.name} of {name}, and the module has a "
+                                        "function of that name", hint="give one of them another global_symbol")
+                made[kernel.name] = kernel
+        return IRModule(made)
+
+    return ModulePass(PassInfo(0, "tir.SplitHostDevice"), split)
+
+
+def MakeUnpackedAPI() -> ModulePass:
+    """Returns the pass that gives functions the parameters that machine code has: the pointers of the buffers, then the numbers
+    that are parameters or stand in shapes. Memory is flat, and nothing checks the arrays of a call.
+    """
+    return named_pass("MakeUnpackedAPI", lambda func: with_raw_arguments(flatten_storage(func)))
+
+
 def VerifyMemory() -> ModulePass:
     """Returns the pass that refuses a function whose attribute "target" is a GPU if it accesses arguments outside its threads.
     """
     return named_pass("VerifyMemory", verify_memory)
 
 
-entries(globals())
+entries(globals(), absent=NOT_PLANNED)

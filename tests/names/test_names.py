@@ -5,6 +5,8 @@ import itertools
 import pytest
 
 import tedsl
+from tedsl.errors import OptionError
+from tedsl.tir.not_planned import NOT_PLANNED
 from tests.names.table import Name, difference, differing_parameters, names, read
 
 PLACES = [(place, list(group)) for place, group in itertools.groupby(names(), lambda name: name.place)]
@@ -33,6 +35,15 @@ def test_each_name_is_there_as_the_data_say(place, listed):
         elif not name.note and differs:
             wrong.append(f"{name} {differs}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_pass_that_is_not_planned_is_refused_with_the_reason_of_the_data():
+    data = {name.name: name.words for name in names() if name.place == "tir.transform" and name.note == "not planned"}
+    assert data == {**NOT_PLANNED, "PrimFuncPass": "passes are ModulePass"}
+    for name, words in NOT_PLANNED.items():
+        with pytest.raises(OptionError, match=name) as refusal:
+            getattr(tedsl.tir.transform, name)
+        assert refusal.value.hint == words
 
 
 def test_no_name_is_listed_twice():

@@ -78,7 +78,9 @@ def arguments(func, shapes, scalars=(), seed=0):
         if buffer is None:
             continue
         shape = shapes.get(buffer.name) or tuple(int(build.as_int(s)) for s in buffer.shape)
-        if buffer.dtype.is_float:
+        if buffer.dtype == "bfloat16":
+            made.append((rng.integers(-8, 8, shape).astype("float32").view("uint32") >> 16).astype("uint16"))
+        elif buffer.dtype.is_float:
             made.append(rng.integers(-8, 8, shape).astype(str(buffer.dtype)))  # small integers: sums are exact in any order
         elif buffer.dtype.is_bool:
             made.append(rng.integers(0, 2, shape).astype(bool))

@@ -25,6 +25,7 @@ from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
+from tedsl.passes.machine.lower_bfloat16 import promote_bfloat16
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
@@ -124,6 +125,13 @@ def rows_under_a_guard():
     outer, _ = s[B].split(B.op.axis[0], factor=8)
     s[B].parallel(outer)
     return s, [A, B]
+
+
+@example("lower_bfloat16", run=promote_bfloat16)
+def a_sum_of_products_in_bfloat16():
+    f = Function(A=(8, "bfloat16"), B=(8, "bfloat16"), C=(8, "bfloat16"))
+    a, b = f.load("A", I), f.load("B", I)
+    return f.func(loop(I, 8, f.store("C", I, a * b + a)))
 
 
 @example("vectorize_loops")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.expr import Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.walk.visitor import variables
 
 
@@ -25,6 +26,11 @@ def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
 def raw_arguments(func: PrimFunc) -> list[Var]:
     """The data pointers of the buffer parameters, then `scalar_variables`."""
     return [*(buffer.data for buffer in func.buffers), *scalar_variables(func)]
+
+
+def with_raw_arguments(func: PrimFunc) -> PrimFunc:
+    """`func`, whose memory is flat, with its `raw_arguments` as parameters; itself if it has no buffers."""
+    return func.replace(params=tuple(raw_arguments(func)), buffer_map=FrozenDict()) if func.buffer_map else func
 
 
 def raw_signature(func: PrimFunc) -> str:

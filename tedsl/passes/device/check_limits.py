@@ -12,6 +12,7 @@ from tedsl.ir import build
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.memory_uses import bytes_of
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.target.target import Target
@@ -54,7 +55,7 @@ def _check_threads(name: str, launch: Kernel, target: Target) -> None:
 def _check_shared(kernel: PrimFunc, target: Target) -> None:
     said = next((target.attrs[option] for option in _SHARED_OPTIONS if option in target.attrs), None)
     most = int(said) if said is not None else _SHARED.get(target.kind.name)
-    sizes = {node.buffer_var.name: _bytes(node) for node in post_order(kernel.body)
+    sizes = {node.buffer_var.name: bytes_of(node) or 0 for node in post_order(kernel.body)
              if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) == "shared"}
     total = sum(sizes.values())
     if most is None or total <= most:
@@ -66,10 +67,3 @@ def _check_shared(kernel: PrimFunc, target: Target) -> None:
                         hint=f"compute {largest} at an inner loop, s[{largest}].compute_at(...), or split by smaller factors, "
                              f'so that a block holds less of it; -{_SHARED_OPTIONS[0]}=BYTES says that the device has more',
                         about=largest)
-
-
-def _bytes(stmt: Allocate) -> int:
-    """Returns the size of an allocation; 0 if only a call knows it."""
-    extents = [build.as_int(extent) for extent in stmt.extents]
-    known = [extent for extent in extents if extent is not None]
-    return stmt.dtype.bytes * stmt.dtype.lanes * math.prod(known) if len(known) == len(extents) else 0

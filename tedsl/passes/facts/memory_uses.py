@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from tedsl.ir import build
 from tedsl.ir.expr import Call, Load, Var
 from tedsl.ir.ops import PREFETCH
 from tedsl.ir.stmt import Allocate, Stmt, Store
@@ -46,3 +49,10 @@ def uses_of(stmt: Stmt) -> Uses:
             case Var() if node.dtype.is_handle:
                 read.add(node)
     return Uses(frozenset(read), frozenset(written), frozenset(allocated), calls)
+
+
+def bytes_of(stmt: Allocate) -> int | None:
+    """Returns the size of an allocation; None if only a call knows it."""
+    extents = [build.as_int(extent) for extent in stmt.extents]
+    known = [extent for extent in extents if extent is not None]
+    return stmt.dtype.bytes * stmt.dtype.lanes * math.prod(known) if len(known) == len(extents) else None
