@@ -325,3 +325,19 @@ C, R = te.placeholder((2,), "int32", name="C"), te.placeholder((3, 5), name="R")
 def test_what_is_refused(made, error, words):
     with pytest.raises(error, match=words):
         made()
+
+
+@pytest.mark.parametrize("channels, mode, ratio", [(37, "avg", 2), (16, "max", -1), (te.size_var("channels"), "avg", -1)])
+def test_aligned_regions_of_many_channels(channels, mode, ratio):
+    random = np.random.default_rng(3)
+    count = channels if isinstance(channels, int) else 5
+    x = random.standard_normal((2, 9, 8, count)).astype("float32")
+    corners = random.uniform(-2, 6, (3, 2))
+    r = np.concatenate([[[1], [0], [1]], corners, corners + random.uniform(1, 6, (3, 2))], 1).astype("float32")
+    batch = te.size_var("batch")
+    last, regions = te.placeholder((batch, 9, 8, channels), name="last"), te.placeholder((3, 5), name="regions")
+    first = te.placeholder((batch, channels, 9, 8), name="first")
+    want = testing.roi_align_nhwc_python(x, r, (2, 3), 0.7, ratio, mode)
+    check(vision.rcnn.roi_align_nhwc(last, regions, (2, 3), 0.7, mode, ratio), {last: x, regions: r}, want, 1e-4, 1e-4)
+    check(vision.rcnn.roi_align_nchw(first, regions, (2, 3), 0.7, mode, ratio),
+          {first: np.ascontiguousarray(x.transpose(0, 3, 1, 2)), regions: r}, want.transpose(0, 3, 1, 2), 1e-4, 1e-4)
