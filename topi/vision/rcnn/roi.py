@@ -56,6 +56,7 @@ def _roi_align(operator: str, data: te.Tensor, rois: te.Tensor, pooled_size: Any
     shape = {"N": rois.shape[0], "C": extent["C"], "H": sizes[0], "W": sizes[1]}
     total_of = te.const(0, wide(data.dtype)).dtype
     start = te.const(0, total_of) if kind == "avg" else lowest(total_of)
+    channels = as_int(extent["C"]) or 0  # 0 also for those that only a call knows
 
     def joined(total: Any, value: Any) -> Any:
         return total + value if kind == "avg" else te.max(total, value)
@@ -92,8 +93,7 @@ def _roi_align(operator: str, data: te.Tensor, rois: te.Tensor, pooled_size: Any
         return made
 
     statements = independently(at(shape), write)
-    channels = as_int(extent["C"])
-    if channels is not None and channels <= _CHANNELS:
+    if 0 < channels <= _CHANNELS:
         statements["fcompute"] = by_parts
     made: te.Tensor = te.extern([at(shape)], [data, rois], **statements, name=operator, dtype=data.dtype,
                                 tag=f"pool,{operator}")
