@@ -11,6 +11,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import BinaryOp, Call, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.walk.substitute import substitute
 
 if TYPE_CHECKING:
     from tedsl.arith.analyzer import Analyzer
@@ -37,12 +38,15 @@ class Relaxation:
         self.known = analyzer.known
         self.of: dict[Expr, Ends] = {}
         self.ranged: set[Expr] = set()  # terms that are no single point
+        self.points: dict[Any, Expr] = {}  # variables that have one value each
         for key, (low, high) in ranges.items():
             var = key.var if isinstance(key, IterVar) else key
             ends = self._given(low, var), self._given(high, var)
             self.of[var] = ends
             if ends[0] is None or ends[1] is None or ends[0].key != ends[1].key:
                 self.ranged.add(var)
+            else:
+                self.points[var] = build.cast(var.dtype, build.as_expr(low, var.dtype))
 
     def _given(self, end: Any, var: Var) -> End:
         return None if end is None else self._sum(build.cast(var.dtype, build.as_expr(end, var.dtype)))
@@ -77,8 +81,9 @@ class Relaxation:
                 stack.extend(below)
                 continue
             stack.pop()
-            point = self.known.term_sum(term)
             if not self._moves(term):
+                fixed = substitute(term, self.points) if self.points else term
+                point = self.known.term_sum(term) if fixed is term else self._sum(fixed)
                 self.of[term] = point, point
             else:
                 self.ranged.add(term)

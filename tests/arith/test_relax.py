@@ -89,3 +89,11 @@ def test_random_affine_regions_are_exact(part):
 
 def test_conditions_are_used_in_a_choice():
     assert shown(relax(build.select(I < 3, I, J), {I: (0, 9), J: (2, 4)}, Analyzer())) == ("0", "9")
+
+
+def test_a_variable_with_one_value_is_that_value_everywhere():
+    at = (T, T)
+    assert shown(relax(I // 2, {I: at}, Analyzer())) == ("floordiv(t, 2)", "floordiv(t, 2)")
+    assert shown(relax(I % 3 + J, {I: at, J: (0, 4)}, Analyzer())) == ("floormod(t, 3)", "(floormod(t, 3) + 4)")
+    assert shown(relax(build.minimum(I // 2, 5), {I: (7, 7)}, Analyzer())) == ("3", "3")
+    assert shown(relax((I // 2) * 4 + J, {I: at, J: (0, 3)}, Analyzer())) == ("(floordiv(t, 2)*4)", "((floordiv(t, 2)*4) + 3)")

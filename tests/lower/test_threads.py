@@ -317,3 +317,22 @@ def test_threads_of_a_loop_that_fuse_made_of_nothing(tag):
     t = np.zeros((), "int32")
     tedsl.build(s, [B, T])(np.arange(4, dtype="int32"), t)
     assert t == 6
+
+
+def test_shared_memory_of_what_several_results_read_has_the_elements_of_one_block():
+    A = te.placeholder((64, 20), name="A")
+    B = te.compute((128, 20), lambda c, i: A[c // 2, i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    L = s.cache_write(B, "local")
+    S = s.cache_read(A, "shared", [L])
+    c, i = s[B].op.axis
+    s[B].bind(c, te.thread_axis("blockIdx.x"))
+    s[B].bind(i, te.thread_axis("threadIdx.x"))
+    s[L].compute_at(s[B], i)
+    s[S].compute_at(s[L], s[L].op.axis[0])
+    s[S].bind(s[S].op.axis[1], te.thread_axis("threadIdx.x"))
+    assert "allocate(A.shared: Pointer(shared float32), float32, [20])" in str(tedsl.lower(s, [A, B], simple_mode=True))
+    given = np.arange(64 * 20, dtype="float32").reshape(64, 20)
+    result = np.zeros((128, 20), "float32")
+    tedsl.build(s, [A, B], target="llvm")(given, result)
+    np.testing.assert_array_equal(result, np.repeat(given, 2, axis=0) + 1)
