@@ -42,7 +42,7 @@ def test_tiled_product(arch, tmp_path):
     assert f".target {arch}" in code.text and ".reqntid 8, 8, 1" in code.text
     assert code.functions[0].shared == 2 * 256 * 4 and code.functions[0].fixed_block == (8, 8, 1)
     image, registers = assemble(code.text, arch, tmp_path)
-    assert registers <= 64
+    assert registers <= 96  # 16 sums, eight operands, and those that are loaded ahead
     if arch != "sm_70":  # the disassembler no longer knows it
         assert count(image, "FFMA") == 128 and count(image, "BAR") == 2 and count(image, "LDS", "128") == 8
 

@@ -10,7 +10,8 @@ too few warps hide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,8 +20,11 @@ from topi.schedules.gpu.limits import Limits
 
 _FMAS, _WORDS, _BYTES = 128, 32, 16  # of a processor, per clock
 _HIDING = 8  # warps of a processor that hide each other's latency
+_SEVERAL = 4  # warps: one for each scheduler of a processor
+_ABOUT = 1.05  # times that the model does not tell apart
 _RESIDENT = 2048  # threads of a processor
 _ADDRESSES = 24  # registers of a thread beside its results and operands
+_REGISTERS = 255  # of a thread, whatever its block: CUDA's programming guide
 _SIDES = (1, 2, 4, 8)  # results of a thread along one axis
 _STEPS = (4, 8, 16, 32)  # terms that are in shared memory at a time
 
@@ -55,18 +59,52 @@ def block_tile(rows: int, columns: int, terms: int, batch: int, size: int, limit
     """
     best = min(_candidates(terms, size, limits), key=lambda tile: (_time(tile, rows, columns, terms, batch, size, limits),
                                                                    tile.threads, -tile.step))
-    return replace(best, down=evenly(rows, best.threads_down, best.down),
-                   across=evenly(columns, best.threads_across, best.across))
+    down = evenly(rows, best.threads_down, best.down, lambda each: _fits(best.threads, each, best.across, limits))
+    across = evenly(columns, best.threads_across, best.across, lambda each: _fits(best.threads, down, each, limits))
+    return replace(best, down=down, across=across)
 
 
-def evenly(extent: int, threads: int, wanted: int) -> int:
-    """Returns how many results each of `threads` threads computes along a loop, about as many as wanted: loops whose extent
-    the tile divides waste no threads, and more results of a thread use what it loads more often.
+def evenly(extent: int, threads: int, wanted: int, fits: Callable[[int], bool] = lambda each: True) -> int:
+    """Returns how many results each of `threads` threads computes along a loop, about as many as wanted, of those that `fits`
+    tells to have registers: loops whose extent the tile divides waste no threads, and more results of a thread use what it
+    loads more often.
     """
     def cost(each: int) -> float:
         return -(-extent // (threads * each)) * threads * each * (1 + 1 / each)
 
-    return min(range(max(1, wanted // 2), min(2 * wanted, _SIDES[-1]) + 1), key=cost)
+    least = max(1, wanted // 2)
+    return min((each for each in range(least, min(2 * wanted, _SIDES[-1]) + 1) if each == least or fits(each)), key=cost)
+
+
+def unrolled_statements(down: int, across: int, threads: int, limits: Limits) -> int:
+    """Returns how many multiply-adds of a thread with down x across results may follow one another without a loop: the
+    assembler moves loads to the front of such code, so what they load must fit into registers beside the results.
+    """
+    free = _registers_of(threads, limits) - down * across - _ADDRESSES
+    return max(1, free // (down + across)) * down * across
+
+
+def element_threads(count: int, each: int, limits: Limits) -> int:
+    """Returns how many of `count` results a block computes that share nothing, each by `each` threads: a number for which the
+    processors take about the least time. Of several, one for which all processors have blocks, that divides `count`, so that no
+    thread is guarded, and fills several warps; then the largest, or the smallest where some processors have nothing to do.
+    """
+    def time(results: int) -> float:
+        blocks = math.ceil(math.ceil(count / results) / limits.processors)  # of the processor that has the most
+        threads = results * each
+        warps = max(1, min(_RESIDENT // threads, blocks)) * -(-threads // limits.warp)
+        return blocks * -(-threads // limits.warp) * max(1.0, _HIDING / warps)
+
+    most = max(1, limits.threads // each)
+    least = max(1, min(limits.warp // each, count, most))
+    numbers = {n for n in (least << k for k in range(most.bit_length())) if n <= most} | \
+              {n for n in range(least, min(most, count) + 1) if count % n == 0}
+    enough = _ABOUT * min(time(n) for n in numbers)
+    fast = [n for n in numbers if time(n) <= enough]
+    spread = [n for n in fast if -(-count // n) >= limits.processors]
+    if not spread:
+        return min(fast, key=lambda n: (count % n != 0, n))
+    return max(spread, key=lambda n: (count % n == 0 and n * each >= _SEVERAL * limits.warp, n))
 
 
 def _candidates(terms: int, size: int, limits: Limits) -> Iterator[BlockTile]:
@@ -79,7 +117,7 @@ def _candidates(terms: int, size: int, limits: Limits) -> Iterator[BlockTile]:
                 continue
             for down in _SIDES:
                 for across in _SIDES:
-                    if _registers(down, across) * threads > limits.registers:
+                    if not _fits(threads, down, across, limits):
                         continue
                     step = _step(threads_down * down + threads_across * across, terms, size, limits)
                     if step:
@@ -95,6 +133,15 @@ def _step(edges: int, terms: int, size: int, limits: Limits) -> int:
 
 def _registers(down: int, across: int) -> int:
     return down * across + down + across + _ADDRESSES
+
+
+def _registers_of(threads: int, limits: Limits) -> int:
+    """How many registers a thread may have in a block of `threads`."""
+    return min(_REGISTERS, limits.registers // threads)
+
+
+def _fits(threads: int, down: int, across: int, limits: Limits) -> bool:
+    return _registers(down, across) <= _registers_of(threads, limits)
 
 
 def _time(tile: BlockTile, rows: int, columns: int, terms: int, batch: int, size: int, limits: Limits) -> float:

@@ -12,7 +12,7 @@ from tedsl.errors import ArgumentError
 from tedsl.record import record
 from topi.kinds import DepthwiseConvOp
 from topi.schedules.formulas import constant, extent_of, product
-from topi.schedules.gpu.block_tiles import block_tile, evenly
+from topi.schedules.gpu.block_tiles import block_tile, element_threads, evenly, unrolled_statements
 from topi.schedules.gpu.limits import Limits, check_threads, limits_of
 from topi.schedules.gpu.parts import bind, fill_shared, in_four
 from topi.schedules.gpu.reduce import schedule_reduce
@@ -20,7 +20,6 @@ from topi.schedules.kernel import Kernel
 
 _SPACE = "DHW"
 _UNROLLED = 512  # statements
-_THREADS = 256  # of a block that shares nothing between channels
 
 
 @record
@@ -133,7 +132,8 @@ def _modelled(kernel: Kernel, limits: Limits) -> ConvTiles:
     each_y = min(max(1, results // each_x), -(-height // rows))
     x, y, f = (1, each_x, across, 1), (1, each_y, rows, 1), (1, each, channels, 1)
     rc, ry, rx = _shares(record, window, f, y, x, limits)
-    return ConvTiles(f, y, x, rc, ry, rx)
+    unroll = unrolled_statements(f[1], y[1] * x[1], f[2] * y[2] * x[2], limits)
+    return ConvTiles(f, y, x, rc, ry, rx, min(_UNROLLED, unroll))
 
 
 def _of_channels(size: dict[str, int], limits: Limits, last: bool) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -142,7 +142,7 @@ def _of_channels(size: dict[str, int], limits: Limits, last: bool) -> tuple[tupl
     Neighbours in memory fill warps; a thread has several results where there are still as many blocks as processors.
     """
     pixels = size.get("H", 1) * size["W"]
-    threads = min(_THREADS, limits.threads)
+    threads = _power(element_threads(size["N"] * size["C"] * pixels, 1, limits) + 1) // 2  # a power of two, at most so many
     first, other = (size["C"], pixels) if last else (pixels, size["C"])
     along = min(limits.warp if last else threads, _power(first))
     beside = min(max(1, threads // along), _power(other))

@@ -52,19 +52,23 @@ def _follows(load: Any, axes: Sequence[Any]) -> bool:
         for index, axis, dim in zip(load.indices, own, load.producer.shape))
 
 
-def bind_elements(stage: te.Stage, limits: Limits) -> Any:
-    """Bind all elements of `stage`; returns the loop inside of which there is one element of one thread."""
+def bind_elements(stage: te.Stage, limits: Limits, threads: int = 0) -> Any:
+    """Bind all elements of `stage` to blocks of `threads` threads, 0 for as many as divide them well; returns the loop inside
+    of which there is one element of one thread.
+    """
     op: Any = stage.op
-    return bind_loops(stage, list(op.axis), limits, product([extent_of(axis) for axis in op.axis]))
+    return bind_loops(stage, list(op.axis), limits, product([extent_of(axis) for axis in op.axis]), threads)
 
 
-def bind_loops(stage: te.Stage, axes: Sequence[Any], limits: Limits, count: int | None) -> Any:
+def bind_loops(stage: te.Stage, axes: Sequence[Any], limits: Limits, count: int | None, threads: int = 0) -> Any:
     """Bind all `count` iterations of `axes`, which are neighbours and outermost, as `bind_elements` does."""
-    threads = limits.threads if count is None else threads_for(count, limits)
+    blocks = limits.threads * _BLOCKS // threads if threads else _BLOCKS  # smaller blocks are more
+    threads = threads or (limits.threads if count is None else threads_for(count, limits))
+    at_once = threads * blocks
     fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
     again = None
-    if count is not None and count > threads * _BLOCKS:
-        again, fused = stage.split(fused, factor=threads * _BLOCKS)
+    if count is not None and count > at_once:
+        again, fused = stage.split(fused, factor=at_once)
     block, thread = stage.split(fused, factor=threads)
     if again is not None:
         stage.reorder(block, thread, again)

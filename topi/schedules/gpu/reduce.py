@@ -15,29 +15,36 @@ from topi.schedules.kernel import Kernel
 
 def schedule_reduce(kernel: Kernel) -> None:
     """Reduce across the threads of a block where the reduction is long, else by one thread per result."""
+    if is_short(kernel):
+        reduce_by_one(kernel, 0)
+        return
+    limits = limits_of(kernel.target)
+    side = 1 << int(math.log2(math.isqrt(limits.threads)))
+    reduce_by_rows(kernel, limits.threads if product([extent_of(axis) for axis in kernel.tail.axis]) == 1 else side, side)
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Tells whether a result is a sum of fewer terms than threads of a warp: one of them computes it."""
     extent = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
-    if extent is not None and extent < max(2, min(32, limits_of(kernel.target).threads)):
-        _one_thread(kernel)
-    else:
-        _across_threads(kernel)
+    return extent is not None and extent < max(2, min(32, limits_of(kernel.target).threads))
 
 
-def _one_thread(kernel: Kernel) -> None:
+def reduce_by_one(kernel: Kernel, threads: int) -> None:
+    """Each thread computes a result, in blocks of `threads`; 0 for as many as divide the results well."""
     s = kernel.schedule
-    loop = bind_elements(s[kernel.tail], limits_of(kernel.target))
+    loop = bind_elements(s[kernel.tail], limits_of(kernel.target), threads)
     if kernel.fused:
         s[kernel.anchor].compute_at(s[kernel.tail], loop)
         s[kernel.anchor].set_scope("local")
 
 
-def _across_threads(kernel: Kernel) -> None:
-    """Bind the reduction to threadIdx.x and, where there are several results, some of them to threadIdx.y: a square of
-    threads.
+def reduce_by_rows(kernel: Kernel, width: int, rows: int) -> None:
+    """Bind the reduction to `width` threads of threadIdx.x and, where there are several results, `rows` of them to
+    threadIdx.y.
     """
-    s, op, limits = kernel.schedule, kernel.anchor, limits_of(kernel.target)
+    s, op = kernel.schedule, kernel.anchor
     alone = product([extent_of(axis) for axis in kernel.tail.axis]) == 1
-    side = 1 << int(math.log2(math.isqrt(limits.threads)))
-    thread = te.thread_axis((0, limits.threads if alone else side), "threadIdx.x")
+    thread = te.thread_axis((0, width), "threadIdx.x")
     reduce_across(s, op, thread)
     tail = s[kernel.tail]
     place = fused_axes(tail) if kernel.fused or not alone or tail.op.axis else None
@@ -47,7 +54,7 @@ def _across_threads(kernel: Kernel) -> None:
     if alone:
         tail.bind(place, te.thread_axis("blockIdx.x"))
     else:
-        block, place = tail.split(place, factor=side)
+        block, place = tail.split(place, factor=rows)
         tail.bind(block, te.thread_axis("blockIdx.x"))
         tail.bind(place, te.thread_axis("threadIdx.y"))
     if kernel.fused:

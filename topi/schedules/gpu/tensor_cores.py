@@ -15,6 +15,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 from topi.kinds import ConvOp, MatmulOp
 from topi.schedules.formulas import extent_of
+from topi.schedules.gpu.limits import limits_of
 from topi.schedules.gpu.parts import bind
 from topi.schedules.gpu.wmma import SHAPES, SUMS, wmma_load_a, wmma_load_b, wmma_mma, wmma_store
 from topi.schedules.kernel import Kernel
@@ -131,7 +132,7 @@ class _Product:
 
     def blocks(self, stage: te.Stage) -> Any:
         """Binds the tiles of blocks; returns the inner one of their loops."""
-        parts = [warps * tiles * part for warps, tiles, part in zip(self.warps, self.tiles, self.shape)]
+        parts = [count * part for count, part in zip(self.parts, self.shape)]
         others, row, column = self.axes(stage)
         row, i = stage.split(row, factor=parts[0])
         column, j = stage.split(column, factor=parts[1])
@@ -151,7 +152,22 @@ class _Product:
         loops = [outer, *window, inner]
         sums.reorder(*others, *loops, row, column, i, j, term)
         sums.tensorize(i, wmma_mma(self.shape, self.dtype, self.out, *self.orders))
-        return loops[min(len(window), 1)], inner  # a row of the window is in shared memory
+        row_fits = self.shared_bytes([extent_of(axis) or 1 for axis in window]) <= limits_of(self.kernel.target).shared
+        # A row of the window is in shared memory, or one place of it.
+        return loops[min(len(window), 1) if row_fits else len(window)], inner
+
+    def shared_bytes(self, window: Sequence[int]) -> int:
+        """The most bytes of shared memory that a block has when it holds a row of `window`."""
+        rows, columns, terms = [parts * part for parts, part in zip((*self.parts, self.steps), self.shape)]
+        wide = window[-1] if window else 1
+        padded = rows + (wide - 1) * self.kernel.record.dilation[-1] if window and self.row == 2 else rows * wide
+        fused = rows * columns * self.kernel.anchor.output(0).dtype.bytes if self.kernel.fused else 0
+        return (padded + wide * columns) * terms * self.operands[0].dtype.bytes + fused
+
+    @property
+    def parts(self) -> list[int]:
+        """How many tiles of a block lie along rows and along columns."""
+        return [warps * tiles for warps, tiles in zip(self.warps, self.tiles)]
 
     def axes(self, stage: te.Stage) -> tuple[list[Any], Any, Any]:
         """The axes of a stage that are not divided, that of the rows of tiles, and that of their columns."""

@@ -117,3 +117,21 @@ def test_other_layouts_are_refused():
     X, W = te.placeholder((1, 16, 16, 16), "float16", name="X"), te.placeholder((16, 16, 3, 3), "float16", name="W")
     with pytest.raises(ArgumentError, match="no convolution of one group in the layouts NHWC and HWIO"):
         topi.cuda.schedule_conv2d_nhwc_tensorcore([topi.nn.conv2d_nchw(X, W, 1, 1, 1, "float32")])
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_window_whose_rows_are_too_large_for_shared_memory(relu):
+    A, W = te.placeholder((8, 4, 4, 32), "float16", name="A"), te.placeholder((3, 3, 32, 64), "float16", name="W")
+    target = tedsl.target.Target("cuda -arch=sm_80 -max_shared_memory_per_block=16384")
+    with target:
+        B = topi.nn.conv2d_nhwc(A, W, 2, 1, 1, out_dtype="float32")
+        B = topi.nn.relu(B) if relu else B
+        s = topi.cuda.schedule_conv2d_nhwc_tensorcore([B])
+    rng = np.random.default_rng(0)
+    a, w = rng.integers(-2, 3, (8, 4, 4, 32)).astype("float16"), rng.integers(-2, 3, (3, 3, 32, 64)).astype("float16")
+    expected = topi.testing.conv2d_nhwc_python(a.astype("float32"), w.astype("float32"), 2, 1)
+    f = tedsl.build(s, [A, W, B], target=target)
+    arrays = [tedsl.nd.array(value, tedsl.sim(0)) for value in (a, w, np.zeros(expected.shape, "float32"))]
+    with simulate.mode("checked"):
+        f(*arrays)
+    np.testing.assert_array_equal(arrays[-1].numpy(), np.maximum(expected, 0) if relu else expected)
