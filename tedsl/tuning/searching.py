@@ -18,8 +18,9 @@ from tedsl.target.current import as_target
 from tedsl.target.target import Target
 from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker
+from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.measurer import Measurer
-from tedsl.tune.measure.options import BuildOption, RunOption
+from tedsl.tune.measure.options import BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
 from tedsl.tuning.programs import tuned_program
@@ -190,6 +191,8 @@ def _searched(search: Search, measurer: Measurer | RemoteMeasurer, done: _Trials
     """Measures the default, then what the search proposes, until the budget ends or nothing is left."""
     for candidate, outcome in measurer.measure([done.default]):
         done.add(candidate, outcome, None)
+        if outcome.failure is None and measurer.run is not None:
+            measurer.run = limited(measurer.run, outcome, is_estimated(search.target))
     left = math.inf if trials is None else trials
     while left > 0 and done.elapsed < seconds:
         batch = search.propose(int(min(measurer.batch if isinstance(measurer, RemoteMeasurer) else _BATCH, left)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from tedsl.autotvm.measure.batch import Point, outcome_of, result_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.record import config_of, encode, load_from_file
 from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
-from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner
@@ -33,19 +33,11 @@ class Default:
         self.task = task
 
     def schedule(self) -> Scheduled:
-        _, args = plainly(self.task)
+        _, args = self.task.plain()
         return topi.schedules.schedule(_results(args), self.task.target), args
 
     def to_json(self) -> object:
         return {"default": True}
-
-
-def plainly(task: Task) -> Scheduled:
-    """The schedule and the arguments of the default configuration of a task; of its first point if that is refused."""
-    try:
-        return task.instantiate(FallbackConfigEntity())
-    except TedslError:
-        return task.instantiate(task.config_space.get(0))
 
 
 def _shapes(args: Sequence[Any]) -> list[str]:
@@ -78,10 +70,13 @@ class TemplateSearch:
         return Default(self.task)
 
     def args(self) -> Sequence[Tensor | Var] | None:
-        _, args = plainly(self.task)
+        _, args = self.task.plain()
         space = self.task.config_space
-        ends = [self.task.instantiate(space.get(index))[1] for index in {0, len(space) - 1}]
-        return args if all(_shapes(other) == _shapes(args) for other in ends) else None
+        for index in {0, len(space) - 1}:
+            with suppress(TedslError):  # what the template refuses has no shapes
+                if _shapes(self.task.instantiate(space.get(index))[1]) != _shapes(args):
+                    return None
+        return args
 
     def load(self, path: Path) -> list[Trial]:
         """Raises ArgumentError for a file that holds no records of autotvm."""

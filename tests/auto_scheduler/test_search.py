@@ -93,11 +93,11 @@ def test_times_that_were_too_short_are_found_out(imagination, monkeypatch):
     assert any(one.record.candidate == best.candidate for one in seen[17:])
 
 
-def test_trials_that_take_too_long_are_ended():
-    made = Search(rows())
-    assert made._limited(tune.Outcome((1.0,), None, 1.0, 1.05)).timeout == 2.0
-    assert made._limited(tune.Outcome((1.0,), None, 1.0, 1.5)).timeout == 5.0
-    assert made._limited(tune.Outcome((1.0,), None, 1.0, 9.0)).timeout == 10.0
+def test_trials_that_take_too_long_are_ended(imagination, monkeypatch):
+    given = []
+    monkeypatch.setattr(searching, "limited", lambda option, first: given.append(first) or option)
+    trials_of(0, 8)
+    assert [first.cost for first in given] == [1.0], "by what the default takes"
 
 
 def test_the_default_stays_unless_another_is_surely_faster():

@@ -131,6 +131,16 @@ def test_blocks_of_more_threads_than_a_device_has_are_refused(name, args, knob, 
         task.instantiate(autotvm.ConfigEntity(0, None, chosen))
 
 
+def test_points_that_are_refused_are_no_end_of_a_search():
+    """The last point of the space has more threads than a device."""
+    args = (tensor(1, 2048), tensor(2, 2048), None, "float32")
+    task = autotvm.task.create("dense_small_batch.gpu", args, "cuda")
+    with pytest.raises(ArgumentError, match="a block of the device has at most 1024"):
+        task.instantiate(task.config_space.get(len(task.config_space) - 1))
+    result = tedsl.tune(task, 4, trials=1, progress=False)
+    assert result.trials[0].outcome.failure is None and result.build()
+
+
 def test_operators_of_devices_are_tuned_on_the_simulator(tmp_path):
     """Times of a model, and said to be such; the best record is used for the same operator."""
     file, args = tmp_path / "best.json", (tensor(4, 24), tensor(16, 24), None, "float32")

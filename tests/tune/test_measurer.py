@@ -19,7 +19,7 @@ from tedsl.errors import ArgumentError, ScheduleError, TedslError
 from tedsl.ir.dtype import DType
 from tedsl.ir.functions import FUNCTIONS
 from tedsl.target import Target
-from tedsl.tune.measure import BuildOption, Checker, Failure, Measurer, Outcome, RunOption, measurer
+from tedsl.tune.measure import BuildOption, Checker, Failure, Measurer, Outcome, RunOption, limited, measurer
 from tedsl.tune.measure.check import Expected
 from tedsl.tune.measure.inputs import is_unwritten, unwritten_array
 from tedsl.tune.measure.process import Process
@@ -405,6 +405,14 @@ def test_a_run_that_is_precise_says_the_interval_of_the_median(measure):
 def test_what_is_refused(make, words):
     with pytest.raises((ArgumentError, TypeError), match=words):
         make()
+
+
+def test_the_time_of_one_candidate_limits_those_of_others():
+    def limit(seconds, **named):
+        return limited(RunOption(), Outcome((1.0,), None, 1.0, 1.0 + seconds), **named).timeout
+
+    assert [limit(seconds) for seconds in (0.05, 0.5, 8.0)] == [2.0, 5.0, 10.0]
+    assert [limit(seconds, estimated=True) for seconds in (0.05, 2.0, 8.0)] == [2.0, 6.0, 10.0]
 
 
 def test_the_cost_of_an_outcome_is_the_median():

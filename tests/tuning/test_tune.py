@@ -32,7 +32,7 @@ from tests.autotvm.test_tuners import imagined
 class Imagined:
     """A measurer whose times are imagined. default: seconds of the default schedule; ends: trials before Ctrl-C."""
 
-    default, ends, seen, failing = 1.0, None, [], False
+    default, ends, seen, failing, run = 1.0, None, [], False, None
 
     def __init__(self, *options):
         pass

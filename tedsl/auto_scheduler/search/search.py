@@ -15,7 +15,7 @@ from tedsl.auto_scheduler.search.proposal import Proposal, default_proposal, pro
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
-from tedsl.tune.measure import RemoteMeasurer
+from tedsl.tune.measure import RemoteMeasurer, limited
 from tedsl.tune.records import last_records
 
 _ROUND = 16  # trials between two looks at the model
@@ -25,8 +25,6 @@ _PARENTS = 12
 _GENERATIONS = 2
 _FINALISTS = 4  # beside the default schedule
 _MOST_FINALISTS = 8  # where the times of those were by mistake too short
-_SLOW = 10.0  # times what the default schedule takes: longer trials are ended
-_LEAST_LIMIT = 2.0  # seconds of such a limit, since a machine may be busy
 _FINAL_SHARE = 0.15  # of the time, for measuring them once more
 _MANY = 32  # trials, from which on the fastest of them may owe its place to noise
 QUICK = RunOption(precise=True, precise_seconds=0.2, cooldown_interval=0)  # noise would mislead the breeding
@@ -99,7 +97,7 @@ class Search:
                     assert isinstance(candidate, Proposal)
                     self._note(candidate, outcome)
                     if self.count == 1 and outcome.failure is None:
-                        measurer.run = self._limited(outcome)
+                        measurer.run = limited(self.run_option, outcome)
                     failure = str(outcome.failure or failure)
                 if last_ones:
                     self._measure_again(measurer, seconds)
@@ -113,11 +111,6 @@ class Search:
     def _measurer(self, check: Checker) -> Measurer | RemoteMeasurer:
         options = self.problem.target, self.build, self.run_option, check
         return RemoteMeasurer(*options, cluster=self.cluster, one_model=True) if self.cluster else Measurer(*options)
-
-    def _limited(self, first: Outcome) -> RunOption:
-        """How trials are run once one was measured: ended if they take much longer."""
-        taken = _SLOW * (first.all_seconds - first.build_seconds)
-        return replace(self.run_option, timeout=min(self.run_option.timeout, max(_LEAST_LIMIT, taken)))
 
     def propose(self, count: int) -> list[Proposal]:
         """The schedules that are measured next, at most `count`; the first of all is the default. None: there are no more."""

@@ -64,7 +64,7 @@ def create_measure_batch(task: Task, option: Options) -> MeasureBatch:
     runner: LocalRunner = option["runner"]
     check = None
     if runner.check_correctness:
-        _, args = task.instantiate(task.config_space.get(0))
+        _, args = task.plain()
         check = Checker(args, task.target)
     builder: LocalBuilder = option["builder"]
     if runner.cluster:

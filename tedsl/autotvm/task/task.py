@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
 from tedsl import te
 from tedsl.autotvm.task.dispatcher import ApplyConfig
+from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace, InstantiationError
-from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.graph.network.costs import formulas_of, operations_of
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
@@ -23,6 +25,7 @@ from tedsl.target.target import Target
 
 Scheduled = tuple[Schedule, Sequence[Any]]
 TEMPLATES: dict[str, Callable[..., Scheduled]] = {}  # by the name of the task
+_FIRST = 16  # points that are tried where the default configuration is refused
 HALVES: dict[str, str] = {}  # by the names of tasks of which one half is there: the decorator of the other
 
 
@@ -99,6 +102,18 @@ class Task:
         if not config.valid():
             raise InstantiationError(f"{self.name}: {'; '.join(config.errors)}")
         return sch, args
+
+    def plain(self) -> Scheduled:
+        """The schedule and the arguments of the default configuration; of the first point that is not refused, if that is.
+        Raises the error of the default one if the first points are refused, too.
+        """
+        try:
+            return self.instantiate(FallbackConfigEntity())
+        except TedslError as error:
+            for index in range(min(_FIRST, len(self.config_space))):
+                with suppress(TedslError):
+                    return self.instantiate(self.config_space.get(index))
+            raise error
 
     def __getstate__(self) -> dict[str, Any]:
         """With the template, which another process may not know."""

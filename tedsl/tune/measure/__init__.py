@@ -10,11 +10,11 @@ from tedsl.errors import entries
 from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.measurer import Measurer
-from tedsl.tune.measure.options import BuildOption, RunOption
+from tedsl.tune.measure.options import BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import FAILURES, Candidate, Failure, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer
 
 __all__ = ["FAILURES", "BuildOption", "Candidate", "Checker", "Failure", "Measurer", "Outcome", "RemoteMeasurer", "RunOption",
-           "within"]
+           "limited", "within"]
 
 entries(globals())

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tedsl.errors import ArgumentError
 from tedsl.record import record
+from tedsl.tune.measure.outcome import Outcome
+
+_SLOW, _SLOW_IN_SIMULATION = 10.0, 3.0  # times what another candidate takes: longer trials are ended
+_LEAST_LIMIT = 2.0  # seconds of such a limit, since a machine may be busy
 
 
 @record
@@ -56,6 +62,14 @@ class RunOption:
             _check_seconds("RunOption", name, getattr(self, name))
         if self.cooldown_interval != 0:
             _check_seconds("RunOption", "cooldown_interval", self.cooldown_interval)
+
+
+def limited(option: RunOption, first: Outcome, estimated: bool = False) -> RunOption:
+    """`option` with a time after which a candidate that is much slower than one that was measured is ended. estimated: by a
+    simulator, which takes the longer, the slower a candidate is.
+    """
+    taken = (_SLOW_IN_SIMULATION if estimated else _SLOW) * (first.all_seconds - first.build_seconds)
+    return replace(option, timeout=min(option.timeout, max(_LEAST_LIMIT, taken)))
 
 
 def _check_count(option: str, name: str, value: object, least: int) -> None:
