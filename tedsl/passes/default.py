@@ -184,9 +184,9 @@ def separate_tails(func: PrimFunc) -> PrimFunc:
     return func if split is func else remove_no_ops(simplify(split))
 
 
-def partition(config: PassConfig) -> Pass:
-    """Returns the pass that partitions loops as the options of `tir.LoopPartition` say."""
-    return with_options(partition_loops, constant_loops=config.loop_partition.partition_const_loop,
+def partition(config: PassConfig, *, widely: bool = False) -> Pass:
+    """Returns the pass that partitions loops as the options of `tir.LoopPartition` say; widely: see `partition_loops`."""
+    return with_options(partition_loops, widely=widely, constant_loops=config.loop_partition.partition_const_loop,
                         keep_single=config.loop_partition.no_unroll_loop_with_extent_one)
 
 

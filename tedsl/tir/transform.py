@@ -104,18 +104,21 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
-    """Returns the pass that computes index arithmetic in 32 bits where that is proved to be enough.
+    """Returns the pass that computes index arithmetic in `target_bits` bits where that is proved to be enough.
 
-    target_bits: 32, or 64 to change nothing; ArgumentError for others.
+    target_bits: 16, 32, or 64 to change nothing; ArgumentError for others.
     """
-    if target_bits not in (32, 64):
-        raise ArgumentError(f"NarrowDataType: indices have 32 or 64 bits, not {target_bits!r}")
-    return named_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
+    if target_bits not in (16, 32, 64):
+        raise ArgumentError(f"NarrowDataType: indices have 16, 32 or 64 bits, not {target_bits!r}")
+    return named_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
 
 
 def LoopPartition() -> ModulePass:
-    """Returns the pass that splits loops where their guards begin and cease to hold; `tir.LoopPartition` says which loops."""
-    return named_pass("LoopPartition", lambda func: partition(_options())(func))
+    """Returns the pass that splits loops where their guards begin and cease to hold, and blocks of launches by branches;
+    `tir.LoopPartition` says which loops. Guards are the conditions of ifs and selects that are marked `likely`, equalities and
+    inequalities among them.
+    """
+    return named_pass("LoopPartition", lambda func: partition(_options(), widely=True)(func))
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
@@ -171,12 +174,15 @@ def RewriteUnsafeSelect() -> ModulePass:
 
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
-    """Returns the pass that moves loop-invariant conditions out of loops; variant "basic" ignores the options."""
+    """Returns the pass that moves loop-invariant conditions out of loops, those of nested branches too, and those that all
+    statements of a loop have in common. variant "basic" leaves them inside of launches; None asks `tir.HoistIfThenElse`.
+    """
     if variant not in (None, "basic"):
         raise ArgumentError(f"HoistIfThenElse: there is no variant {variant!r}", hint='None or "basic"')
 
     def step(func: PrimFunc) -> PrimFunc:
-        return hoist_conditions(func, out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
+        return hoist_conditions(func, nested=True,
+                                out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
 
     return named_pass("HoistIfThenElse", step)
 

@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
+from tedsl.ir.expr import EQ, GE, LE, NE, Broadcast, Call, Expr, IntImm, Let, Load, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
-from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import MASKED, contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
-from tedsl.passes.facts.guard_ranges import holding_interval
+from tedsl.passes.facts.guard_ranges import Interval, holding_interval
 from tedsl.passes.facts.structure import Numbering
-from tedsl.passes.facts.threads import as_loop, bind_launched
+from tedsl.passes.facts.threads import BLOCK_TAGS, as_loop, bind_launched, has_launch, launched
 from tedsl.passes.folding import fold_with, folded_copy
 from tedsl.record import record
 
@@ -39,19 +39,20 @@ SMALL = 64  # the same for conditions of users
 
 
 def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
-                    masks: bool = False, asked_only: bool = False) -> PrimFunc:
+                    masks: bool = False, asked_only: bool = False, widely: bool = False) -> PrimFunc:
     """Returns `func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
     loads and stores, and conditions of if_then_else, count as guards. asked_only: split only loops of splits whose tail is
-    "partition". In any case loops of splits with tail "partition" are split, and those of splits with tail "mask" are not.
+    "partition". widely: also at equalities and inequalities, by conditions of selects, and the blocks of launches, which get
+    branches. In any case loops of splits with tail "partition" are split, and those of splits with tail "mask" are not.
     """
     if asked_only and not any(isinstance(stmt, For) and _tail(stmt) == "partition" for stmt in statements(func.body)):
         return func
     hinted = not asked_only and contains(func.body, HINT)
     if not contains(func.body, LIKELY, *((IF_THEN_ELSE, MASKED) if masks or hinted else ())):
         return func
-    return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
+    return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only, widely)(func.body))
 
 
 @record
@@ -62,8 +63,9 @@ class _Guard:
 
 
 class _Partitioner(ScopedRewriter):
-    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool) -> None:
+    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool, widely: bool) -> None:
         self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
+        self.widely = widely
         self.analyzer = Analyzer()
         self.threads: tuple[For, ...] = ()  # launched around
         self.hinted: set[Var] = set()
@@ -80,7 +82,8 @@ class _Partitioner(ScopedRewriter):
             self.hinted.add(stmt.node.var)
             return self.stmt(stmt.body)
         if not isinstance(stmt, For):
-            return self.under_launch(stmt)
+            whole = self.widely and not self.threads and launched(stmt) is not None
+            return self.launch(stmt) if whole else self.under_launch(stmt)
         if TAIL in stmt.annotations:
             return stmt
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
@@ -104,8 +107,30 @@ class _Partitioner(ScopedRewriter):
         self.threads = outside
         return split
 
+    def launch(self, stmt: Stmt) -> Stmt:
+        """Splits the blocks of a launch by branches around all that its threads run, inside of its memory."""
+        heads: list[AttrStmt | Allocate] = []
+        while isinstance(stmt, (AttrStmt, Allocate)) and not (isinstance(stmt, AttrStmt) and stmt.attr_key == HINT):
+            bind_launched(self.analyzer, stmt)
+            heads.append(stmt)
+            stmt = stmt.body
+        blocks = [loop for head in heads if (axis := launched(head)) is not None and axis.thread_tag in BLOCK_TAGS
+                  and (loop := as_loop(head, blocks=True)) is not None]
+        self.threads = tuple(loop for head in heads if (loop := as_loop(head)) is not None)
+        if has_launch(stmt) or not any(map(self.may_partition, blocks)):
+            stmt = self.stmt(stmt)
+        for loop in reversed(blocks) if not has_launch(stmt) else ():
+            if self.may_partition(loop):
+                branches = self.partition(loop.replace(kind=ForKind.PARALLEL, body=stmt))
+                assert isinstance(branches, For)
+                stmt = branches.body
+        self.threads = ()
+        for head in reversed(heads):
+            stmt = head.replace(body=stmt)
+        return stmt
+
     def partition(self, loop: For) -> Stmt:
-        guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.depends)
+        guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.widely, self.depends)
         stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
         guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
         if not guards:
@@ -113,27 +138,28 @@ class _Partitioner(ScopedRewriter):
         low, high, gone = self.main_range(loop, guards)
         if not gone:
             return self.descend(loop)
-        main = fold_with(loop.body, {condition: _true(condition) for condition in gone})
+        main = fold_with(loop.body, gone)
         if loop.kind == ForKind.PARALLEL:
             return self.branches(loop, low, high, main)
         return self.parts(loop, low, high, main)
 
-    def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, set[Expr]]:
-        """Returns the first iteration at which guards hold, the end of these iterations, and the guards that hold throughout.
+    def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, dict[Expr, Expr]]:
+        """Returns the first iteration at which guards hold, the end of these iterations, and the guards that hold throughout
+        with what they are there: true, or false for an inequality, which is decided where it fails.
 
         A guard that would leave no iteration is kept.
         """
         low, high = loop.min, build.add(loop.min, loop.extent)
-        gone: set[Expr] = set()
+        gone: dict[Expr, Expr] = {}
         removed: dict[int, bool] = {}  # unrolled copies repeat their guards: each form is looked at once
         for guard in guards:
             key = self.number(guard.condition)
             if removed.get(key):
-                gone.add(guard.condition)
+                gone[guard.condition] = _decided(guard.condition)
             if key in removed:
                 continue
             removed[key] = False
-            interval = holding_interval(guard.condition, loop.loop_var, (*self.threads, *guard.inner), self.analyzer)
+            interval = self.interval(guard, loop.loop_var)
             if interval is None:
                 continue
             new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
@@ -143,12 +169,24 @@ class _Partitioner(ScopedRewriter):
             if guard.from_user and loop.loop_var not in self.hinted and not _most_of(loop, new_low, new_high):
                 continue
             low, high = new_low, new_high
-            gone.add(guard.condition)
+            gone[guard.condition] = _decided(guard.condition)
             removed[key] = True
         if low is not loop.min and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
             low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
         of = loop.loop_var.dtype  # a condition in int64 has its ends there; both are inside of the loop's own now
         return build.cast(of, low), build.cast(of, self.at_least(high, low)), gone
+
+    def interval(self, guard: _Guard, var: Var) -> Interval | None:
+        """Returns the iterations of `var` in which a guard holds; of an inequality, those in which it does not."""
+        condition, inner = guard.condition, (*self.threads, *guard.inner)
+        if not isinstance(condition, (EQ, NE)):
+            return holding_interval(condition, var, inner, self.analyzer)
+        if not self.widely or not condition.a.dtype.is_int:
+            return None
+        sides = [holding_interval(kind(condition.a, condition.b), var, inner, self.analyzer) for kind in (GE, LE)]
+        lows = [side.low for side in sides if side is not None and side.low is not None]
+        highs = [side.high for side in sides if side is not None and side.high is not None]
+        return Interval(lows[0], highs[0]) if lows and highs else None
 
     def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
         return self.analyzer.simplify(build.minimum(bound, other) if upper else build.maximum(bound, other))
@@ -209,16 +247,17 @@ def _tail(loop: For) -> object:
     return loop.annotations.get("tail")
 
 
-def _true(condition: Expr) -> Expr:
-    lanes = condition.dtype.lanes
-    return build.true() if lanes == 1 else Broadcast(build.true(), lanes)
+def _decided(condition: Expr) -> Expr:
+    """Returns what a guard is in the main part of its loop."""
+    holds = build.const(not isinstance(condition, NE))
+    return holds if condition.dtype.lanes == 1 else Broadcast(holds, condition.dtype.lanes)
 
 
 def _is_constant(loop: For) -> bool:
     return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
 
 
-def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
+def _guards(loop: For, masks: bool, selects: bool, depends: Dependence) -> list[_Guard]:
     """Returns the guards in `loop` that depend on its variable, each with the loops around it; guards of stores first.
 
     A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
@@ -229,11 +268,11 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
     seen: set[int] = set()
     while stack:
         node, inner = stack.pop()
-        if id(node) in seen or not contains(node, IfThenElse, IF_THEN_ELSE, MASKED):
+        if id(node) in seen or not contains(node, IfThenElse, IF_THEN_ELSE, MASKED, LIKELY):
             continue
         seen.add(id(node))
         conditions: list[Expr] = []
-        if isinstance(node, IfThenElse):
+        if isinstance(node, IfThenElse) or (selects and isinstance(node, Select)):
             conditions = [without_likely(part) for part in conjuncts(node.condition) if is_likely(part)]
         elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
             conditions = mask_parts(node.predicate)
@@ -241,12 +280,12 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
             conditions = mask_parts(node.args[0])
         for condition in conditions:
             if loop.loop_var in depends(condition):
-                from_user = isinstance(node, Expr)
+                from_user = isinstance(node, Expr) and not isinstance(node, Select)
                 (later if from_user else guards).append(_Guard(condition, inner, from_user))
         inside = node if isinstance(node, For) else as_loop(node, blocks=True)
         if inside is not None:
             inner = (*inner, inside)
-        if masks or isinstance(node, Stmt):
+        if masks or selects or isinstance(node, Stmt):
             stack.extend((child, inner) for child in reversed(node.child_nodes()))
     if not (guards or later) or not contains(loop.body, LetStmt, Let):
         return guards + later

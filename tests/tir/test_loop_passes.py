@@ -1,0 +1,265 @@
+"""Passes of tir.transform over loops, on functions written by hand: before, after, and the same results."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir, transform
+from tedsl.errors import ArgumentError
+from tedsl.ir import build
+from tedsl.ir.evaluate import run
+from tedsl.ir.expr import Load, Select, SizeVar, Var
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import AttrStmt, For, IfThenElse
+from tedsl.ir.walk.visitor import post_order
+from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, seq, when
+
+I, J, K, N = Var("i"), Var("j"), Var("k"), SizeVar("n")
+
+
+def alone(step, **config):
+    """A pass of tir.transform, under options, as a function of functions."""
+    def run_pass(func):
+        with transform.PassContext(config=config):
+            return step(IRModule({"main": func}))["main"]
+    return run_pass
+
+
+# --- NarrowDataType -------------------------------------------------------------------------------------------------------
+
+def sums(rows, columns, dtype):
+    """B[i] += A[i, j], with indices of a dtype."""
+    f = Function(A=(rows * columns,), B=(rows,))
+    i, j = Var("i", dtype), Var("j", dtype)
+    body = f.store("B", i, f.load("B", i) + f.load("A", i * columns + j))
+    return f.func(loop(i, imm(rows, dtype), loop(j, imm(columns, dtype), body)))
+
+
+def widths(func):
+    return [str(node.loop_var.dtype) for node in post_order(func.body) if isinstance(node, For)]
+
+
+@pytest.mark.parametrize("rows, columns, dtype, bits, expected", [
+    (3, 5, "int64", 32, "int32"), (3, 5, "int64", 16, "int16"), (3, 5, "int32", 16, "int16"), (3, 5, "int64", 64, "int64"),
+    (1, 1, "int64", 16, "int16"), (3, 0, "int64", 16, "int16"), (2, 5, "int32", 32, "int32")])
+def test_indices_get_narrow(rows, columns, dtype, bits, expected):
+    made = check(alone(tir.transform.NarrowDataType(bits)), sums(rows, columns, dtype))
+    assert widths(made) == [expected] * 2
+
+
+@pytest.mark.parametrize("extents, dtype, bits, loops, index", [
+    ((2**16, 2**16), "int64", 32, "int32", "int64"), ((2**31, 1), "int64", 32, "int64", "int64"),
+    ((200, 200), "int64", 16, "int16", "int64"), ((200, 200), "int32", 16, "int16", "int32"),
+    ((2**15, 1), "int32", 16, "int32", "int32"), ((127, 258), "int32", 16, "int16", "int16")])
+def test_what_may_not_fit_stays_wide(extents, dtype, bits, loops, index):
+    made = alone(tir.transform.NarrowDataType(bits))(sums(*extents, dtype))
+    inside = {str(node.index.dtype) for node in post_order(made.body) if isinstance(node, Load) and node.buffer_var.name == "A"}
+    assert widths(made)[-1] == loops and inside == {index}
+
+
+def test_sixteen_bits_before_and_after(golden):
+    f = Function(A=(40,), B=(40, "int32"))
+    before = f.func(loop(I, 8, loop(J, 5, f.store("B", I * 5 + J, (I * 9000) + build.cast("int32", f.load("A", I * 5 + J))))))
+    check(alone(tir.transform.NarrowDataType(16)), before, golden=golden)
+
+
+def test_widths_that_there_are():
+    for bits in (8, 0, "32", None):
+        with pytest.raises(ArgumentError, match="16, 32 or 64 bits"):
+            tir.transform.NarrowDataType(bits)
+
+
+# --- HoistIfThenElse ------------------------------------------------------------------------------------------------------
+
+HOIST = tir.transform.HoistIfThenElse
+BLOCKS = {"tir.HoistIfThenElse": {"support_block_scope_hosting": True}}
+
+
+@pytest.mark.parametrize("rows, columns", [(5, 7), (1, 1), (3, 0)])
+def test_nested_conditions_move_to_their_loops(rows, columns, golden):
+    f = Function(B=(5 * 7 * 8,))
+    at = (I * 7 + J) * 8 + K
+    inside = when(tir.likely(I < 2), when(build.greater_equal(J, 3), when(build.less(K, I), f.store("B", at, 1))))
+    before = f.func(loop(I, rows, loop(J, columns, loop(K, 8, inside))))
+    made = check(alone(HOIST()), before, golden=golden if rows == 5 else None)
+    assert str(alone(HOIST())(made)) == str(made)
+
+
+def test_conditions_that_all_statements_have_in_common_move(golden):
+    f = Function(A=(6,), B=(6,), C=(6,))
+    both = build.logical_and(build.less(I, 4), build.greater(N, 2))
+    body = seq(when(both, f.store("B", I, f.load("A", I))), when(build.greater(N, 2), f.store("C", I, 3)))
+    before = f.func(loop(I, 6, body), N)
+    check(alone(HOIST()), before, sizes=((2,), (3,)), golden=golden)
+
+
+@pytest.mark.parametrize("second", [lambda f: when(build.less(N, 1), f.store("C", I, 3)), lambda f: f.store("C", I, 3),
+                                    lambda f: when(build.greater(N, 2), f.store("C", I, 3), f.store("C", I, 4))])
+def test_conditions_of_some_statements_stay(second):
+    f = Function(A=(6,), B=(6,), C=(6,))
+    body = seq(when(build.greater(N, 2), f.store("B", I, f.load("A", I))), second(f))
+    before = f.func(loop(I, 6, body), N)
+    assert check(alone(HOIST()), before, sizes=((0,), (3,))) is before
+
+
+def test_branches_inside_of_both_sides_move(golden):
+    f = Function(B=(6,), C=(6,))
+    sides = when(build.greater(N, 2), when(build.less(N, 9), f.store("B", I, 1)),
+                 when(build.less(N, 1), f.store("B", I, 2), f.store("C", I, 3)))
+    check(alone(HOIST()), f.func(loop(I, 6, sides), N), sizes=((0,), (2,), (5,), (9,)), golden=golden)
+
+
+def launch_of(body, f, *scalars, threads=4, blocks=3):
+    x, b = te.thread_axis("threadIdx.x"), te.thread_axis("blockIdx.x")
+    return f.func(AttrStmt(b, "thread_extent", build.as_expr(blocks),
+                           AttrStmt(x, "thread_extent", build.as_expr(threads), body(b.var, x.var))), *scalars)
+
+
+def guarded_by_block(otherwise):
+    f = Function(B=(12,))
+    return launch_of(lambda b, x: loop(I, 2, when(build.less(b, 2), f.store("B", b * 4 + x, f.load("B", b * 4 + x) + 1.0),
+                                                  f.store("B", b * 4 + x, 5) if otherwise else None)), f)
+
+
+@pytest.mark.parametrize("otherwise", [False, True])
+def test_conditions_of_blocks_move_out_of_threads_if_asked(otherwise, golden):
+    before = guarded_by_block(otherwise)
+    inside = check(alone(HOIST()), before)
+    outside = check(alone(HOIST(), **BLOCKS), before)
+    golden.sections(before=body_text(before), inside=body_text(inside), outside=body_text(outside))
+    assert str(check(alone(HOIST("basic"), **BLOCKS), before)) == str(inside)
+
+
+# --- LoopPartition --------------------------------------------------------------------------------------------------------
+
+CONSTANT = {"tir.LoopPartition": {"partition_const_loop": True}}
+
+
+def partitioned(func, **options):
+    both = transform.Sequential([tir.transform.LoopPartition(), tir.transform.Simplify()])
+    with transform.PassContext(config=CONSTANT):
+        return both(IRModule({"main": func}))["main"]
+
+
+def first_loop(func):
+    return func.body.seq[0]
+
+
+@pytest.mark.parametrize("condition, extent", [
+    (lambda i: build.equal(i, 5), 10), (lambda i: build.not_equal(i, 5), 10), (lambda i: build.equal(i, 0), 10),
+    (lambda i: build.not_equal(i, 9), 10), (lambda i: build.equal(i * 3, 12), 7), (lambda i: build.less(i, 3), 10),
+    (lambda i: build.greater_equal(i, 3), 10), (lambda i: build.equal(i, 50), 10), (lambda i: build.equal(i, 0), 1)])
+def test_equalities_and_inequalities_are_decided(condition, extent):
+    f = Function(A=(10,), B=(10,))
+    branch = when(tir.likely(condition(I)), f.store("B", I, f.load("A", I)), f.store("B", I, 2))
+    made = check(partitioned, f.func(loop(I, extent, branch)))
+    assert not any(isinstance(node, IfThenElse) for node in post_order(made.body))
+
+
+def test_selects_are_guards(golden):
+    f = Function(A=(50,), B=(64,))
+    guard = tir.likely(build.less(I * 8 + J, 50))
+    before = f.func(loop(I, 8, loop(J, 8, f.store("B", I * 8 + J, Select(guard, imm(1.0, "float32"), imm(2.0, "float32"))))))
+    made = check(partitioned, before, golden=golden)
+    assert not any(isinstance(node, Select) for node in post_order(first_loop(made)))
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 50])
+def test_splits_inside_of_splits_that_do_not_divide(n):
+    f = Function(A=(n,), B=(n,))
+    at = (I * 3 + J) * 5 + K
+    guard = build.logical_and(tir.likely(build.less(at, n)), tir.likely(build.less(I * 3 + J, (n + 4) // 5)))
+    before = f.func(loop(I, ((n + 4) // 5 + 2) // 3, loop(J, 3, loop(K, 5, when(guard, f.store("B", at, f.load("A", at)))))))
+    check(partitioned, before)
+
+
+@pytest.mark.parametrize("n", [1, 4, 12, 13])
+def test_an_equality_with_a_size_is_somewhere_in_the_loop_or_not(n, golden):
+    f = Function(B=(13,))
+    before = f.func(loop(I, 13, when(tir.likely(build.equal(I, N)), f.store("B", I, 1), f.store("B", I, 2))), N)
+    check(partitioned, before, scalars=(n,), golden=golden if n == 1 else None)
+
+
+@pytest.mark.parametrize("n, blocks", [(50, 2), (64, 2), (3, 1)])
+def test_blocks_of_a_launch_get_branches(n, blocks):
+    f = Function(A=(n,), B=(n,))
+    at = lambda b, x: b * 32 + x
+    guarded = lambda b, x: when(tir.likely(build.less(at(b, x), n)), f.store("B", at(b, x), f.load("A", at(b, x)) + 1.0))
+    check(partitioned, launch_of(guarded, f, threads=32, blocks=blocks))
+
+
+def launched_rows():
+    """B = A + 1 on blocks along two axes, of sizes that only a call knows."""
+    n, m = SizeVar("n"), SizeVar("m")
+    A, B = tir.decl_buffer((n, m), name="A"), tir.decl_buffer((n, m), name="B")
+    ib = tir.ir_builder.create()
+    y, x, t = te.thread_axis("blockIdx.y"), te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
+    ib.scope_attr(y, "thread_extent", (n + 3) // 4)
+    ib.scope_attr(x, "thread_extent", (m + 15) // 16)
+    ib.scope_attr(t, "thread_extent", 16)
+    a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
+    held = ib.allocate("float32", (4,), name="held", scope="local")
+    with ib.for_range(0, 4, "r") as r:
+        i, j = y.var * 4 + r, x.var * 16 + t.var
+        with ib.if_scope(tir.likely(tir.all(i < n, j < m))):
+            held[r] = a[i, j]
+            b[i, j] = held[r] + 1.0
+    return PrimFunc((A, B), ib.get()).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (4, 16), (9, 33)])
+def test_blocks_along_two_axes_of_any_sizes(n, m, golden):
+    before = tir.transform.StorageFlatten(64)(IRModule({"main": launched_rows()}))["main"]
+    made = partitioned(before)
+    a = np.arange(n * m, dtype="float32").reshape(n, m)
+    for backwards in (False, True):
+        out = np.zeros_like(a)
+        run(made, [a, out], reverse_parallel=backwards)
+        np.testing.assert_array_equal(out, a + 1)
+    if n == 1:
+        golden.sections(before=body_text(before), after=body_text(made))
+
+
+def test_a_hint_splits_a_loop_by_the_condition_of_a_user():
+    A = te.placeholder((20,), name="A")
+    B = te.compute((20,), lambda i: te.if_then_else(te.all(i >= 2, i < 18), A[i], 0.0), name="B")
+    s = te.create_schedule(B.op)
+    s[B].pragma(B.op.axis[0], "loop_partition_hint", True)
+    with transform.PassContext(disabled_pass=["tir.LoopPartition"]):
+        mod = tedsl.lower(s, [A, B])
+    made = tir.transform.LoopPartition()(mod)
+    assert str(made).count("for (") == 3 and str(mod).count("for (") == 1
+    a, out = np.arange(20, dtype="float32"), np.zeros(20, "float32")
+    run(made["main"], [a, out])
+    np.testing.assert_array_equal(out, np.where((np.arange(20) >= 2) & (np.arange(20) < 18), a, 0))
+
+
+# --- VectorizeLoop --------------------------------------------------------------------------------------------------------
+
+VECTORS = tir.transform.VectorizeLoop()
+
+
+def test_a_while_loop_whose_lanes_end_at_different_times_stays_scalar():
+    f = Function(A=(4,), B=(4,))
+    body = tir.While(build.less(f.load("A", I), imm(3.0, "float32")), f.store("A", I, f.load("A", I) + 1.0))
+    made = check(alone(VECTORS), f.func(loop(I, 4, body, VECTORIZED)))
+    assert isinstance(made.body, For) and made.body.kind.name == "SERIAL"
+
+
+def test_lanes_of_vectors_stay_a_loop_of_vectors():
+    f = Function(A=(16,))
+    ib = tir.ir_builder.create()
+    a = tir.ir_builder.BufferVar(ib, f.data("A"), tir.const(0.0, "float32x4").dtype, None)
+    with ib.for_range(0, 4, "j", kind="vectorize") as j:
+        a[j] = tir.const(1.0, "float32x4")
+    made = check(alone(VECTORS), f.func(ib.get()))
+    assert isinstance(made.body, For)
+
+
+@pytest.mark.parametrize("n", [0, 2, 9])
+def test_branches_of_sizes_and_of_lanes(n, golden):
+    f = Function(A=(4,), B=(4,))
+    inner = when(build.less(I, N), f.store("B", I, 2.0), f.store("B", I, Select(build.less(I, 1), f.load("A", I),
+                                                                             imm(7.0, "float32"))))
+    before = f.func(loop(I, 4, when(build.less(N, 3), f.store("B", I, f.load("A", I) + 1.0), inner), VECTORIZED), N)
+    check(alone(VECTORS), before, scalars=(n,), golden=golden if n == 0 else None)
