@@ -63,6 +63,21 @@ def test_guards_of_two_loops_leave_one_clean_nest(golden):
     check(partition_loops, before, constant_loops=True, golden=golden)
 
 
+def test_loops_in_the_rest_of_a_parallel_loop_are_split_as_well():
+    f = Function(A=(50, 37), B=(50, 37))
+    outer, inner = Var("jo"), Var("ji")
+    row, column = X, build.add(build.mul(outer, 16), inner)
+    inside = build.logical_and(build.likely(build.less(row, 50)), build.likely(build.less(column, 37)))
+    index = build.add(build.mul(row, 37), column)
+    body = when(inside, f.store("B", index, f.load("A", index)))
+    before = f.func(loop(outer, 3, loop(I, 7, loop(J, 8, loop(inner, 16, body))), PARALLEL))
+    text = body_text(check(lambda func: partition_loops(func, constant_loops=True, masks=True), before))
+    whole, rest = text.split(" else ")
+    for part in (whole, rest):
+        assert "(i: int32, 0, 6)" in part or "(i_1: int32, 0, 6)" in part or "(i_2: int32, 0, 6)" in part
+        assert part.count("< 50") == 1  # of the last rows alone
+
+
 def test_a_parallel_loop_branches_inside(golden):
     f = Function(A=(50,), B=(50,))
     before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50)), PARALLEL))

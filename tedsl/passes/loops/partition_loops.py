@@ -35,6 +35,7 @@ from tedsl.record import record
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
 TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
+BESIDE = 256  # the same for what runs beside a main part
 SMALL = 64  # the same for conditions of users
 
 
@@ -202,7 +203,7 @@ class _Partitioner(ScopedRewriter):
         inside = build.less(v, high)
         if not self.same(low, loop.min):
             inside = build.logical_and(build.greater_equal(v, low), inside)
-        return loop.replace(body=IfThenElse(inside, self.stmt(main), folded_copy(loop.body, {})))
+        return loop.replace(body=IfThenElse(inside, self.stmt(main), self.beside(folded_copy(loop.body, {}))))
 
     def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
         end = build.add(loop.min, loop.extent)
@@ -216,7 +217,7 @@ class _Partitioner(ScopedRewriter):
         """Returns the loop before or after the main one: partitioned as well if it is small, since its inner loops then get
         main parts; else unchanged.
         """
-        small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= SMALL
+        small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= BESIDE
         return self.stmt(piece) if small and piece is not None else piece
 
     def is_single(self, extent: Expr) -> bool:

@@ -200,7 +200,7 @@ def test_graphs_around_convolutions(layout):
 
 @pytest.mark.parametrize("cores", [1, 64])
 def test_weights_that_do_not_stay_in_the_second_cache_are_copied_into_panels(cores, tmp_path):
-    (a, x), (b, z) = feed((1, 10, 10, 40)), feed((3, 3, 40, 200), "w")
+    (a, x), (b, z) = feed((1, 10, 10, 40)), feed((3, 3, 40, 512), "w")
     made = nn.relu(nn.conv2d_nhwc(a, b, 1, 1, 1))
     machine = dataclasses.asdict(Target("llvm -mcpu=haswell").machine) | {"cores": cores}
     (tmp_path / "machine.json").write_text(json.dumps(machine))

@@ -3,7 +3,7 @@
 import pytest
 
 from tedsl.target import Target
-from topi.schedules.cpu.tiles import registers, tile_of
+from topi.schedules.cpu.tiles import registers, registers_of_rows, tile_of
 
 MACHINES = ["llvm -mcpu=znver4", "llvm -mcpu=icelake-server", "llvm -mcpu=haswell", "llvm -mcpu=znver3", "llvm -mcpu=x86-64",
             "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60"]
@@ -48,3 +48,14 @@ def test_rows_that_evict_each_other_are_fewer_or_their_tiles_wider():
 def test_the_model_of_another_machine_changes_the_tile():
     assert tile_of(512, 512, 512, 16, Target("llvm -mcpu=znver4")) != \
         tile_of(512, 512, 512, 16, Target("llvm -mcpu=znver4 -model=icelake-server"))
+
+
+def test_a_rest_that_fills_no_vector_takes_registers_by_its_pieces():
+    """25 columns in one tile are vectors of 16, 8 and 1; beside a whole tile, 15 are one vector with a mask, 9 are 8 and 1."""
+    assert registers_of_rows(25, 2, 16) == [(1.0, 3)] and registers_of_rows(111, 7, 16) == [(1.0, 10)]
+    assert registers_of_rows(31, 1, 16) == [(1.0, 1), (1.0, 1)] and registers_of_rows(41, 1, 16) == [(2.0, 1), (1.0, 2)]
+    assert registers_of_rows(96, 3, 16) == [(2.0, 3)] and registers_of_rows(15, 1, 16) == [(1.0, 1)]
+    for columns in (25, 37, 47, 100, 111):
+        with Target("llvm -mcpu=znver4") as target:
+            tall, wide = tile_of(500, columns, 300, 16, target)
+            assert all((tall + 1) * held < 32 for _, held in registers_of_rows(columns, wide // 16, 16))

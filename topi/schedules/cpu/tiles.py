@@ -26,6 +26,7 @@ _ISSUE = 4.0  # instructions that start in a cycle
 _COUNTING = 2  # instructions of the loop itself
 _PORTS = 2  # loads that start in a cycle, if the vectors are not wider than half of what l1 gives
 _SLACK = 1.5  # cycles: instructions do not start in the very cycle in which they could
+_PIECES = 2  # narrower vectors that are cheaper than one with a mask
 _UNKNOWN = 1 << 12  # rows or columns where their number is not known
 
 
@@ -59,11 +60,26 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
     widths = range(1, min(16, most_vectors) + 1) if panel is None else [panel // lanes]
     tiles = [(tall, vectors) for vectors in widths
+             for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes)), default=1)]
              for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
-             if tall * vectors + vectors + (vectors > 1 or not embeds) <= available]
+             if tall * held + held + (held > 1 or not embeds) <= available or (tall, vectors) == (1, 1)]
     size = (rows, columns, terms or _TERMS)
     tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
     return tall, vectors * lanes
+
+
+def registers_of_rows(columns: int | None, vectors: int, lanes: int) -> list[tuple[float, int]]:
+    """How many tiles of `vectors` vectors lie beside each other, and the registers that hold a row of each; whole ones first.
+
+    The rest of columns that fill no vector is parted into powers of two, 13 into 8, 4 and 1: all of them where one tile is as
+    wide as the columns, else one or two; more are a vector with a mask.
+    """
+    if columns is None:
+        return [(_UNKNOWN / (vectors * lanes), vectors)]
+    whole, rest = divmod(columns, vectors * lanes)
+    pieces = (rest % lanes).bit_count()
+    held = rest // lanes + (pieces if (whole == 0 and rest >= lanes) or pieces <= _PIECES else 1)
+    return [(count, row) for count, row in ((float(whole), vectors), (1.0, held)) if count and row]
 
 
 def _evict_each_other(rows: int, apart: int, machine: Machine) -> bool:
@@ -80,15 +96,15 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
     tall, vectors = tile
 
-    def one(height: int) -> float:
-        bounds = tile_bounds(height, vectors, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
-        return terms * max(*bounds, target.machine.fma_latency + _SLACK) + _STORES * height * vectors
+    def one(height: int, held: int) -> float:
+        bounds = tile_bounds(height, held, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
+        return terms * max(*bounds, target.machine.fma_latency + _SLACK) + _STORES * height * held
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
-    down = whole * one(tall) + (one(rest) if rest else 0.0)
-    across = _UNKNOWN / (vectors * lanes) if columns is None else -(-columns // (vectors * lanes))
+    across = registers_of_rows(columns, vectors, lanes)
+    down = [(float(whole), tall)] * bool(whole) + [(1.0, rest)] * bool(rest)
     cut = bool(rest and rows is not None) + bool(columns is not None and columns % (vectors * lanes))
-    return down * across * _ENDS**cut
+    return sum(n * m * one(height, held) for n, height in down for m, held in across) * _ENDS**cut
 
 
 def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int,

@@ -10,7 +10,7 @@ import itertools
 
 from tedsl.record import record
 from tedsl.target import Target
-from topi.schedules.cpu.tiles import registers, tile_bounds
+from topi.schedules.cpu.tiles import registers, registers_of_rows, tile_bounds
 
 _MOST_VECTORS = 8
 _MANY = 1 << 12  # rows, pixels or vectors, where their number is not known
@@ -42,12 +42,14 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
     vectors, apart = None if columns is None else -(-columns // lanes), (terms or 1) * (target.vector_bits // lanes // 8)
     lines = _lines(target, columns, lanes)
     tiles = [(tall, wide) for wide in range(1, min(_MOST_VECTORS, vectors or _MOST_VECTORS) + 1)
-             for tall in range(1, min(registers(target), rows or registers(target)) + 1) if _fits(target, tall, wide)]
+             for tall in range(1, min(registers(target), rows or registers(target)) + 1)
+             if _fits(target, tall, _widest(columns, wide, lanes)) or (tall, wide) == (1, 1)]
 
     def cycles(tile: tuple[int, int]) -> float:
         tall, wide = tile
         masked = _MASKED if columns is not None and columns % lanes and wide * lanes < columns else 1
-        return _cycles(target, _parts(rows, tall), _parts(vectors, wide), terms, lanes, apart, lines) * masked
+        across = registers_of_rows(columns, wide, lanes)
+        return _cycles(target, _parts(rows, tall), across, terms, lanes, apart, lines) * masked
 
     return min(tiles, key=lambda tile: (cycles(tile), -tile[0]))
 
@@ -65,11 +67,12 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
     for wide in range(part, max(part, min(_MOST_VECTORS, vectors or _MOST_VECTORS)) + 1, part):
         for across in range(1, min(registers(target), columns or registers(target)) + 1):
             for down in range(1, min(registers(target) // across, rows or 1) + 1 if across == columns else 2):
-                if not _fits(target, down * across, wide) and (down, across, wide) != (1, 1, part):
+                if not _fits(target, down * across, _widest(channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
                     continue
                 pixels = _products(_parts(rows, down), _parts(columns, across))
                 masked = channels is not None and channels % (wide * lanes) and wide * lanes < channels
-                cycles = _cycles(target, pixels, _parts(vectors, wide), terms, lanes, apart) * (_MASKED if masked else 1)
+                across_channels = registers_of_rows(channels, wide, lanes)
+                cycles = _cycles(target, pixels, across_channels, terms, lanes, apart) * (_MASKED if masked else 1)
                 if cycles < least:
                     best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
     return best
@@ -83,6 +86,11 @@ def _lines(target: Target, columns: int | None, lanes: int) -> float:
     """How many lines a vector lies in, on average: rows of whole vectors begin at lines, the vectors of others anywhere."""
     size, item = target.vector_bits // 8, target.vector_bits // lanes // 8
     return 1.0 if columns is None or columns % lanes == 0 else 1 + (size - item) / target.machine.line
+
+
+def _widest(columns: int | None, wide: int, lanes: int) -> int:
+    """The most registers that hold a row of a tile of `wide` vectors."""
+    return max((row for _, row in registers_of_rows(columns, wide, lanes)), default=1)
 
 
 def _parts(extent: int | None, size: int) -> Parts:
