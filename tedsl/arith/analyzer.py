@@ -14,7 +14,7 @@ from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
 from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
-from tedsl.arith.simplify import known_variables, simplify
+from tedsl.arith.simplify import LEAVES, known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32
@@ -67,8 +67,11 @@ class Analyzer:
 
     def _bind_extent(self, var: Var, first: Expr, extent: Expr) -> None:
         first, extent = self.simplify(first), self.simplify(extent)
-        last = self.simplify(build.sub(build.add(first, extent), 1))
         self.known.extents[var] = extent
+        if type(first) is IntImm and type(extent) is IntImm:
+            self.known.set_range(var, first.value, first.value + extent.value - 1)
+            return
+        last = self.simplify(build.sub(build.add(first, extent), 1))
         self._bind_ends(var, first, last)
 
     def _bind_ends(self, var: Var, low: Expr | None, high: Expr | None) -> None:
@@ -113,7 +116,9 @@ class Analyzer:
         if not isinstance(expr, Expr):
             expr = build.as_expr(expr)
         simplified = self._done.get(expr)
-        return simplified if simplified is not None else simplify(expr, self.known, self._done)
+        if simplified is not None:
+            return simplified
+        return expr if type(expr) in LEAVES else simplify(expr, self.known, self._done)
 
     def can_prove(self, condition: Expr | bool) -> bool:
         """Tells whether `condition` is proved for all values that the variables may have here. False: not proved, or false."""

@@ -92,7 +92,9 @@ class Canonical:
 
     def sum(self, expr: Expr) -> Sum:
         """Returns the canonical sum of a scalar integer expression."""
-        value = self.value(expr)
+        value = self._values.get(expr)
+        if value is None:
+            value = self.value(expr)
         assert isinstance(value, Sum), f"{type(expr).__name__} of {expr.dtype} is not a scalar integer"
         return value
 

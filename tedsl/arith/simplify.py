@@ -9,7 +9,7 @@ from tedsl.arith.bounds import Bounds
 from tedsl.arith.conditions import conjuncts, learn
 from tedsl.arith.rules.bits import BITWISE, fold_bits
 from tedsl.arith.rules.casts import fold_cast
-from tedsl.arith.rules.choices import fold_call, fold_select, fold_two_choices
+from tedsl.arith.rules.choices import TWO_CHOICES, fold_call, fold_select, fold_two_choices
 from tedsl.arith.rules.compare import fold_comparison
 from tedsl.arith.rules.floordiv import constant, fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
@@ -78,16 +78,20 @@ RULES: dict[type, Rule] = {
     Select: fold_select, Call: _fold_call, Cast: fold_cast, Div: fold_truncated, Mod: fold_truncated,
 }
 
+_RULED = frozenset((*INTEGER_RULES, *RULES))  # loads, constants, ramps, ... have no rules
+
 
 def rewrite(e: Expr, known: Bounds) -> Expr | None:
     """Returns `e`, whose operands are simplified, after one step of simplification at its root; None if no rule applies."""
     kind, dtype = type(e), e.dtype
+    if kind not in _RULED:
+        return None
     if dtype.lanes > 1 and isinstance(e, BinaryOp):
         result = fold_vector(e, known)
         if result is not None:
             return result
-    if type(getattr(e, "a", None)) is Select and isinstance(e, BinaryOp) and dtype.is_integer:
-        result = fold_two_choices(e, known)
+    if kind in TWO_CHOICES and dtype.is_integer and type(e.a) is Select:  # type: ignore[attr-defined]
+        result = fold_two_choices(e, known)  # type: ignore[arg-type]
         if result is not None:
             return result
     rule = INTEGER_RULES.get(kind)
@@ -100,17 +104,14 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
             if low is not None and low == high:  # a condition leaves one value
                 return constant(low, dtype)
         return result
-    rule = RULES.get(kind)
-    if rule is None:
-        return None
-    result = rule(e, known)
+    result = RULES[kind](e, known)
     if result is None and dtype is BOOL and known.truths:
         holds = known.truths.get(known.value(e))  # type: ignore[arg-type]
         return None if holds is None else IntImm(BOOL, int(holds))
     return result
 
 
-_LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))
+LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))  # no rule applies to them
 
 
 def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) -> Expr:
@@ -144,14 +145,14 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
 
 def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:
     """Returns `form` over its simplified operands; None if some are not done yet and were put on the stack."""
-    if type(form) in _LEAVES:
+    if type(form) in LEAVES:
         return form  # type: ignore[no-any-return]
     if isinstance(form, BinaryOp):
         a, b = form.a, form.b
         x, y = done.get(a), done.get(b)
-        if x is None and type(a) in _LEAVES:
+        if x is None and type(a) in LEAVES:
             x = a
-        if y is None and type(b) in _LEAVES:
+        if y is None and type(b) in LEAVES:
             y = b
         if x is None or y is None:
             if y is None:
@@ -198,7 +199,7 @@ def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
 
 def _where(condition: Expr, side: Expr, known: Bounds, depth: int) -> Expr:
     """Returns `side` simplified where `condition` holds."""
-    if type(side) in _LEAVES and side.dtype is not BOOL:
+    if type(side) in LEAVES and side.dtype is not BOOL:
         return side
     with known.scope():
         for part in conjuncts(condition):

@@ -159,6 +159,8 @@ def promote(a: DType, b: DType) -> DType:
 
 def match_operands(a: Any, b: Any, *, keep_bool: bool = False) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype and equal lanes. keep_bool: two bools stay bool (comparisons)."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype and (keep_bool or not a.dtype.is_bool):
+        return a, b
     number_a, number_b = isinstance(a, (bool, int, float)), isinstance(b, (bool, int, float))
     if number_a and not number_b:
         b = as_expr(b)
@@ -224,6 +226,8 @@ _FLOAT: dict[type[Expr], Callable[[float, float], float | None]] = {
 
 def fold(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
     """The simpler form of `kind(a, b)`, operands of one dtype, or None."""
+    if type(a) not in _CONSTANTS and type(b) not in _CONSTANTS:
+        return None
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         result = _INTEGER[kind](a.value, b.value)
         of = BOOL if kind in _TO_BOOL else a.dtype
@@ -238,6 +242,7 @@ def fold(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
 
 
 _TO_BOOL = frozenset((EQ, NE, LT, LE, GT, GE))
+_CONSTANTS = frozenset((IntImm, FloatImm))
 
 
 def _fold_neutral(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:

@@ -19,6 +19,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.node import Node
 from tedsl.ir.walk.accesses import MOST_PLACES, reads
 from tedsl.ir.walk.around import Facts
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
@@ -35,7 +36,7 @@ def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
 
 def has_load(expr: Expr) -> bool:
     """Whether the value depends on the elements of a tensor."""
-    return any(type(node) is ProducerLoad for node in post_order(expr))
+    return contains(expr, ProducerLoad)
 
 
 def is_ragged(op: ComputeOp) -> bool:

@@ -25,6 +25,7 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.folding import decided
@@ -36,7 +37,10 @@ def remove_no_ops(func: PrimFunc) -> PrimFunc:
 
 
 def _used_memory(body: Stmt) -> set[Var]:
+    """Returns the variables that are used; none where no memory is allocated, for then nobody asks."""
     used: set[Var] = set()
+    if not contains(body, Allocate):
+        return used
     for node in post_order(body):
         match node:
             case Load(buffer_var=v) | Store(buffer_var=v):

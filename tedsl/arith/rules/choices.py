@@ -11,6 +11,7 @@ from tedsl.ir.expr import EQ, NE, Add, BinaryOp, Call, Expr, IntImm, Max, Min, M
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 
 Sides = tuple[Expr, Expr, Expr]  # condition, value where it holds, value where it does not
+TWO_CHOICES = frozenset((Add, Sub, Mul, Min, Max))  # operators that are applied to the sides of two choices
 
 
 def fold_select(e: Select, known: Bounds) -> Expr | None:
@@ -88,9 +89,9 @@ def _anywhere(c: Expr, d: Expr, known: Bounds) -> bool:
 
 
 def fold_two_choices(e: BinaryOp, known: Bounds) -> Expr | None:
-    """Simplifies (c ? x : y) + (c ? z : w) → c ? x + z : y + w, for -, *, min and max too."""
+    """Simplifies (c ? x : y) + (c ? z : w) → c ? x + z : y + w, for the operators of TWO_CHOICES."""
     a, b = e.a, e.b
-    if type(e) not in (Add, Sub, Mul, Min, Max) or not isinstance(a, Select) or not isinstance(b, Select):
+    if not isinstance(a, Select) or not isinstance(b, Select):
         return None
     if not known.same(a.condition, b.condition):
         return None

@@ -16,9 +16,10 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     if ends is not None:
         return ends
     s = known.sum(e)
-    shorter = _shorter(s, known, e.dtype)
-    if shorter is not None:
-        return shorter
+    if len(s.terms) > 1:
+        shorter = _shorter(s, known, e.dtype)
+        if shorter is not None:
+            return shorter
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Add:
         return _wrapping_add(e, a, b)
@@ -33,9 +34,7 @@ _TAKE_UP = frozenset((Min, Max, Mul, Div))  # kinds of terms that other terms ma
 
 
 def _shorter(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """Returns a sum of which a min, a max, a product or a quotient takes up other terms; None if there is none."""
-    if len(s.terms) < 2:
-        return None
+    """Returns a sum, of several terms, of which a min, a max, a product or a quotient takes up others; None if none does."""
     kinds = _TAKE_UP.intersection(map(type, s.terms))
     if not kinds or not known.is_index(s):
         return None
@@ -143,9 +142,10 @@ def _wrapping_add(e: Add, a: Sum, b: Sum) -> Expr | None:
 def fold_sub(e: Sub, known: Bounds) -> Expr | None:
     """Simplifies x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
     s = known.sum(e)
-    shorter = _shorter(s, known, e.dtype)
-    if shorter is not None:
-        return shorter
+    if len(s.terms) > 1:
+        shorter = _shorter(s, known, e.dtype)
+        if shorter is not None:
+            return shorter
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Sub:
         return e.a if not b.terms and b.const == 0 else None  # data may wrap

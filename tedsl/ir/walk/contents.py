@@ -8,8 +8,9 @@ leaves alone keeps its nodes: after a pass only the new ones are looked at.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 
-from tedsl.ir.expr import Call, Load
+from tedsl.ir.expr import Call, FloatImm, IntImm, Load, SizeVar, StringImm, Var
 from tedsl.ir.node import Node, set_field
 from tedsl.ir.stmt import AttrStmt, Store
 
@@ -22,8 +23,20 @@ def contains(root: Node, *kinds: object) -> bool:
     """Tells whether a node below `root`, or itself, is of one of `kinds`: a class (and no subclass of it), the operator of
     calls, the key of attributes, or MASKED. Nodes are those that `post_order` visits.
     """
-    found = getattr(root, "_contents", 0) or _look(root)
-    return any(found & _bits.get(kind, 0) for kind in kinds)
+    return bool(contents_of(root) & mask_of(kinds))
+
+
+def contents_of(root: Node) -> int:
+    """Returns the kinds of the nodes below `root` and of itself, as bits that `mask_of` names."""
+    return getattr(root, "_contents", 0) or _look(root)
+
+
+def mask_of(kinds: Iterable[object]) -> int:
+    """Returns the bits of `kinds`, which `contains` describes."""
+    mask = 0
+    for kind in kinds:
+        mask |= _bits.get(kind) or _new(kind)
+    return mask
 
 
 def _look(root: Node) -> int:
@@ -36,7 +49,7 @@ def _look(root: Node) -> int:
         if not found:
             height = len(stack)
             for child in node.child_nodes():
-                below = getattr(child, "_contents", 0)
+                below = _leaves.get(type(child)) or getattr(child, "_contents", 0)
                 if below:
                     found |= below
                 else:
@@ -63,3 +76,7 @@ def _own(node: Node) -> int:
 
 def _new(kind: object) -> int:
     return _bits.setdefault(kind, 1 << next(_numbers))
+
+
+# Half of all nodes, which are not looked into.
+_leaves: dict[type[Node], int] = {leaf: _new(leaf) for leaf in (Var, SizeVar, IntImm, FloatImm, StringImm)}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 from tedsl.ir.expr import Expr
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import contents_of, mask_of
 from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
 
 N = TypeVar("N", bound=Node)
@@ -25,14 +25,14 @@ class Rewriter:
         self._done: dict[Node, Node] = {}  # valid because a rewrite depends on the node alone, not on its place
 
     def __call__(self, root: Any) -> Any:
-        done, kinds = self._done, self.kinds
+        done, wanted = self._done, mask_of(self.kinds)
         stack = [root]
         while stack:
             node = stack[-1]
             if node in done:
                 stack.pop()
                 continue
-            if kinds and not contains(node, *kinds):
+            if wanted and not contents_of(node) & wanted:
                 done[node] = stack.pop()
                 continue
             pending = [child for child in node.child_nodes() if child not in done]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.interval import relax
+from tedsl.arith.interval import Relaxation
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
@@ -131,6 +131,14 @@ def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, R
 
 
 @record
+class _Layer:
+    """The intervals of variables at one place, and what gives those of indices; None if the intervals depend on data."""
+
+    ranges: Mapping[Var, Ends]
+    relaxation: Relaxation | None
+
+
+@record
 class _Values:
     """What the indices of a reader are in one iteration of a loop around it.
 
@@ -139,18 +147,18 @@ class _Values:
     of a row of fused loops are neighbours in memory that is laid out as the loops are, though they cross rows of the axes.
     """
 
-    layers: Sequence[Mapping[Var, Ends]]
+    layers: Sequence[_Layer]
     indices: Mapping[Var, Expr]
-    loops: Mapping[Var, Ends]
+    loops: _Layer
 
     def of(self, ends: Ends, analyzer: Analyzer) -> Ends | None:
         """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
-        boxed = _relaxed(ends, self.layers, analyzer)
+        boxed = _relaxed(ends, self.layers)
         if sum(v in self.indices for v in set(variables(ends[0]))) < 2:
             return boxed
         low = analyzer.simplify(substitute(ends[0], self.indices))
         high = low if ends[0] is ends[1] else analyzer.simplify(substitute(ends[1], self.indices))
-        along = _relaxed((low, high), [self.loops, *self.layers[1:]], analyzer)
+        along = _relaxed((low, high), [self.loops, *self.layers[1:]])
         return along if along is not None and _is_narrower(along, boxed, analyzer) else boxed
 
 
@@ -166,14 +174,14 @@ def _values_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer
     loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
              for at, loop in enumerate(reader.loops)}
     reached = reaches_up(reader, loops, analyzer)
-    layers: list[Mapping[Var, Ends]] = [{axis.var: _shifted(reached[axis], reader.mins[axis]) for axis in reader.axes}]
+    layers = [_layer({axis.var: _shifted(reached[axis], reader.mins[axis]) for axis in reader.axes}, analyzer)]
     inner = reader
     while inner is not host:
         around, until = inner.host, inner.position
         assert around is not None, f"{inner.name} stands outside the place of {plan.name}: computations.py refuses that"
         start = plan.position + 1 if around is host else 0
-        layers.append({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
-                       for loop in around.loops[start:until + 1] if loop.var is not None})
+        layers.append(_layer({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
+                              for loop in around.loops[start:until + 1] if loop.var is not None}, analyzer))
         inner = around
     threads = outer_threads(plan, host, reader)
     indices: dict[Var, Expr] = {}
@@ -181,7 +189,7 @@ def _values_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer
         indices = {axis.var: build.add(reader.mins[axis], reader.offsets[axis]) for axis in reader.axes}
     inside = {loop.var: (reach.low, reach.high) for loop in reader.loops
               if loop.var is not None and (reach := loops[loop.leaf]).low is not reach.high}
-    return _Values([*layers, threads] if threads else layers, indices, inside)
+    return _Values([*layers, _layer(threads, analyzer)] if threads else layers, indices, _layer(inside, analyzer))
 
 
 def _shifted(reach: Reach, start: Expr) -> Ends:
@@ -189,18 +197,25 @@ def _shifted(reach: Reach, start: Expr) -> Ends:
     return low, low if reach.low is reach.high else build.add(start, reach.high)
 
 
-def _relaxed(ends: Ends, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyzer) -> Ends | None:
+def _layer(ranges: Mapping[Var, Ends], analyzer: Analyzer) -> _Layer:
+    """The intervals `ranges`, for the indices of one reader at one place."""
+    if any(has_load(end) for ends in ranges.values() for end in ends):
+        return _Layer(ranges, None)
+    return _Layer(ranges, Relaxation(ranges, analyzer))
+
+
+def _relaxed(ends: Ends, layers: Sequence[_Layer]) -> Ends | None:
     """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
     low, high = ends
     for layer in layers:
-        if has_load(low) or has_load(high) or any(has_load(end) for ends in layer.values() for end in ends):
+        if layer.relaxation is None or has_load(low) or has_load(high):
             return None
-        lowest = relax(low, layer, analyzer)
-        highest = lowest if low is high else relax(high, layer, analyzer)
+        lowest = layer.relaxation.ends(low)
+        highest = lowest if low is high else layer.relaxation.ends(high)
         if lowest[0] is None or highest[1] is None:
             return None
         low, high = lowest[0], highest[1]
-    gone = {v for layer in layers for v in layer}
+    gone = {v for layer in layers for v in layer.ranges}
     return None if any(v in gone for end in (low, high) for v in variables(end)) else (low, high)
 
 

@@ -8,7 +8,8 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.visitor import statements
 
 
 def memory_sizes(func: PrimFunc) -> dict[Var, int]:
@@ -18,11 +19,11 @@ def memory_sizes(func: PrimFunc) -> dict[Var, int]:
         size = _size(buffer.shape) if not buffer.strides and _starts_at_zero(buffer) else None
         if size is not None:
             sizes[buffer.data] = size
-    for node in post_order(func.body):
-        if isinstance(node, Allocate):
-            size = _size(node.extents)
+    for stmt in statements(func.body) if contains(func.body, Allocate) else ():
+        if isinstance(stmt, Allocate):
+            size = _size(stmt.extents)
             if size is not None:
-                sizes[node.buffer_var] = size
+                sizes[stmt.buffer_var] = size
     return sizes
 
 
