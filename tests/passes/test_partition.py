@@ -84,6 +84,16 @@ def test_a_parallel_loop_branches_inside(golden):
     check(partition_loops, before, constant_loops=True, golden=golden)
 
 
+def test_the_last_iteration_of_a_parallel_loop_has_main_parts_too():
+    x = build.add(build.mul(I, 24), build.add(build.mul(K, 8), J))
+    inside = build.logical_and(build.likely(build.less(build.add(build.mul(K, 8), J), 24)), build.likely(build.less(x, 69)))
+    f = Function(A=(72,), B=(72,))
+    before = f.func(loop(I, 3, loop(K, 3, loop(J, 8, when(inside, f.store("B", x, f.load("A", x))))), PARALLEL))
+    after = body_text(check(partition_loops, before, constant_loops=True, masks=True))
+    rest = after.split("else")[1]
+    assert "for (k_1: int32, 0, 2)" in rest and "likely" not in rest.split("partition_tail")[0], after
+
+
 def test_masks_are_guards_if_asked(golden):
     f = Function(A=(50,), B=(50,))
     before = vectorize_loops(f.func(loop(I, 7, loop(J, 8, guarded(f, 50), VECTORIZED))))

@@ -7,7 +7,7 @@ after:   for (i.outer: 0, 6) { for (i.inner: 0, 8) { body } }
 A guard is a condition marked `likely` (lowering marks those that it adds for splits that do not divide), and, with
 `masks`, the predicate of a vector access or the condition of an `if_then_else` (the border of a padded image) where most
 iterations gain and the body is small. It is removed by its outermost loop. A parallel loop stays one loop: its body
-becomes `if (i.outer < 6) { main } else { tail }`.
+becomes `if (i.outer < 6) { main } else { tail }`, in which a tail of one iteration has a constant for `i.outer`.
 """
 
 from __future__ import annotations
@@ -203,7 +203,16 @@ class _Partitioner(ScopedRewriter):
         inside = build.less(v, high)
         if not self.same(low, loop.min):
             inside = build.logical_and(build.greater_equal(v, low), inside)
-        return loop.replace(body=IfThenElse(inside, self.stmt(main), self.beside(folded_copy(loop.body, {}))))
+        rest = self.last(loop, low, high) or folded_copy(loop.body, {})
+        parted = isinstance(high, IntImm)  # loops that end at symbolic places are shortened by a later pass
+        return loop.replace(body=IfThenElse(inside, self.stmt(main), self.beside(rest) if parted else rest))
+
+    def last(self, loop: For, low: Expr, high: Expr) -> Stmt | None:
+        """The last iteration, of a constant number, if it alone is outside of the main ones, else None: its guards end at
+        constants, so that its inner loops get main parts.
+        """
+        alone = self.same(low, loop.min) and build.as_int(build.sub(build.add(loop.min, loop.extent), high)) == 1
+        return folded_copy(loop.body, {loop.loop_var: high}) if alone and isinstance(high, IntImm) else None
 
     def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
         end = build.add(loop.min, loop.extent)

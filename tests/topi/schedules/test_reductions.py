@@ -203,3 +203,31 @@ def test_what_is_around_chunks_of_rows_is_computed_in_their_loops():
     s = topi.x86.schedule_reduce(y)
     assert str(s).count("parallel") == 1, s
     np.testing.assert_allclose(run(y, {x: data}), np.maximum(np.exp(data).sum(0) * 2 - 1, 0), rtol=1e-4)
+
+
+# The last block of columns is smaller: lines do not divide them, or a prime number of planes is shared out.
+UNEVEN = [((3, 2707), 0), ((2, 5, 20011), 1), ((4, 20011), 0), ((3, 67, 33, 41), 0), ((2, 3, 61, 50, 50), 1),
+          ((2, 5, 61, 400, 3), 1)]
+
+
+@pytest.mark.parametrize("shape, axis", UNEVEN, ids=str)
+def test_the_last_block_of_columns_is_smaller(shape, axis):
+    data = rng.integers(-9, 10, shape).astype("float32")
+    x = te.placeholder(shape, name="x")
+    np.testing.assert_array_equal(run(topi.sum(x, axis), {x: data}), data.sum(axis))
+    np.testing.assert_array_equal(run(topi.argmax(x, axis), {x: data}), data.argmax(axis))
+    np.testing.assert_array_equal(run(topi.nn.relu(topi.max(x, axis) * 2.0), {x: data}), np.maximum(data.max(axis) * 2, 0))
+
+
+BLOCKS = [((200, 20011), 0, ["0, 2", "*10016)"]), ((6, 100, 20011), 1, ["0, 6", "*10016)"]),
+          ((9, 67, 33, 41), 0, ["0, 6", "*15120)"])]
+
+
+@pytest.mark.parametrize("shape, axis, loops", BLOCKS, ids=str)
+def test_blocks_of_columns_are_whole_lines_and_alone_where_the_last_is_smaller(shape, axis, loops):
+    target = tedsl.target.Target("llvm -mcpu=znver4")
+    x = te.placeholder(shape, name="x")
+    with target:
+        y = topi.sum(x, axis)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
+    assert f'{loops[0]}) "parallel"' in text and loops[1] in text, text

@@ -44,8 +44,13 @@ def reduce_columns(kernel: Kernel, formula: Formula) -> None:
         _reduce_chunks(kernel, count, *chunk)
         return
     outer, inner = list(tail.op.axis[:-count]), list(tail.op.axis[-count:])
-    block, extent = _block_of_columns(tail, inner, _widest_block(kernel))
-    place = share_out(tail, [*outer, *block], work_of(kernel))
+    extents = [extent_of(axis) for axis in inner]
+    if not kernel.fused and count > 1:
+        inner, extents = [tail.fuse(*inner)], [product(extents)]
+    alone, extent = _blocks_of_columns(kernel, outer, inner, extents)
+    place = share_out(tail, outer, work_of(kernel))
+    if alone is not None:
+        place = alone
     if kernel.fused:
         if place is not None:
             s[kernel.anchor].compute_at(tail, place)
@@ -153,21 +158,44 @@ def _columns_near(kernel: Kernel) -> int:
     return kernel.target.machine.l2.size // _PART // size
 
 
-def _block_of_columns(tail: te.Stage, axes: list[Any], widest: int) -> tuple[list[Any], int | None]:
-    """Split the contiguous `axes` into blocks of at most `widest` columns, in place; returns the loops over blocks and the
-    columns of a block, None if they are not known.
+def _blocks_of_columns(kernel: Kernel, outer: list[Any], axes: list[Any], extents: list[int | None]) -> tuple[Any, int | None]:
+    """Split the contiguous `axes`, of these `extents`, into blocks of columns, in place: the loops over blocks become `outer`
+    ones, which are shared out. Returns the loop over blocks that is not, or None, and the columns of a block, None if unknown.
+
+    A loop whose last block is smaller is not shared out with those around it, if there are any: its end is code of its own,
+    where as one loop with others each vector of every block would have a condition.
     """
-    extents = [extent_of(axis) for axis in axes]
+    tail, widest = kernel.schedule[kernel.tail], _widest_block(kernel)
     at, extent = len(axes), 1
     while at and (step := extents[at - 1]) is not None and extent * step <= widest:
         at, extent = at - 1, extent * step
     if not at:
-        return [], extent
-    factor = divisor_near(extents[at - 1], max(1, widest // extent), max(1, widest // extent // 2))
-    block, inner = tail.split(axes[at - 1], factor=factor)
-    blocks = [*axes[:at - 1], block]
+        return None, extent
+    size = _blocks_of_loop(kernel, extents[at - 1], extent, max(1, widest // extent))
+    block, inner = tail.split(axes[at - 1], factor=size)
+    outer += axes[:at - 1]
     axes[:at] = [inner]
-    return blocks, extent * factor
+    whole, tasks = extents[at - 1], product([extent_of(axis) for axis in outer])
+    if tasks is not None and tasks > 1 and (whole is None or whole % size):
+        return block, extent * size
+    outer.append(block)
+    return None, extent * size
+
+
+def _blocks_of_loop(kernel: Kernel, extent: int | None, within: int, most: int) -> int:
+    """The iterations of a loop of `extent`, each of `within` columns, that are a block: at most about `most`.
+
+    Blocks of whole lines that divide the loop, if there are any; else whole lines, the same number of blocks for each core; or
+    a smaller divisor, where single iterations are long enough to be blocks.
+    """
+    line, cores = _line_lanes(kernel), kernel.target.machine.cores
+    size = divisor_near(extent, most, max(1, most // 2))
+    if extent is None or (extent % size == 0 and size * within % line == 0):
+        return size
+    if within == 1:
+        blocks = -(-extent // (most * cores)) * cores
+        return -(-extent // (blocks * line)) * line
+    return size if extent % size == 0 or within < line else divisor_near(extent, most, 1)
 
 
 def _line_lanes(kernel: Kernel) -> int:
