@@ -11,7 +11,7 @@ import tedsl as tvm
 import topi
 from tedsl import autotvm, te
 from tedsl.autotvm.measure import MeasureInput, create_measure_batch
-from tedsl.autotvm.task.space import FallbackConfigEntity, OtherOptionEntity, SplitEntity
+from tedsl.autotvm.task.space import FallbackConfigEntity, OtherOptionEntity, SplitEntity, get_factors, get_pow2s
 from tedsl.autotvm.utils import get_const_tuple, get_rank, sample_ints
 from tedsl.errors import AbsentModuleError, ArgumentError, ArgumentTypeError, OptionError, TedslError
 
@@ -240,6 +240,10 @@ def test_an_operator_in_two_halves():
 def test_numbers_of_programs():
     assert len(set(sample_ints(3, 9, 6))) == 6 and get_rank([1.0, 3.0, 2.0, 3.0]) == [3, 0, 2, 1]
     assert autotvm.utils.format_si_prefix(2.5e9, "G") == 2.5 and autotvm.util.get_func_name(len) == "len"
+    assert get_factors(12) == [1, 2, 3, 4, 6, 12] and get_factors(1) == [1] and get_factors(49) == [1, 7, 49]
+    assert get_pow2s(12) == [1, 2, 4, 8] and get_pow2s(8)[-1] == 8
+    with pytest.raises(ArgumentError, match="get_factors takes an int of at least 1, not 0"):
+        get_factors(0)
     with pytest.raises(ArgumentError, match="there are no 4 different numbers from 0 up to 3"):
         sample_ints(0, 3, 4)
 

@@ -39,15 +39,31 @@ def splits_of(name: str, extent: int, policy: str, num_outputs: int, max_factor:
     return kept
 
 
+def get_factors(n: int) -> list[int]:
+    """The divisors of a number, the least first."""
+    _check_number("get_factors", n)
+    low = [divisor for divisor in range(1, math.isqrt(n) + 1) if n % divisor == 0]
+    return sorted({*low, *(n // divisor for divisor in low)})
+
+
+def get_pow2s(n: int) -> list[int]:
+    """The powers of 2 up to a number."""
+    _check_number("get_pow2s", n)
+    return [1 << bits for bits in range(n.bit_length())]
+
+
+def _check_number(what: str, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ArgumentError(f"{what} takes an int of at least 1, not {n!r}")
+
+
 def _factors(name: str, extent: int, policy: str) -> list[int]:
-    divisors = [n for n in range(1, extent + 1) if extent % n == 0]
-    powers = [1 << bits for bits in range(extent.bit_length()) if 1 << bits <= extent]
     if policy in ("factors", "all"):
-        return divisors
+        return get_factors(extent)
     if policy == "power2":
-        return powers
+        return get_pow2s(extent)
     if policy == "verbose":
-        return sorted({*divisors, *powers})
+        return sorted({*get_factors(extent), *get_pow2s(extent)})
     raise ArgumentError(f"define_split {name!r}: there is no policy {policy!r}",
                         hint='choose one of "factors", "power2", "verbose", "candidate"')
 

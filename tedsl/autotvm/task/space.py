@@ -227,8 +227,9 @@ def _extent_of(axis: Any) -> int:
     return known
 
 
-# Programs of TVM import the entities from here.
+# Programs of TVM import these from here.
 entries(globals(), later={
     "SplitEntity": "tedsl.autotvm.task.entities:SplitEntity", "ReorderEntity": "tedsl.autotvm.task.entities:ReorderEntity",
     "AnnotateEntity": "tedsl.autotvm.task.entities:AnnotateEntity",
-    "FallbackConfigEntity": "tedsl.autotvm.task.fallback:FallbackConfigEntity"})
+    "FallbackConfigEntity": "tedsl.autotvm.task.fallback:FallbackConfigEntity",
+    "get_factors": "tedsl.autotvm.task.policies:get_factors", "get_pow2s": "tedsl.autotvm.task.policies:get_pow2s"})
