@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import topi.schedules
+from tedsl.autotvm.callback import log_to_file
 from tedsl.autotvm.measure.batch import Point, outcome_of, result_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
-from tedsl.autotvm.record import config_of, encode, load_from_file
+from tedsl.autotvm.record import config_of, load_from_file
 from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
@@ -90,8 +91,8 @@ class TemplateSearch:
 
     def append(self, path: Path, trial: Trial) -> None:
         if isinstance(trial.candidate, Point):
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(f"{encode(*self._pair(trial))}\n")
+            inp, result = self._pair(trial)
+            log_to_file(path)(None, [inp], [result])
 
     def _point(self, config: ConfigEntity) -> ConfigEntity:
         """The point of the space that a record holds. Raises ArgumentError if the template has other knobs by now."""

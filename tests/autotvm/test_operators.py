@@ -213,6 +213,8 @@ def test_a_customized_task_takes_the_place_of_an_operator(monkeypatch):
 @pytest.mark.parametrize("call, error, words", [
     (lambda: autotvm.task.create("depthwise_conv2d_nchw.cuda", (tensor(2, 3), tensor(2, 3), *CONV[:3], "float32"), "cuda"),
      ShapeError, "the layout NCHW has 4"),
+    (lambda: autotvm.task.create("dense_small_batch.gpu", (tensor(2, 3), tensor(2, 3), None, "float32"), "llvm"), ArgumentError,
+     "this operator is for devices, and llvm -keys=cpu is a processor"),
     (lambda: autotvm.operator("dense.cuda"), ArgumentError, "there is none called 'dense.cuda'"),
     (lambda: autotvm.operator([]), ArgumentError, "there is none called"),
     (lambda: autotvm.register_customized_task(3), ArgumentTypeError, "the name of a task is a str"),

@@ -120,6 +120,17 @@ def test_arguments_that_cannot_be_checked(args, words):
         Checker(args, "llvm")
 
 
+@pytest.mark.parametrize("options, words", [
+    ({"inputs": 3}, "inputs is a list of arrays and numbers"), ({"inputs": [3, 4]}, "the input for A is an array, not 3"),
+    ({"inputs": [np.ones(36, "float32"), np.ones(37, "float32")]}, r"the input for A has the shape \(36,\), and A has \(37,\)"),
+    ({"inputs": [np.ones(37), np.ones(37, "float32")]}, "the input for A is of float64, and A of float32"),
+    ({"seed": "x"}, "seed is an int"), ({"rtol": -1}, "rtol is a number of at least 0"),
+    ({"default": 3}, "default is a schedule")])
+def test_options_that_are_refused(options, words):
+    with pytest.raises((ArgumentError, TypeError), match=words):
+        Checker(Doubled().formula(), "llvm", **options)
+
+
 def test_inputs_of_a_call_are_those_of_the_check(measure):
     checker = Checker(Doubled().formula(), "llvm")
     with pytest.raises(ArgumentError, match="give them to the Checker"):

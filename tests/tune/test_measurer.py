@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -123,6 +125,14 @@ def register():
 def test_a_kernel_whose_function_raises(measure, register):
     outcome, = measure(Called(register("tests.tune.fail", fail)))
     assert outcome.failure == Failure("run", "KeyError: 'knob'")
+
+
+def test_a_candidate_that_returns_no_schedule(measure):
+    nothing, alone = Doubled(), Doubled()
+    nothing.schedule, alone.schedule = (lambda: None), lambda: Doubled.schedule(Doubled())[0]
+    said = [str(outcome.failure) for outcome in measure(nothing, alone)]
+    assert said == [f"refused: schedule() returned a {what}, and not a schedule and its arguments"
+                    for what in ("NoneType", "Schedule")]
 
 
 def test_the_memory_of_a_run_is_limited(measure, register, monkeypatch):
@@ -265,6 +275,27 @@ def test_times_of_a_simulated_device_are_estimated_from_a_sample(n, parts):
     assert wrong.failure.kind == "wrong" and f"1 of {n} elements of B differ; the first, at (5,)" in wrong.failure.message
 
 
+def test_drivers_of_devices_are_started_in_processes_of_their_own():
+    """One that this process has started could not be used by those that are forked from it."""
+    code = "\n".join([
+        "from tedsl.runtime.devices.table import _LOADED", "from tedsl.target import Target",
+        "from tedsl.tune import Measurer, RunOption, Checker, Outcome, record_of",
+        "from tests.tune.test_measurer import InThreads",
+        "one = InThreads(640)",
+        "with Measurer('cuda', run=RunOption(number=1), check=Checker(one.formula(), 'cuda')) as measurer:",
+        "    (_, outcome), = measurer.measure([one])",
+        "record = record_of('task', one, outcome, 'cuda')",
+        "assert outcome.failure is None and record.machine.startswith('simulated device'), (outcome, record)",
+        "assert not _LOADED, _LOADED"])
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["rocm", "vulkan"])
+def test_targets_that_nothing_here_runs_are_refused(kind):
+    with pytest.raises(ArgumentError, match=f"there is no device here that runs code for {kind}"):
+        Measurer(kind)
+
+
 def test_results_outside_of_the_sample_are_not_compared():
     for dtype in ("float16", "bfloat16", "float64", "int8", "uint64", "bool"):
         found = unwritten_array((6,), DType(dtype))
@@ -401,6 +432,10 @@ def test_a_run_that_is_precise_says_the_interval_of_the_median(measure):
     (lambda: Measurer("llvm", RunOption()), "build is a BuildOption, not RunOption"),
     (lambda: Measurer("llvm", run=4), "run is a RunOption, not 4"),
     (lambda: Measurer("llvm -mtriple=aarch64-linux-gnu"), "does not run on this machine"),
+    (lambda: RunOption(precise="yes"), "precise is True or False, not 'yes'"),
+    (lambda: list(Measurer("llvm").measure(3)), "measure takes candidates, a list or an iterator of them, not 3"),
+    (lambda: list(Measurer("llvm").measure([3])), r"a candidate has the method schedule\(\) and to_json\(\), and 3 has not"),
+    (lambda: list(Measurer("llvm").measure([], 3)), "inputs is a list of arrays and numbers"),
 ])
 def test_what_is_refused(make, words):
     with pytest.raises((ArgumentError, TypeError), match=words):

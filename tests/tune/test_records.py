@@ -217,8 +217,22 @@ def test_files_that_hold_no_records(tmp_path):
         Records(tmp_path / "no folder" / "trials.sqlite")
     with pytest.raises(ArgumentError, match="cannot be read"):
         Records(":memory:").merge(tmp_path / "nothing.json")
-    with pytest.raises(ArgumentTypeError, match="takes a Record"):
+    with pytest.raises(ArgumentTypeError, match=r"Records\.add: 'fast' is no Record"):
         Records(":memory:").add("fast")
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: fastest_records(3), "fastest_records takes records"), (lambda: fastest_records([3]), "3 is no Record"),
+    (lambda: append_line("/nowhere/x", 3), "append_line: 3 is no Record"),
+    (lambda: write_lines("/nowhere/x", [3]), "write_lines: 3 is no Record"),
+    (lambda: Records(":memory:").best(3), "task is the key of a task, not 3"),
+    (lambda: Records(":memory:").untried([3], "task"), None), (lambda: Records(":memory:").untried(3, "task"), "untried takes"),
+    (lambda: record_of("task", 3, Outcome((1.0,))), r"record_of: a candidate has the method to_json\(\)"),
+    (lambda: record_of("task", Doubled(), 3), "takes the key of a task and an Outcome"),
+    (lambda: record_of(3, Doubled(), Outcome((1.0,))), "takes the key of a task and an Outcome")])
+def test_what_is_no_record_is_refused(call, words):
+    with pytest.raises(ArgumentTypeError, match=words or "untried: a candidate has the method to_json"):
+        list(call())
 
 
 def test_the_place_of_the_user(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from typing import Any
 
 import topi
 from tedsl.autotvm.operators.dense import constants
+from tedsl.errors import ArgumentError
 from tedsl.lang.graph import producers_first
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
@@ -35,7 +36,11 @@ def _define_unrolling(cfg: Any, *steps: int) -> None:
 
 def _scheduled(cfg: Any, outs: list[Tensor], kind: type, rule: Any) -> Schedule:
     """The schedule by topi's rules, with `rule` for operators of `kind`; with all of those rules by default."""
-    return schedule_with(outs, GPU if cfg.is_fallback else {**GPU, kind: rule}, as_target(None))
+    target = as_target(None)
+    if not target.is_device:
+        raise ArgumentError(f"this operator is for devices, and {target} is a processor",
+                            hint="target=\"cuda\", or a task whose name ends in .x86")
+    return schedule_with(outs, GPU if cfg.is_fallback else {**GPU, kind: rule}, target)
 
 
 # --- convolutions -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from tedsl.errors import ArgumentError
-from tedsl.tune.measure.outcome import Candidate
+from tedsl.tune.measure.outcome import Candidate, candidates_in
 
 
 def within(candidates: Iterable[Candidate], seconds: float | None = None, trials: int | None = None) -> Iterator[Candidate]:
@@ -19,7 +19,7 @@ def within(candidates: Iterable[Candidate], seconds: float | None = None, trials
         raise ArgumentError(f"within: seconds is a number of at least 0, not {seconds!r}")
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 0):
         raise ArgumentError(f"within: trials is an int of at least 0, not {trials!r}")
-    return _within(itertools.islice(candidates, trials), float("inf") if seconds is None else seconds)
+    return _within(itertools.islice(candidates_in(candidates, "within"), trials), float("inf") if seconds is None else seconds)
 
 
 def _within(candidates: Iterator[Candidate], seconds: float) -> Iterator[Candidate]:

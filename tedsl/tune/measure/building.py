@@ -9,8 +9,9 @@ import numpy
 from tedsl import te
 from tedsl.cache.place import FOLDER, OFF
 from tedsl.driver import build
-from tedsl.errors import TedslError
+from tedsl.errors import TedslError, type_in_words
 from tedsl.runtime.parallel import set_num_threads
+from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 from tedsl.tune.measure.outcome import Candidate, Failure
 from tedsl.tune.measure.process import Failed
@@ -36,11 +37,14 @@ def built(candidate: Candidate, target: Target, threads: int) -> bytes:
     os.environ[FOLDER] = OFF  # few candidates are ever built again
     try:
         with target:
-            sch, args = candidate.schedule()
+            scheduled = candidate.schedule()
     except MemoryError:
         raise
     except TedslError as refusal:
         raise Failed(Failure("refused", str(refusal))) from refusal
     except Exception as error:  # what a template raises is its own affair
         raise Failed(Failure("refused", f"{type(error).__name__}: {error}")) from error
-    return build(sch, list(args), target).save_to_bytes()
+    if not (isinstance(scheduled, (list, tuple)) and len(scheduled) == 2 and isinstance(scheduled[0], Schedule)):
+        returned = type_in_words(scheduled)
+        raise Failed(Failure("refused", f"schedule() returned {returned}, and not a schedule and its arguments"))
+    return build(scheduled[0], list(scheduled[1]), target).save_to_bytes()

@@ -20,7 +20,7 @@ from tedsl.ir.expr import Var
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
-from tedsl.runtime.array import NDArray
+from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.record.advice import advised_by
 from tedsl.target.current import as_target
@@ -94,8 +94,14 @@ class Checker:
                  inputs: Sequence[Any] | None = None, *, seed: int = 0, rtol: float | None = None,
                  atol: float | None = None) -> None:
         self.args, self.target, self.seed = _checked(args), as_target(target), seed
-        if inputs is not None and len(inputs) != len(self.args):
-            raise ArgumentError(f"Checker: there are {len(self.args)} arguments, and {len(inputs)} inputs")
+        if default is not None and not isinstance(default, Schedule):
+            raise ArgumentTypeError(f"Checker: default is a schedule, not {default!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ArgumentError(f"Checker: seed is an int of at least 0, not {seed!r}")
+        for name, value in (("rtol", rtol), ("atol", atol)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
+                raise ArgumentError(f"Checker: {name} is a number of at least 0, not {value!r}")
+        _check_inputs(self.args, inputs)
         self._default = default
         self._given = None if inputs is None else [x.numpy() if isinstance(x, NDArray) else x for x in inputs]
         self._positive = False
@@ -184,6 +190,27 @@ def _checked(args: object) -> list[Tensor | Var]:
         raise ArgumentError("Checker: none of the arguments is computed, so that there are no results to compare",
                             hint="list the tensors that the function computes, too")
     return list(args)
+
+
+def _check_inputs(args: Sequence[Tensor | Var], inputs: object) -> None:
+    """Raises errors unless `inputs` are arrays and numbers of the shapes and dtypes of the arguments, or None."""
+    if inputs is None:
+        return
+    if not isinstance(inputs, (list, tuple)):
+        raise ArgumentTypeError(f"Checker: inputs is a list of arrays and numbers, not {inputs!r}")
+    if len(inputs) != len(args):
+        raise ArgumentError(f"Checker: there are {len(args)} arguments, and {len(inputs)} inputs")
+    for arg, given in zip(args, inputs):
+        if isinstance(arg, Var):
+            continue
+        if not hasattr(given, "shape") or not hasattr(given, "dtype"):
+            raise ArgumentTypeError(f"Checker: the input for {arg.name} is an array, not {given!r}")
+        shape = [as_int(extent) for extent in arg.shape]
+        if len(given.shape) != len(shape) or any(known not in (None, there) for known, there in zip(shape, given.shape)):
+            raise ArgumentError(f"Checker: the input for {arg.name} has the shape {tuple(given.shape)}, and {arg.name} has "
+                                f"{tuple(arg.shape)}")
+        if str(given.dtype) != str(arg.dtype) and numpy_dtype(DType(arg.dtype)) != given.dtype:
+            raise ArgumentError(f"Checker: the input for {arg.name} is of {given.dtype}, and {arg.name} of {arg.dtype}")
 
 
 def _is_blind(outputs: Mapping[int, Any]) -> bool:

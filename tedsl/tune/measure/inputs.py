@@ -87,9 +87,14 @@ def device_of(target: Target) -> Device | None:
         return None
     here = devices_for(target)
     if not here:
-        raise ArgumentError(f"there is no device here that runs code for {target.kind.name}, so that nothing can be measured",
-                            hint=f"build for this machine: {cpu()} runs target=\"llvm\"")
+        raise no_device(target)
     return here[0]
+
+
+def no_device(target: Target) -> ArgumentError:
+    """The error for a target whose code runs on no device here."""
+    return ArgumentError(f"there is no device here that runs code for {target.kind.name}, so that nothing can be measured",
+                         hint=f"build for this machine: {cpu()} runs target=\"llvm\"")
 
 
 def devices_for(target: Target) -> list[Device]:

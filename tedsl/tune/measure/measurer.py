@@ -19,9 +19,9 @@ from tedsl.tune.measure.building import built, load_compiler
 from tedsl.tune.measure.check import Checker, Expected
 from tedsl.tune.measure.cores import Cores, cores_for, free_memory
 from tedsl.tune.measure.inputs import inputs_for
-from tedsl.tune.measure.machine import is_estimated
+from tedsl.tune.measure.machine import is_estimated, require_device
 from tedsl.tune.measure.options import BuildOption, RunOption
-from tedsl.tune.measure.outcome import Candidate, Outcome
+from tedsl.tune.measure.outcome import Candidate, Outcome, candidates_in
 from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
 from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
@@ -88,6 +88,7 @@ class Measurer:
         if not (self.target.is_device or self.target.runs_here):
             raise ArgumentError(f"Measurer: code for {self.target} does not run on this machine",
                                 hint="measure on a machine like that, and use its records here")
+        require_device(self.target)
         self.estimated = is_estimated(self.target)
         load_compiler(self.target)
         self._reference: Reference | None = None
@@ -111,8 +112,10 @@ class Measurer:
         inputs: arrays and numbers for the arguments, which candidates may overwrite; None: those of the check, or seeded ones.
         Nothing runs between two outcomes but builds. Closing the iterator, or an exception such as Ctrl-C, ends all processes.
         """
+        rest, trials = candidates_in(candidates, "measure"), deque[_Trial]()
+        if inputs is not None and not isinstance(inputs, (list, tuple)):
+            raise ArgumentTypeError(f"measure: inputs is a list of arrays and numbers, not {inputs!r}")
         order = self._order(inputs)
-        rest, trials = iter(candidates), deque[_Trial]()
         self._open.append(order.processes)
         try:
             while True:

@@ -58,6 +58,9 @@ class RunOption:
             _check_count("RunOption", name, getattr(self, name), least)
         if self.threads is not None:
             _check_count("RunOption", "threads", self.threads, 1)
+        for name in ("enable_cpu_cache_flush", "precise"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError(f"RunOption: {name} is True or False, not {getattr(self, name)!r}")
         for name in ("timeout", "precise_seconds"):
             _check_seconds("RunOption", name, getattr(self, name))
         if self.cooldown_interval != 0:

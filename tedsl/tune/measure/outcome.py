@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
@@ -28,6 +28,21 @@ class Candidate(Protocol):
 
     def to_json(self) -> object:
         """The candidate as numbers, texts, lists and dicts, of which the search that proposed it makes it again."""
+
+
+def candidates_in(given: object, what: str, methods: Sequence[str] = ("schedule", "to_json")) -> Iterator[Candidate]:
+    """The candidates that a caller has given, one by one. Raises ArgumentTypeError for what lacks one of the `methods`."""
+    if not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{what} takes candidates, a list or an iterator of them, not {given!r}")
+    return (_candidate(one, what, methods) for one in given)
+
+
+def _candidate(one: Any, what: str, methods: Sequence[str]) -> Candidate:
+    missing = [f"{method}()" for method in methods if not callable(getattr(one, method, None))]
+    if missing:
+        raise ArgumentTypeError(f"{what}: a candidate has the method {' and '.join(missing)}, and {one!r} has not")
+    found: Candidate = one
+    return found
 
 
 @record

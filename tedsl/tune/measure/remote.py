@@ -25,7 +25,7 @@ from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.machine import machine_model
 from tedsl.tune.measure.measurer import Measurer, check_options
 from tedsl.tune.measure.options import BuildOption, RunOption
-from tedsl.tune.measure.outcome import Candidate, Failure, Outcome
+from tedsl.tune.measure.outcome import Candidate, Failure, Outcome, candidates_in
 
 _FOR_EACH_PROCESSOR = 2  # candidates of a batch: builds of the next ones keep a machine's processors busy while one runs
 _AHEAD = 3  # batches of each machine that may wait for the outcome of one that is slow
@@ -135,7 +135,7 @@ class RemoteMeasurer:
         Raises TedslError when no machine is left. Closing the iterator before its end, or an exception such as Ctrl-C, ends the
         runners.
         """
-        rest, trials, running = iter(candidates), deque[_Trial](), dict[Any, _Batch]()
+        rest, trials, running = candidates_in(candidates, "measure"), deque[_Trial](), dict[Any, _Batch]()
         again = deque[_Trial]()  # those that waited on a machine whose runner was killed
         try:
             while True:

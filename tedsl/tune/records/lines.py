@@ -12,12 +12,13 @@ from typing import Any
 from tedsl.cache.place import warn_once
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.runtime.modules.files import file_path, replace_file
-from tedsl.tune.records.record import Record
+from tedsl.tune.records.record import Record, records_in
 
 
 def append_line(path: Any, record: Record) -> None:
     """Adds a record to the file, in one write. A line that a program which was killed has left unfinished is closed first."""
-    line = record.to_json().encode() + b"\n"
+    (one,) = records_in([record], "append_line")
+    line = one.to_json().encode() + b"\n"
     file = file_path(path, "append_line")
     try:
         handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -35,7 +36,7 @@ def write_lines(path: Any, records: Iterable[Record]) -> None:
     """Writes a file of these records, in place of the one there may be."""
     file = file_path(path, "write_lines")
     try:
-        replace_file(file, b"".join([record.to_json().encode() + b"\n" for record in records]))
+        replace_file(file, b"".join([record.to_json().encode() + b"\n" for record in records_in(records, "write_lines")]))
     except OSError as error:
         raise TedslError(f"write_lines: {file} cannot be written: {error.strerror or error}") from error
 

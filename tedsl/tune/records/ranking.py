@@ -13,7 +13,7 @@ from typing import TypeVar
 from tedsl.target.target import Target
 from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.measure.outcome import Outcome
-from tedsl.tune.records.record import Record
+from tedsl.tune.records.record import Record, records_in
 
 T = TypeVar("T")
 Key = Callable[[T], Hashable]
@@ -39,14 +39,14 @@ def fastest_first(trials: Iterable[T], candidate: Key[T], outcome: Callable[[T],
 
 def last_records(records: Iterable[Record]) -> list[Record]:
     """The last record of each candidate on each machine."""
-    return last_of_each(records, candidate_of, lambda record: record.outcome)
+    return last_of_each(records_in(records, "last_records"), candidate_of, lambda record: record.outcome)
 
 
 def fastest_records(records: Iterable[Record]) -> list[Record]:
     """The records with times, the least first, by the rule above. A candidate that ran on several models of machines, or with
     several versions of the tools, is one for each.
     """
-    return fastest_first(records, candidate_of, lambda record: record.outcome)
+    return fastest_first(records_in(records, "fastest_records"), candidate_of, lambda record: record.outcome)
 
 
 def fastest_records_of(records: Iterable[Record], task: str, target: Target) -> list[Record]:
@@ -54,7 +54,8 @@ def fastest_records_of(records: Iterable[Record], task: str, target: Target) -> 
     less here.
     """
     here = machine_model(target), tool_versions()
-    found = fastest_records(record for record in records if record.task == task and record.target == str(target))
+    found = fastest_records(record for record in records_in(records, "fastest_records_of")
+                            if record.task == task and record.target == str(target))
     return sorted(found, key=lambda record: (record.machine, record.tools) != here)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.record import record
 from tedsl.target.current import as_target
 from tedsl.tune.measure.machine import machine_model, tool_versions
-from tedsl.tune.measure.outcome import FAILURES, Candidate, Failure, Outcome
+from tedsl.tune.measure.outcome import FAILURES, Candidate, Failure, Outcome, candidates_in
 
 FORMAT, VERSION = "tedsl trial", 1
 _TEXTS = ("task", "target", "machine", "tools")
@@ -91,10 +92,27 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def records_in(given: object, what: str) -> Iterator[Record]:
+    """The records that a caller has given, one by one. Raises ArgumentTypeError for what is none."""
+    if not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{what} takes records, a list or an iterator of them, not {given!r}")
+    return (_one(one, what) for one in given)
+
+
+def _one(one: object, what: str) -> Record:
+    if not isinstance(one, Record):
+        raise ArgumentTypeError(f"{what}: {one!r} is no Record", hint="tune.record_of(task, candidate, outcome) makes one")
+    return one
+
+
 def record_of(task: str, candidate: Candidate, outcome: Outcome, target: Any = None) -> Record:
     """The record of a candidate that was measured for `target` (None: the current one), on the machine that the outcome
     names, else on this one.
     """
+    (tried,) = candidates_in([candidate], "record_of", ["to_json"])
+    if not isinstance(task, str) or not isinstance(outcome, Outcome):
+        raise ArgumentTypeError(f"record_of takes the key of a task and an Outcome, not {task!r} and {outcome!r}",
+                                hint="tune.task_key(outs) is a key")
     chosen = as_target(target)
     machine = outcome.machine or machine_model(chosen)
-    return Record(task, str(chosen), machine, tool_versions(), candidate.to_json(), replace(outcome, machine=""))
+    return Record(task, str(chosen), machine, tool_versions(), tried.to_json(), replace(outcome, machine=""))

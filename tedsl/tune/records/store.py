@@ -17,10 +17,10 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
 from tedsl.tune.measure.machine import machine_model, tool_versions
-from tedsl.tune.measure.outcome import Candidate
+from tedsl.tune.measure.outcome import Candidate, candidates_in
 from tedsl.tune.records.lines import read_lines, write_lines
 from tedsl.tune.records.ranking import candidate_of, fastest_first, fastest_records
-from tedsl.tune.records.record import Record
+from tedsl.tune.records.record import Record, records_in
 
 NAME = "trials.sqlite"
 IN_MEMORY = ":memory:"
@@ -84,9 +84,7 @@ class Records:
 
     def add(self, record: Record) -> bool:
         """Adds a record, at once; returns whether it was not there before."""
-        if not isinstance(record, Record):
-            raise ArgumentTypeError(f"Records.add takes a Record, not {record!r}")
-        return self._add([record]) == 1
+        return self._add(records_in([record], "Records.add")) == 1
 
     def ranked(self, task: str, target: Any = None, machine: str | None = None, tools: str | None = None) -> list[Record]:
         """The records of a task that have times, best first: the last one of each candidate (see `ranking.py`).
@@ -94,6 +92,8 @@ class Records:
         For `target` (None: the current one), on machines of the model `machine` (None: this one), by `tools` (None: those
         here): times of others say nothing here.
         """
+        if not isinstance(task, str):
+            raise ArgumentTypeError(f"ranked: task is the key of a task, not {task!r}", hint="tune.task_key(outs)")
         chosen = as_target(target)
         key = (task, str(chosen), machine_model(chosen) if machine is None else machine,
                tool_versions() if tools is None else tools)
@@ -114,7 +114,8 @@ class Records:
         rows = self._rows("select record from trials where task = ? and target = ? and machine = ? and tools = ?",
                           (task, str(chosen), machine_model(chosen), tool_versions()))
         tried = {_sorted(Record.from_json(text).candidate) for (text,) in rows}
-        return (candidate for candidate in candidates if _sorted(candidate.to_json()) not in tried)
+        return (candidate for candidate in candidates_in(candidates, "untried", ["to_json"])
+                if _sorted(candidate.to_json()) not in tried)
 
     def merge(self, *sources: Any) -> int:
         """Adds the records of files, of SQLite or lines of JSON, and of other Records; those that are here are not added
