@@ -9,7 +9,7 @@ from tedsl.ir.func import IRModule
 from tedsl.passes.build_config import build_config
 from tedsl.passes.context import PassContext, check_level, current_options
 from tedsl.passes.info import PassInfo
-from tedsl.passes.module_pass import ModulePass, module_pass
+from tedsl.passes.module_pass import ModulePass, module_pass, result_in_words, takes
 
 __all__ = ["ModulePass", "PassContext", "PassInfo", "PrintIR", "Sequential", "build_config", "module_pass"]
 
@@ -28,9 +28,24 @@ class Sequential(ModulePass):
     def _one_by_one(self, mod: IRModule) -> IRModule:
         selection = current_options().selection
         for step in self.passes:
-            if not isinstance(step, ModulePass) or selection.runs(step.info):
+            if not isinstance(step, ModulePass):
+                mod = _of_function(step, mod)
+            elif selection.enables(step.info):
                 mod = step(mod)
         return mod
+
+
+def _of_function(step: Callable[[IRModule], IRModule], mod: IRModule) -> IRModule:
+    """Returns the module that a function of a Sequential makes of one."""
+    name = str(getattr(step, "__name__", type(step).__name__))
+    if not takes(step, 1):
+        raise ArgumentTypeError(f"Sequential: {name} does not take a module",
+                                hint=f"a pass is what a call gives: {name}(), or a function of a module")
+    result: object = step(mod)
+    if isinstance(result, IRModule):
+        return result
+    hint = f"a pass is what a call gives: {name}()" if isinstance(result, ModulePass) else "return the module"
+    raise ArgumentTypeError(f"Sequential: {name} returned {result_in_words(result)}, not a module", hint=hint)
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:

@@ -178,8 +178,8 @@ def test_options_of_the_context_and_arguments():
     assert "ramp" not in str(tir.transform.VectorizeLoop(False)(flat))
     with pytest.raises(ArgumentTypeError, match=r"tir.Simplify takes a module.*\n.*from_expr"):
         tir.transform.Simplify()(flat["main"])
-    with pytest.raises(ArgumentError, match="32 or 64 bits"):
-        tir.transform.NarrowDataType(16)
+    with pytest.raises(ArgumentError, match="16, 32 or 64 bits"):
+        tir.transform.NarrowDataType(8)
     with pytest.raises(AttributeError, match=r"tir\.transform' has no attribute 'Inline'"):
         tir.transform.Inline
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
@@ -143,6 +143,9 @@ class IRModule:
     @staticmethod
     def from_expr(expr: PrimFunc) -> IRModule:
         """A module of one function, under its global_symbol."""
+        if not isinstance(expr, PrimFunc):
+            raise ArgumentTypeError(f"IRModule.from_expr takes a function, not {type_in_words(expr)}",
+                                    hint="make a PrimFunc of statements: tir.PrimFunc([A, B], stmt)")
         return IRModule({expr.name: expr})
 
     @property

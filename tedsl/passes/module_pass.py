@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +24,18 @@ class ModulePass:
             raise ArgumentTypeError(f"{self.info.name} takes a module, not a function",
                                     hint="write tedsl.IRModule.from_expr(func)")
         if not isinstance(mod, IRModule):
-            raise ArgumentTypeError(f"{self.info.name} takes a module, not {mod!r}", hint="mod = tedsl.lower(s, [A, B])")
+            raise ArgumentTypeError(f"{self.info.name} takes a module, not {type_in_words(mod)}",
+                                    hint="mod = tedsl.lower(s, [A, B])")
         return current_options().selection.watched(self.info, mod, self.applied)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.info.name!r}, opt_level={self.info.opt_level})"
 
     def applied(self, mod: IRModule) -> IRModule:
         """Returns the result of the pass for `mod`, without showing it to instruments."""
         result = self.step(mod)
         if not isinstance(result, IRModule):
-            raise ArgumentTypeError(f"the pass {self.info.name} returned {result!r}",
+            raise ArgumentTypeError(f"the pass {self.info.name} returned {result_in_words(result)}",
                                     hint="a pass takes a module and returns one, the same if there is nothing to do")
         return result
 
@@ -50,7 +55,7 @@ def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc])
     def apply(func: PrimFunc, mod: IRModule) -> PrimFunc:
         result = step(func, mod)
         if not isinstance(result, PrimFunc):
-            raise ArgumentTypeError(f"the pass {info.name} returned {result!r}",
+            raise ArgumentTypeError(f"the pass {info.name} returned {result_in_words(result)}",
                                     hint="a pass takes a function and returns one, the same if there is nothing to do")
         return result
 
@@ -83,7 +88,7 @@ def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int =
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return ModulePass(info, _on_a_copy(of_functions(info, lambda func, mod: run(func, mod, PassContext.current())).step))
 
-    return _decorator(pass_func, make, "transform_function", opt_level, name, required)
+    return _decorator(pass_func, make, "transform_function", ("func", "mod", "ctx"), opt_level, name, required)
 
 
 def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
@@ -92,21 +97,47 @@ def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2,
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return ModulePass(info, _on_a_copy(lambda mod: run(mod, PassContext.current())))
 
-    return _decorator(pass_func, make, "transform_module", opt_level, name, required)
+    return _decorator(pass_func, make, "transform_module", ("mod", "ctx"), opt_level, name, required)
 
 
 def _decorator(pass_func: Callable[..., Any] | None, make: Callable[[PassInfo, Callable[..., Any]], ModulePass], method: str,
-               opt_level: int, name: str | None, required: list[str] | None) -> Any:
-    """Returns the pass that `make` creates from a function; for a class, a function that creates the pass from an instance."""
+               parameters: tuple[str, ...], opt_level: int, name: str | None, required: list[str] | None) -> Any:
+    """Returns the pass that `make` creates from a function of `parameters`; for a class with such a method, a function that
+    creates the pass from an instance.
+    """
     level = check_level(opt_level)
+    hint = f"def my_pass({', '.join(parameters)}): return {parameters[0]}"
 
     def of(given: Any) -> Any:
         if not callable(given):
             raise ArgumentTypeError(f"a pass is made of a function or of a class with a method {method}, not of "
-                                    f"{type_in_words(given)}", hint="def my_pass(func, mod, ctx): return func")
+                                    f"{type_in_words(given)}", hint=hint)
         info = PassInfo(level, name or str(getattr(given, "__name__", type(given).__name__)), tuple(required or ()))
-        if not isinstance(given, type):
-            return make(info, given)
-        return lambda *args, **options: make(info, getattr(given(*args, **options), method))
+        if isinstance(given, type):
+            if not callable(getattr(given, method, None)):
+                raise ArgumentTypeError(f"the class {given.__name__} of a pass has no method {method}",
+                                        hint=f"def {method}(self, {', '.join(parameters)}): return {parameters[0]}")
+            return lambda *args, **options: make(info, getattr(given(*args, **options), method))
+        if not takes(given, len(parameters)):
+            raise ArgumentTypeError(f"the pass {info.name} does not take {', '.join(parameters)}", hint=hint)
+        return make(info, given)
 
     return of if pass_func is None else of(pass_func)
+
+
+def result_in_words(result: object) -> str:
+    """Returns the kind of what a pass returned, for messages: "None", "a For"."""
+    return "None" if result is None else type_in_words(result)
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Tells whether a function can be called with `count` arguments; True where it does not say which it takes."""
+    try:
+        called = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        called.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True

@@ -104,9 +104,11 @@ class Selection:
     instruments: tuple[Any, ...] = ()
 
     def runs(self, info: PassInfo) -> bool:
+        """Tells whether a step of a pipeline runs, or what runs in its place."""
+        return info.name in REPLACED or self.enables(info)
+
+    def enables(self, info: PassInfo) -> bool:
         """Tells whether a pass runs: it is not disabled, and it is required or its level is at most the context's."""
-        if info.name in REPLACED:
-            return True  # the pipeline has what runs in its place
         return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
                                                    or info.name in NEEDED)
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entries, type_in_words
+from tedsl.ir import build
 from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.passes.checked.check_accesses import check_accesses
@@ -71,7 +74,12 @@ def Filter(fcond: Callable[[PrimFunc], bool]) -> ModulePass:
     _check_function("Filter", fcond, "lambda func: 'target' in func.attrs")
 
     def keep(mod: IRModule) -> IRModule:
-        return IRModule({name: func for name, func in mod.items() if fcond(func)})
+        answers = {name: fcond(func) for name, func in mod.items()}
+        for name, answer in answers.items():
+            if not isinstance(answer, (int, np.bool_)):
+                raise ArgumentTypeError(f"Filter: the condition gives {type_in_words(answer)} for {name}",
+                                        hint="return True for functions that stay, False for others")
+        return IRModule({name: func for name, func in mod.items() if answers[name]})
 
     return ModulePass(PassInfo(0, "tir.Filter"), keep)
 
@@ -97,6 +105,9 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
     """Returns the pass that turns multi-dimensional buffers into flat memory.
     cache_line_size has no effect: `build` aligns memory.
     """
+    if build.as_int(cache_line_size) is None:
+        raise ArgumentTypeError(f"StorageFlatten: the size of a cache line is a number of bytes, not {cache_line_size!r}",
+                                hint="StorageFlatten(64)")
     if create_bound_attribute:
         raise ArgumentError("StorageFlatten: there are no bound attributes",
                             hint="build(..., checked=True) checks every access at run time")
@@ -108,7 +119,7 @@ def NarrowDataType(target_bits: int) -> ModulePass:
 
     target_bits: 16, 32, or 64 to change nothing; ArgumentError for others.
     """
-    if target_bits not in (16, 32, 64):
+    if not isinstance(target_bits, int) or target_bits not in (16, 32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 16, 32 or 64 bits, not {target_bits!r}")
     return named_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
 
@@ -123,6 +134,8 @@ def LoopPartition() -> ModulePass:
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False."""
+    if enable_vectorize not in (True, False):
+        raise ArgumentTypeError(f"VectorizeLoop: enable_vectorize is True or False, not {enable_vectorize!r}")
     return named_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
 
 
