@@ -13,6 +13,7 @@ from tedsl.codegen.recall import remember
 from tedsl.errors import ArgumentError, LoweringError
 from tedsl.findings import noted
 from tedsl.ir import build as build_expr
+from tedsl.ir.calls.registered import has_rules, lower_registered
 from tedsl.ir.expr import Expr
 from tedsl.ir.func import REFUSED, Accesses, IRModule, PrimFunc, marked
 from tedsl.ir.source_line import user_level
@@ -23,7 +24,7 @@ from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import functions_of, lowers_in_silence
 from tedsl.lower.lower import check_function
 from tedsl.lower.request import FunctionOptions
-from tedsl.lower.written.function import disown, vouch_for
+from tedsl.lower.written.function import disown, is_vouched_for, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
@@ -86,12 +87,21 @@ def compiled_in_parts(sch: Schedule, args: Sequence[Any], name: str, options: Fu
 def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config: PassConfig, machine: Target,
             host: Target | None) -> Module:
     """The module of functions as they are before the passes."""
+    if has_rules():
+        kinds = (machine.kind.name, *machine.keys)
+        functions = {name: _by_rules(func, kinds) for name, func in functions.items()}
     pipeline = lowering_pipeline(config, accesses=options.accesses)
     loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
     funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
     if machine.kind.device_backend:
         return compiled_for_device(funcs, machine, host_of(machine, host), config)
     return backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
+
+
+def _by_rules(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:
+    """`func` after the rules of programs for operators: values are computed otherwise, and no access changes."""
+    made = lower_registered(func, kinds)
+    return made if made is func or not is_vouched_for(func) else vouch_for(made)
 
 
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:

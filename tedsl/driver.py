@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.codegen.recall import recall
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
+from tedsl.ir.calls.registered import has_rules
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.lower.request import BufferOptions, FunctionOptions, schedule_key
 from tedsl.passes.config import PassConfig
@@ -75,7 +76,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
                             hint='build it with target="llvm": there the threads are loops, and every access is checked')
     with _blaming(inputs), whole_destructors():
         options = FunctionOptions(True, accesses, _buffers(config))
-        seen = schedule_key(inputs, args, name, binds, options, config, machine)
+        seen = None if has_rules() else schedule_key(inputs, args, name, binds, options, config, machine)
         known = recall(seen, machine, config, config.selection.opt_level == 0)
         if known is not None:
             return known

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tedsl import transform as transform
     from tedsl.ir import container as container
     from tedsl.ir import instrument as instrument
+    from tedsl.ir.calls.registered import register_intrin_lowering as register_intrin_lowering
+    from tedsl.ir.calls.registered import register_op_attr as register_op_attr
     from tedsl.ir.container import Array as Array
     from tedsl.ir.container import Map as Map
     from tedsl.ir.expr import Expr
@@ -42,6 +44,7 @@ _NAMES = {
     "Map": "container", "Op": "ops", "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters",
     "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal", "structural_hash": "walk.equal",
     "load_json": "walk.serial", "save_json": "walk.serial",
+    "register_intrin_lowering": "calls.registered", "register_op_attr": "calls.registered",
 }
 
 

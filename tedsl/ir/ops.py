@@ -5,6 +5,8 @@ effect: "pure" (depends on its arguments alone), "read" (also reads memory), "op
 
 from __future__ import annotations
 
+from typing import Any
+
 from tedsl.errors import OptionError
 from tedsl.record import record
 
@@ -28,6 +30,24 @@ class Op:
             raise OptionError(f"there is no operator {op_name!r}",
                               hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
         return operator
+
+    def get_attr(self, attr_name: str) -> Any:
+        """The value of an attribute that `ir.register_op_attr` has set, None if there is none."""
+        from tedsl.ir.calls.registered import get_attr
+
+        return get_attr(self, attr_name)
+
+    def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
+        """`ir.register_op_attr` of this operator."""
+        from tedsl.ir.calls.registered import register_op_attr
+
+        register_op_attr(self.name, attr_name, value, plevel)
+
+    def reset_attr(self, attr_name: str) -> None:
+        """Removes an attribute. OptionError if it has none."""
+        from tedsl.ir.calls.registered import reset_attr
+
+        reset_attr(self, attr_name)
 
     @property
     def short(self) -> str:

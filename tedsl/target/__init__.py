@@ -1,6 +1,7 @@
 """Targets of `build`: what a machine can do, which target is current, and what the host is."""
 
 from tedsl.errors import entries
+from tedsl.ir.calls.registered import register_intrin_lowering
 from tedsl.target.current import as_target, host_target
 from tedsl.target.generic import (
     GenericFunc,
@@ -16,6 +17,7 @@ from tedsl.target.target import Target
 
 __all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "create", "cuda",
            "generic_func", "get_native_generic_func", "host_target", "intel_graphics", "list_tags", "mali",
-           "override_native_generic_func", "rasp", "register_kind", "register_tag", "riscv_cpu", "rocm"]
+           "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind",
+           "register_tag", "riscv_cpu", "rocm"]
 
 entries(globals(), instead={"build_config": "tedsl.transform.build_config"})

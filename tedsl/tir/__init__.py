@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.calls.registered import CallEffectKind
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -169,7 +170,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
     "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not", "Select", "Cast", "Let", "Call", "Ramp",
-    "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "Op", "IterVar", "Expr",
+    "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "CallEffectKind", "Op",
+    "IterVar", "Expr",
     "PrimExpr", "For", "ForKind", "While", "LetStmt", "AttrStmt", "IfThenElse", "Allocate", "Store", "BufferStore",
     "BufferRealize", "SeqStmt", "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc",
     "IRModule", "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "pow",
