@@ -15,9 +15,10 @@ from tedsl.arith.rules.floordiv import constant, fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
 from tedsl.arith.rules.logic import fold_logical, fold_not, negated
 from tedsl.arith.rules.minmax import fold_minmax
+from tedsl.arith.rules.reductions import fold_reduce
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
 from tedsl.arith.rules.truncated import fold_truncated
-from tedsl.arith.rules.vectors import fold_vector
+from tedsl.arith.rules.vectors import fold_lanes, fold_vector
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import (
@@ -45,6 +46,7 @@ from tedsl.ir.expr import (
     Mul,
     Not,
     Or,
+    Reduce,
     Select,
     SizeVar,
     StringImm,
@@ -74,6 +76,7 @@ def _fold_call(e: Call, known: Bounds) -> Expr | None:
 
 RULES: dict[type, Rule] = {
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), fold_comparison),
+    Reduce: fold_reduce,
     Min: fold_minmax, Max: fold_minmax, And: fold_logical, Or: fold_logical, Not: fold_not,
     Select: fold_select, Call: _fold_call, Cast: fold_cast, Div: fold_truncated, Mod: fold_truncated,
 }
@@ -86,8 +89,9 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
     kind, dtype = type(e), e.dtype
     if kind not in _RULED:
         return None
-    if dtype.lanes > 1 and isinstance(e, BinaryOp):
-        result = fold_vector(e, known)
+    if dtype.lanes > 1:
+        result = (fold_vector(e, known) if isinstance(e, BinaryOp) else
+                  fold_lanes(e, known) if isinstance(e, (Select, Cast, Not)) else None)
         if result is not None:
             return result
     if kind in TWO_CHOICES and dtype.is_integer and type(e.a) is Select:  # type: ignore[attr-defined]

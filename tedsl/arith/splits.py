@@ -39,7 +39,7 @@ def part_of(term: Expr) -> Part | None:
 def merge_splits(s: Sum, canonical: Canonical) -> Sum:
     """Returns `s` with the parts of one index merged where their multiples fit together."""
     while s.splits:
-        merged = _merge_two(s, canonical) or _subtract_quotient(s, canonical)
+        merged = _merge_two(s, canonical) or _subtract_quotient(s, canonical) or _subtract_remainder(s, canonical)
         if merged is None:
             return s
         s = merged
@@ -86,6 +86,19 @@ def _subtract_quotient(s: Sum, canonical: Canonical) -> Sum | None:
         index = canonical.sum(part.x)
         if index.terms and all(s.terms.get(t) == k * coefficient for t, coefficient in index.terms.items()):
             return s.without(term).plus(index, -k).plus(canonical.sum(_make(part.x, part.lower, 1)), k)
+    return None
+
+
+def _subtract_remainder(s: Sum, canonical: Canonical) -> Sum | None:
+    """Simplifies k*x - k*(x % u)  →  k*u*(x // u), where all terms of x occur in the sum; x//l and (x % u)//l likewise."""
+    for term, c in s.terms.items():
+        part = part_of(term)
+        if part is None or part.upper is None or not canonical.is_index(s):
+            continue
+        whole = canonical.sum(_make(part.x, None, part.lower))
+        if whole.terms and all(s.terms.get(t) == -c * coefficient for t, coefficient in whole.terms.items()):
+            quotient = canonical.sum(_make(part.x, None, part.upper))
+            return s.without(term).plus(whole, c).plus(quotient, -c * (part.upper // part.lower))
     return None
 
 

@@ -38,12 +38,31 @@ SUMS = [
     (tdiv(X, 4) * 4 + tmod(X, 4), "x"), (X - tdiv(X, 4) * 4, "(x % 4)"), (tdiv(X, 4) * 8 + tmod(X, 4) * 2 + Y, "((x*2) + y)"),
     (tdiv(X, 4) * 3 + tmod(X, 4), None), (X - tdiv(X, 4) * 3, None), (tdiv(X, 4) * 4 + tmod(Y, 4), None),
 ]
+SUMS += [
+    (X * Y + X * Z, "(x*(y + z))"), (X * Y - Z * X, "(x*(y - z))"), (X * Y * 2 + Z * X * 4, "((x*(y + (z*2)))*2)"),
+    (X * Y + X * Z + N, "((x*(y + z)) + n)"), (X * Y + X, None), (X * Y + Z * N, None), (X * X + X * Y, "(x*(x + y))"),
+    (X - floormod(X, 4), "(floordiv(x, 4)*4)"), (X * 3 - floormod(X, 4) * 3, "(floordiv(x, 4)*12)"),
+    (X + 2 - floormod(X + 2, 4), "(floordiv((x + 2), 4)*4)"), (X * 2 - floormod(X, 4), None), (X - floormod(Y, 4), None),
+    (floordiv(X, 2) - floormod(floordiv(X, 2), 4), "(floordiv(x, 8)*4)"), (X - floormod(X, -4), None),
+    (floordiv(X + 5, 4) - floordiv(X + 1, 4), "1"), (floordiv(X + 5, 4) - floordiv(X, 4), "floordiv((floormod(x, 4) + 5), 4)"),
+    (floordiv(X, 4) - floordiv(X + 1, 4), "(0 - floordiv((floormod(x, 4) + 1), 4))"),
+    (floordiv(X + Y + 1, 3) - floordiv(X + Y, 3) + Y, "(floordiv((floormod((x + y), 3) + 1), 3) + y)"),
+    (floordiv(X + 1, 4) - floordiv(X, 3), None), (floordiv(X + Y, 4) - floordiv(X, 4), None),
+    (floordiv(X + 1, 4) + floordiv(X, 4), None), (floordiv(X + 1, -4) - floordiv(X, -4), None),
+    (tdiv(N + 5, 4) - tdiv(N + 1, 4), "1"), (tdiv(X + 5, 4) - tdiv(X + 1, 4), None),
+    (select(P, X, Y) - X, "select(p, 0, (y - x))"), (select(P, X, Y) - Y, "select(p, (x - y), 0)"),
+    (X - select(P, X, Y), "select(p, 0, (x - y))"), (if_then_else(P, X, Y) - X, "tir.if_then_else(p, 0, (y - x))"),
+    (select(P, X, Y) - Z, None), (select(P, X, Y) * 2 - X, None), (select(P, X, Y) + X, None),
+]
 MINMAX = [
     (minimum(X + Y, X + Z), "(min(y, z) + x)"), (maximum(X + Y, Z + X), "(max(y, z) + x)"),
     (minimum(X - Y, X - Z), "(x - max(y, z))"), (maximum(X - Y, X - Z), "(x - min(y, z))"), (minimum(X + Y, Z), None),
     (minimum(X + Y, X * 2 + Z), None), (maximum(X * 4, Y * 4), "(max(x, y)*4)"),
     (minimum(X * 4, Y * 6 + 2), "(min((x*2), ((y*3) + 1))*2)"),
-    (maximum(X * -4, Y * -4), "(0 - (min(x, y)*4))"), (minimum(X * 4, Y * 4 + 1), None), (minimum(X * 4, 8), None),
+    (maximum(X * -4, Y * -4), "(0 - (min(x, y)*4))"), (minimum(X * 4, Y * 4 + 1), None),
+    (minimum(X * 4, 8), "(min(x, 2)*4)"), (maximum(X * -4, 8), "(0 - (min(x, -2)*4))"), (minimum(X * 4, 7), None),
+    (minimum(X * 4 + 3, 8), None), (minimum(X + 1, 8), None), (minimum(X + 1, Y + 1), "(min(x, y) + 1)"),
+    (minimum(X + 1, Y + 2), None), (maximum(X * 4 - 3, Y * 4 - 3), "((max(x, y)*4) - 3)"),
     (minimum(maximum(X, Y), maximum(X, Z)), "max(min(y, z), x)"), (maximum(minimum(Y, X), minimum(X, Z)), "min(max(y, z), x)"),
     (minimum(maximum(X, Y), minimum(X, Z)), "min(x, z)"), (minimum(maximum(X, Y), maximum(Z, N)), None),
 ]
@@ -54,6 +73,11 @@ QUOTIENTS = [
     (floordiv(minimum(X * 4, Y), 4), "min(x, floordiv(y, 4))"), (floordiv(maximum(Y, X * 8), 4), "max(floordiv(y, 4), (x*2))"),
     (floordiv(minimum(X * 3, Y), 4), None), (floordiv(minimum(X * 4, Y), -4), None),
     (floormod(X + 5, 4), "floormod((x + 1), 4)"), (floormod(X - 3, 4), "floormod((x + 1), 4)"), (floormod(X + 1, 4), None),
+    (floormod(X * 6, 4), "(floormod(x, 2)*2)"), (floormod(X * 5, 4), "floormod(x, 4)"),
+    (floormod(X * -5, 4), "floormod((x*3), 4)"), (floormod(X * 3, 4), None), (floormod(X * -3, 4), None),
+    (floormod(X * 5 + Y, 4), None), (floormod(X * 5, -4), None),
+    (floormod(X * N, N * 4), "(floormod(x, 4)*n)"), (floormod(X * Y, Y * Z), "(floormod(x, z)*y)"),
+    (floormod(X * N + 1, N * 4), None), (floordiv(X * N, N * 4), None), (floordiv(X * Y, Y * Z), None),
     (tdiv(X * 4, 4), "x"), (tdiv(X * 4, 2), "(x*2)"), (tdiv(X * 2, 4), "(x/2)"), (tdiv(X * 2 + 1, 4), None),
     (tdiv(X * 4, -4), None),
     (tdiv(X * 6 + 3, 9), "(((x*2) + 1)/3)"), (tdiv(X, -1), "(0 - x)"), (tmod(X, 1), "0"), (tmod(X * 4, 4), "0"),
@@ -71,6 +95,8 @@ COMPARISONS = [
     (minimum(X, 5) < 6, "(bool)1"), (minimum(X, 5) <= 4, "(x <= 4)"), (minimum(X, Y) < 3, None), (maximum(X, 3) < Y, None),
     (equal(maximum(X, Y), X), "(y <= x)"), (equal(minimum(X, Y), Y), "(y <= x)"), (differ(minimum(X, Y), X), "(y < x)"),
     (differ(maximum(X, Y), Y), "(y < x)"), (equal(X - Y, 0), "(x == y)"), (differ(X - Y, 0), "(x != y)"),
+    (X - Y < 0, "(x < y)"), (X - Y > 0, "(y < x)"), (X - Y <= 0, "(x <= y)"), (X - Y >= 0, "(y <= x)"), (X + Y < 0, None),
+    (X - Y < Z, None), (X * 2 - Y * 4 < 0, "(x < (y*2))"),
     (equal(X + Y, 0), None), (differ(cast("int32", P), 0), "p"), (cast("int32", P) > 0, "p"),
     (equal(cast("int32", P), 0), "!p"),
     (cast("int32", P) < 1, "!p"), (cast("int32", P) < 2, "(bool)1"), (equal(cast("int32", P), 3), "(bool)0"),
@@ -140,6 +166,23 @@ def test_identity(e, expected):
     for point in itertools.product(*(small(v, sum(v.dtype != "bool" for v in used)) for v in used)):
         env = dict(zip(used, point))
         assert value(simple, env) == value(e, env)
+
+
+@pytest.mark.parametrize("least", [1, 0, -3])
+def test_a_common_factor_of_dividend_and_divisor_is_cancelled_where_it_is_not_zero(least):
+    e = floordiv(X * Y, Y * 4)
+    known = Analyzer()
+    known.bind(Y, (least, 5))
+    simple = known.simplify(e)
+    assert repr(simple) == ("floordiv(x, 4)" if least > 0 else repr(e))
+    for x, y in itertools.product(range(-9, 10), range(least, 6)):
+        assert value(simple, {X: x, Y: y}) == value(e, {X: x, Y: y})
+
+
+def test_sums_of_data_that_wraps_stay():
+    b8 = Var("b", "int8")
+    for e in (A8 * b8 + A8 * A8, minimum(A8 + b8, b8 + const(1, "int8")), A8 - floormod(A8 * b8, const(4, "int8"))):
+        assert Analyzer().simplify(e) is e
 
 
 def test_a_condition_that_reads_what_another_guards_stays_behind_it():

@@ -7,7 +7,7 @@ from arith_reference import OPS, value
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import BinaryOp, Broadcast, IntImm, Ramp, Var
+from tedsl.ir.expr import BinaryOp, Broadcast, Cast, Div, IntImm, Max, Min, Mod, Not, Ramp, Select, Var
 from tedsl.ir.iters import Range
 
 X, Y = Var("x"), Var("y")
@@ -58,3 +58,50 @@ def test_printed_forms():
         (ramp % four, "ramp(0, 1, 4)"), (ramp - ramp, "x4(0)"), (four + four, "x4(8)"),
     ]:
         assert repr(known.simplify(e)) == expected
+
+
+def lanes_of(e, env):
+    return [lane(e, k, env) for k in range(LANES)]
+
+
+def test_choices_casts_and_negations_of_equal_lanes_are_scalars():
+    known, p = Analyzer(), Var("p", "bool")
+    x4, y4, p4 = (Broadcast(v, LANES) for v in (X, Y, p))
+    ramp, data = Ramp(X, IntImm("int32", 2), LANES), Ramp(Var("a", "int8"), IntImm("int8", 1), LANES)
+    for e, expected in [
+        (Select(p4, x4, y4), "x4(select(p, x, y))"), (Select(p4, x4, ramp), None), (Not(p4), "x4(!p)"),
+        (Cast("float32x4", x4), "x4(float32(x))"), (Cast("int64x4", ramp), "ramp(int64(x), (int64)2, 4)"),
+        (Cast("int64x4", data), None), (Cast("float32x4", ramp), None),
+    ]:
+        assert repr(known.simplify(e)) == (expected or repr(e))
+
+
+@pytest.mark.parametrize("kind", [Min, Max])
+def test_the_operand_of_a_minimum_that_is_chosen_in_every_lane(kind):
+    def ramp(base, stride):
+        return Ramp(build.as_expr(base), IntImm("int32", stride), LANES)
+
+    for a, b, decided in [
+        (ramp(X, 1), ramp(X + 1, 1), True), (ramp(X, 1), ramp(X, 1), True), (ramp(X, 1), Broadcast(X, LANES), True),
+        (ramp(X, 1), Broadcast(X + 3, LANES), True), (ramp(X, 1), Broadcast(X + 2, LANES), False),
+        (ramp(X, -1), ramp(X + 1, 1), True), (ramp(X, 2), ramp(X + 1, 1), False), (ramp(X, 1), ramp(Y, 1), False),
+    ]:
+        e = kind(a, b)
+        simple = Analyzer().simplify(e)
+        assert (type(simple) is not kind) == decided, repr(simple)
+        for x in range(-4, 5):
+            assert lanes_of(simple, {X: x, Y: 1}) == lanes_of(e, {X: x, Y: 1})
+
+
+def test_truncated_division_of_ramps_that_are_not_negative():
+    known = Analyzer()
+    known.bind(Y, Range(0, 4))
+    by = Broadcast(IntImm("int32", 8), LANES)
+    for base, stride, expected in [(Y * 8, 1, "x4(y)"), (Y * 8, 8, "ramp(y, 1, 4)"), (X * 8, 8, None), (Y * 8, -8, None)]:
+        e = Div(Ramp(base, IntImm("int32", stride), LANES), by)
+        simple = known.simplify(e)
+        assert repr(simple) == (expected or repr(e))
+        for y in range(4):
+            assert lanes_of(simple, {X: y - 2, Y: y}) == lanes_of(e, {X: y - 2, Y: y})
+    remainder = known.simplify(Mod(Ramp(Y * 8, IntImm("int32", 1), LANES), by))
+    assert repr(remainder) == "ramp(0, 1, 4)"

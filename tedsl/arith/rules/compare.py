@@ -54,8 +54,8 @@ def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dty
     g = gap.common_factor()
     cancelled = len(gap.terms) < len(a.terms) + len(b.terms)
     movable = (a.const and b.const) or (a.const and not b.terms) or (b.const and not a.terms)
-    opposite = (kind is EQ or kind is NE) and not b.terms and min(gap.terms.values()) < 0 < max(gap.terms.values())
-    if not (cancelled or movable or opposite or g > 1):                           # x - y == 0 → x == y
+    opposite = not (a.terms and b.terms) and min(gap.terms.values()) < 0 < max(gap.terms.values())
+    if not (cancelled or movable or opposite or g > 1):                           # x - y == 0 → x == y, 0 < x - y → y < x
         return None
     if kind is EQ or kind is NE:
         if gap.const % g:

@@ -81,8 +81,11 @@ def _by_symbol(e: FloorDiv, x: Sum, known: Bounds) -> Expr | None:
         return IntImm(e.dtype, 1) if not_zero(known, e.b, x) else None
     if not is_ideal(known, x, e.dtype) or not known.is_index(known.sum(e.b)):
         return None
-    whole, rest = split_factor(known, x, e.b)
     by = known.sum(e.b)
+    cancelled = cancel_factor(known, x, by, e.dtype)
+    if cancelled is not None and not_zero(known, cancelled[2], x):                # (x*n) // (n*4) → x // 4 if n != 0
+        return FloorDiv(cancelled[0], cancelled[1])
+    whole, rest = split_factor(known, x, e.b)
     if nonnegative(known, rest) and nonnegative(known, by.plus(rest, -1).shifted(-1)):
         return known.build(whole, e.dtype)                                        # (x*d + y) // d → x if 0 <= y < d
     if (whole.terms or whole.const) and not_zero(known, e.b, x):                  # (x*d + y) // d → x + y // d if d != 0
@@ -154,6 +157,23 @@ def split_factor(known: Bounds, s: Sum, by: Expr) -> tuple[Sum, Sum]:
         del parts[at]
         whole = whole.plus(known.sum(product_of(parts, by.dtype)), c)
     return whole, rest
+
+
+def cancel_factor(known: Bounds, s: Sum, by: Sum, dtype: DType) -> tuple[Expr, Expr, Expr] | None:
+    """Returns (x, d, n) with s = x*n and by = d*n, where `by` is a product of a symbol n and of more; or None."""
+    if len(by.terms) != 1 or by.const:
+        return None
+    (term, c), = by.terms.items()
+    parts = factors(term)
+    if len(parts) == 1 and c == 1:
+        return None
+    for at, n in enumerate(parts):
+        whole, rest = split_factor(known, s, n)
+        divisor = known.build(known.sum(product_of((*parts[:at], *parts[at + 1:]), dtype)).times(c), dtype)
+        numerator = known.build(whole, dtype)
+        if not rest.terms and not rest.const and numerator is not None and divisor is not None:
+            return numerator, divisor, n
+    return None
 
 
 def not_zero(known: Bounds, by: Expr, used_in: Sum) -> bool:

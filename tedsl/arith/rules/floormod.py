@@ -7,6 +7,7 @@ from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
 from tedsl.arith.modular import residue_of
 from tedsl.arith.rules.floordiv import (
+    cancel_factor,
     constant,
     is_ideal,
     reduce_by_factor,
@@ -15,7 +16,7 @@ from tedsl.arith.rules.floordiv import (
     split_factor,
     split_multiples,
 )
-from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
+from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm, Mul
 
 MAX_DROPPED = 32  # nested %: keeps the rule O(1) where a chain of them cannot be rewritten, for its coefficients are too large
 
@@ -53,6 +54,9 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
             return known.build(known.sum(part).times(g).plus(small), e.dtype)
     if not 0 <= rest.const < d:                                                   # (x + k) % d → (x + k % d) % d
         rest = Sum(rest.terms, rest.const % d)
+    if len(rest.terms) == 1 and not rest.const:                                   # (x*c) % d → (x*(c % d)) % d
+        (term, c), = rest.terms.items()
+        rest = Sum({term: c % d}) if abs(c) > d else rest
     if rest.key != x.key:
         numerator = safe_build(known, rest, e.dtype)
         return None if numerator is None else FloorMod(numerator, e.b)
@@ -86,6 +90,9 @@ def _by_symbol(e: FloorMod, x: Sum, known: Bounds) -> Expr | None:
     by = known.sum(e.b)
     if not is_ideal(known, x, e.dtype) or not known.is_index(by):
         return None
+    cancelled = cancel_factor(known, x, by, e.dtype)
+    if cancelled is not None:                                                     # (x*n) % (n*4) → (x % 4)*n, also for n = 0
+        return Mul(FloorMod(cancelled[0], cancelled[1]), cancelled[2])
     whole, rest = split_factor(known, x, e.b)
     if nonnegative(known, rest) and nonnegative(known, by.plus(rest, -1).shifted(-1)):
         return known.build(rest, e.dtype)                                         # (x*d + y) % d → y if 0 <= y < d

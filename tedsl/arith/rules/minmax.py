@@ -43,13 +43,17 @@ def _distributed(e: Min | Max, known: Bounds) -> Expr | None:
 
 
 def _common_part(e: Min | Max, known: Bounds) -> Expr | None:
-    """Simplifies min(x + y, x + z) → min(y, z) + x and min(x*4, y*4) → min(x, y)*4 of index arithmetic."""
+    """Simplifies min(x + y, x + z) → min(y, z) + x, min(x + 1, y + 1) → min(x, y) + 1, min(x*4, y*4) → min(x, y)*4 and
+    min(x*4, 8) → min(x, 2)*4 of index arithmetic.
+    """
     a, b = known.sum(e.a), known.sum(e.b)
-    if not (a.terms and b.terms and known.is_index(a) and known.is_index(b)):
+    if not (a.terms and known.is_index(a) and known.is_index(b)):
         return None
-    shared = Sum({t: c for t, c in a.terms.items() if b.terms.get(t) == c})
-    factor = 1 if shared.terms else gcd(*a.terms.values(), *b.terms.values(), a.const, b.const)
-    if not shared.terms and factor == 1:
+    if not b.terms:
+        return _scaled(e, a, b.const, known)
+    shared = Sum({t: c for t, c in a.terms.items() if b.terms.get(t) == c}, a.const if a.const == b.const else 0)
+    factor = 1 if shared.terms or shared.const else gcd(*a.terms.values(), *b.terms.values(), a.const, b.const)
+    if not shared.terms and not shared.const and factor == 1:
         return None
     kind, sums = type(e), [s.plus(shared, -1).divided(factor) for s in (a, b)]
     if all(s.const <= 0 and all(c < 0 for c in s.terms.values()) for s in sums):   # min(x - y, x - z) → x - max(y, z)
@@ -58,6 +62,15 @@ def _common_part(e: Min | Max, known: Bounds) -> Expr | None:
     if first is None or second is None:
         return None
     return known.build(known.sum(kind(first, second)).times(factor).plus(shared), e.dtype)
+
+
+def _scaled(e: Min | Max, a: Sum, constant: int, known: Bounds) -> Expr | None:
+    """Simplifies min(x*c, d) → min(x, d/c)*c, and → max(x, d/c)*c for c < 0, where a constant c divides d."""
+    (term, c), *others = a.terms.items()
+    if others or a.const or abs(c) == 1 or constant % c:
+        return None
+    kind, other = type(e), Max if type(e) is Min else Min
+    return known.build(known.sum((kind if c > 0 else other)(term, IntImm(e.dtype, constant // c))).times(c), e.dtype)
 
 
 def _through(kind: type[Min] | type[Max], nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:

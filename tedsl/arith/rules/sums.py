@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand
 from tedsl.arith.rules.floordiv import not_zero
-from tedsl.ir.dtype import INT32, INT64, DType, wrap_integer
-from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Mul, Sub
+from tedsl.arith.rules.terms import take_up
+from tedsl.ir.dtype import INT32, INT64, wrap_integer
+from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub
 
 
 def fold_add(e: Add, known: Bounds) -> Expr | None:
@@ -17,7 +17,7 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
         return ends
     s = known.sum(e)
     if len(s.terms) > 1:
-        shorter = _shorter(s, known, e.dtype)
+        shorter = take_up(s, known, e.dtype)
         if shorter is not None:
             return shorter
     a, b = known.sum(e.a), known.sum(e.b)
@@ -28,61 +28,6 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     if _has_all_terms(s, a, b) and _adds_in_order(e, a, b):
         return None
     return known.build(s, e.dtype)
-
-
-_TAKE_UP = frozenset((Min, Max, Mul, Div))  # kinds of terms that other terms may go into
-
-
-def _shorter(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """Returns a sum, of several terms, of which a min, a max, a product or a quotient takes up others; None if none does."""
-    kinds = _TAKE_UP.intersection(map(type, s.terms))
-    if not kinds or not known.is_index(s):
-        return None
-    if Min in kinds or Max in kinds:
-        moved = _into_minmax(s, known, dtype)
-        if moved is not None:
-            return moved
-    if Mul in kinds:                                                              # (x + y)*z - x*z → y*z
-        expanded = expand(known, s)
-        if len(expanded.terms) < len(s.terms):
-            return known.build(expanded, dtype)
-    merged = _merge_truncated(s, known) if Div in kinds else None
-    return None if merged is None else known.build(merged, dtype)
-
-
-def _merge_truncated(s: Sum, known: Bounds) -> Sum | None:
-    """Simplifies (x / d)*d + x mod d → x and x - (x / d)*d → x mod d, for constants d."""
-    for quotient, c in s.terms.items():
-        if type(quotient) is not Div or not isinstance(quotient.b, IntImm) or not quotient.b.value:
-            continue
-        d, x = quotient.b.value, known.sum(quotient.a)
-        remainder = known.sum(Mod(quotient.a, quotient.b))
-        times, rest = divmod(c, d)
-        if rest or remainder.single is None or not known.is_index(x):
-            continue
-        if s.terms.get(remainder.single) == times:
-            return s.without(quotient).without(remainder.single).plus(x, times)
-        if x.terms and all(s.terms.get(t) == -times * k for t, k in x.terms.items()):
-            return s.without(quotient).plus(x, times).plus(remainder, -times)
-    return None
-
-
-def _into_minmax(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """Simplifies min(x, y) - x → min(y - x, 0), x - min(x, y) → max(x - y, 0), max(x - z, y) + z → max(x, y + z): index
-    arithmetic of which fewer terms are left.
-    """
-    for term, c in s.terms.items():
-        if not (type(term) is Min or type(term) is Max) or (c != 1 and c != -1):
-            continue
-        rest, sides = s.without(term), (known.sum(term.a), known.sum(term.b))
-        arms = [side.times(c).plus(rest) for side in sides]
-        if sum(len(arm.terms) for arm in arms) >= sum(len(part.terms) for part in (*sides, rest)) or not rest.terms:
-            continue
-        kind = type(term) if c == 1 else Max if type(term) is Min else Min
-        first, second = (known.build(arm, dtype) for arm in arms)
-        if first is not None and second is not None:
-            return kind(first, second)
-    return None
 
 
 def _both_ends(e: Add, known: Bounds) -> Expr | None:
@@ -143,7 +88,7 @@ def fold_sub(e: Sub, known: Bounds) -> Expr | None:
     """Simplifies x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
     s = known.sum(e)
     if len(s.terms) > 1:
-        shorter = _shorter(s, known, e.dtype)
+        shorter = take_up(s, known, e.dtype)
         if shorter is not None:
             return shorter
     a, b = known.sum(e.a), known.sum(e.b)

@@ -10,7 +10,26 @@ from tedsl.arith.inequality import nonnegative
 from tedsl.arith.modular import residue_of
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64
-from tedsl.ir.expr import LE, LT, Add, Broadcast, Expr, FloorDiv, FloorMod, IntImm, Mul, Ramp, Sub
+from tedsl.ir.expr import (
+    LE,
+    LT,
+    Add,
+    Broadcast,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Ramp,
+    Select,
+    Sub,
+)
 
 
 def fold_vector(e: Any, known: Bounds) -> Expr | None:
@@ -22,10 +41,54 @@ def fold_vector(e: Any, known: Bounds) -> Expr | None:
         return None
     if kind in (Add, Sub, Mul):
         return _linear(kind, a, b)
+    if kind is Min or kind is Max:
+        return _chosen(e, known)
+    if kind in (Div, Mod):
+        return _truncated(e, known)
     if kind in (FloorDiv, FloorMod) and isinstance(a, Ramp) and isinstance(b, Broadcast) and isinstance(b.value, IntImm):
         return _split(kind, a, b.value.value, known)
     if kind is LT or kind is LE:
         return _compare(e, known)
+    return None
+
+
+def fold_lanes(e: Select | Cast | Not, known: Bounds) -> Expr | None:
+    """Returns a choice, a cast or a negation of vectors with the same value in every lane, or a cast ramp, done on scalars."""
+    if isinstance(e, Select):
+        x, y, c = e.true_value, e.false_value, e.condition
+        if isinstance(x, Broadcast) and isinstance(y, Broadcast) and (isinstance(c, Broadcast) or c.dtype.lanes == 1):
+            return Broadcast(Select(c.value if isinstance(c, Broadcast) else c, x.value, y.value), x.lanes)
+        return None
+    if isinstance(e, Not):
+        return Broadcast(build.logical_not(e.a.value), e.a.lanes) if isinstance(e.a, Broadcast) else None
+    if isinstance(e.value, Broadcast):
+        return Broadcast(build.cast(e.dtype.element, e.value.value), e.value.lanes)
+    if isinstance(e.value, Ramp) and e.dtype.element is INT64 and _lanes_of(e.value, known) is not None:
+        return Ramp(build.cast(INT64, e.value.base), build.cast(INT64, e.value.stride), e.value.lanes)
+    return None                                                                   # lanes of data wrap before they are cast
+
+
+def _truncated(e: Div | Mod, known: Bounds) -> Expr | None:
+    """Simplifies the lanes of a ramp of nonnegative integers under / d and mod d, d > 0, which are // d and % d."""
+    lanes = _lanes_of(e.a, known)
+    if lanes is None or not isinstance(e.a, Ramp) or not isinstance(e.b, Broadcast) or not isinstance(e.b.value, IntImm):
+        return None
+    base, stride = lanes
+    if not nonnegative(known, base.shifted(min(stride * (e.a.lanes - 1), 0))):
+        return None
+    return _split(FloorDiv if isinstance(e, Div) else FloorMod, e.a, e.b.value.value, known)
+
+
+def _chosen(e: Min | Max, known: Bounds) -> Expr | None:
+    """Returns the operand of a min or max that is chosen in every lane."""
+    left, right = _lanes_of(e.a, known), _lanes_of(e.b, known)
+    if left is None or right is None:
+        return None
+    gap, step = right[0].plus(left[0], -1), (right[1] - left[1]) * (e.a.dtype.lanes - 1)
+    if nonnegative(known, gap.shifted(min(step, 0))):                             # left <= right in every lane
+        return e.a if isinstance(e, Min) else e.b
+    if nonnegative(known, gap.shifted(max(step, 0)).times(-1)):
+        return e.b if isinstance(e, Min) else e.a
     return None
 
 
