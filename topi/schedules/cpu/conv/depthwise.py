@@ -1,6 +1,6 @@
 """Depthwise convolutions with channels innermost: lanes are channels, a tile is two rows of two pixels.
 
-The whole window is unrolled: what two results read is loaded once, and the zeros around the image cost a mask for each
+Small windows are unrolled: what two results read is loaded once, and the zeros around the image cost a mask for each
 pixel of the tile, no copy is made of the image with its border. Tiles of one row of four pixels take 1.1 of the time, of
 more pixels up to twice as long, whose masks exceed the registers for masks.
 """
@@ -14,11 +14,11 @@ from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.parallel import Cover, share_out, whole_loops
 from topi.schedules.cpu.tiles import registers
 from topi.schedules.cpu.windows import border_of
-from topi.schedules.formulas import extent_of, formula_of, product
+from topi.schedules.formulas import extent_of, formula_of
 from topi.schedules.kernel import Kernel
 
 _PIXELS = 2  # of a tile, across and down
-_UNROLLED = 128  # products of a tile whose places are all unrolled
+_UNROLLED = 64  # products of the pixels of a tile: 4 x 4 places; of 5 x 5 all unrolled take twice as long as row by row
 _DEAR = 4  # operations on what is read, which are not repeated for each place of the window
 
 
@@ -45,7 +45,7 @@ def schedule_depthwise(kernel: Kernel) -> None:
         covers[rows[-1]] = Cover(extent_of(rest[-1]), _PIXELS)
     place = share_out(tail, whole_loops(kernel.target, [*chunks, *rows], covers), work_of(kernel))
     s[sums].compute_at(tail, outer if together else xo)
-    _sum_up(s[sums], len(chunks), vectors)
+    _sum_up(s[sums], len(chunks))
     for op in border_of(kernel.anchor):
         if kernel.formula(op).cost - formula_of(op.body).cost > _DEAR and place is not None:
             s[op].compute_at(tail, place)
@@ -59,11 +59,12 @@ def _axes(kernel: Kernel) -> tuple[list[Any], list[Any], Any]:
     return axes[:before], axes[before:-1], axes[-1]
 
 
-def _sum_up(stage: Any, before: int, vectors: int) -> None:
+def _sum_up(stage: Any, before: int) -> None:
+    """The places of the window, unrolled from the last dimension on. before: the axes around those of the image."""
     *axes, lanes = stage.op.axis
     window = list(stage.op.reduce_axis)
     stage.reorder(*axes[:before], *window, *axes[before:], lanes)
-    count = vectors * _PIXELS**2
+    count = _PIXELS**2
     for loop in reversed(window):
         count *= extent_of(loop) or _UNROLLED + 1
         if count <= _UNROLLED:
@@ -76,12 +77,9 @@ def _sum_up(stage: Any, before: int, vectors: int) -> None:
 def _vectors(kernel: Kernel) -> int:
     """The vectors of channels in a tile: as many as have no rest, and leave registers for weights and pixels."""
     lanes = kernel.lanes(kernel.anchor)
-    channels, window = extent_of(kernel.tail.axis[-1]), product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    channels = extent_of(kernel.tail.axis[-1])
     most = registers(kernel.target) // (2 * _PIXELS**2 + 2)
-    if channels is None or window is None:
-        return 1
-    fits = [n for n in range(1, most + 1) if channels % (n * lanes) == 0 and n * _PIXELS**2 * window <= _UNROLLED]
-    return max(fits, default=1)
+    return max([n for n in range(1, most + 1) if channels is not None and channels % (n * lanes) == 0], default=1)
 
 
 def _stay_near(kernel: Kernel) -> bool:
