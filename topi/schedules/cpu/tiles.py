@@ -26,6 +26,7 @@ _ISSUE = 4.0  # instructions that start in a cycle
 _COUNTING = 2  # instructions of the loop itself
 _PORTS = 2  # loads that start in a cycle, if the vectors are not wider than half of what l1 gives
 _SLACK = 1.5  # cycles: instructions do not start in the very cycle in which they could
+_WAITS = 1.25  # times what L2 gives: a panel of 8 vectors, of which two rows use each vector, takes 1.7 times its multiply-adds
 _PIECES = 2  # narrower vectors that are cheaper than one with a mask
 _UNKNOWN = 1 << 12  # rows or columns where their number is not known
 
@@ -97,8 +98,8 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
     tall, vectors = tile
 
     def one(height: int, held: int) -> float:
-        bounds = tile_bounds(height, held, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
-        return terms * max(*bounds, target.machine.fma_latency + _SLACK) + _STORES * height * held
+        *near, far = tile_bounds(height, held, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
+        return terms * max(*near, _WAITS * far, target.machine.fma_latency + _SLACK) + _STORES * height * held
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
     across = registers_of_rows(columns, vectors, lanes)

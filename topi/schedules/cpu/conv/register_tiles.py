@@ -16,6 +16,7 @@ _MOST_VECTORS = 8
 _MANY = 1 << 12  # rows, pixels or vectors, where their number is not known
 _TERMS = 256  # of a sum whose number of terms is not known
 _POWER = 6  # with which measured tiles agree
+_WAITS = 0.2  # of the panels of weights: of 61->160 3x3 46² 10 x 32 take 0.93 of 5 x 80, of 199->189 3x3 19² 0.76 of 4 x 96
 _SLACK = 1.1  # additions do not start in the very cycle in which they could
 _RESULT = 4  # cycles for each vector of a result beside the multiply-adds: cleared, turned, stored
 _MASKED = 1.04  # the last tile is not full: tiles with masks, and tiles without
@@ -72,7 +73,8 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
                 pixels = _products(_parts(rows, down), _parts(columns, across))
                 masked = channels is not None and channels % (wide * lanes) and wide * lanes < channels
                 across_channels = registers_of_rows(channels, wide, lanes)
-                cycles = _cycles(target, pixels, across_channels, terms, lanes, apart) * (_MASKED if masked else 1)
+                cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS)
+                cycles *= _MASKED if masked else 1
                 if cycles < least:
                     best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
     return best
@@ -104,15 +106,19 @@ def _products(one: Parts, other: Parts) -> Parts:
 
 
 def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
-            lines: float = 1.0) -> float:
-    """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors."""
-    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines)
+            lines: float = 1.0, waits: float = 0.0) -> float:
+    """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors.
+
+    waits: the part of what comes from L2 that is waited for.
+    """
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines, waits)
                 for n, tall in down for m, wide in across)
     return whole * _END ** (len(down) + len(across) - 2)
 
 
 @functools.lru_cache(maxsize=4096)
-def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float) -> float:
+def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float, waits: float) -> float:
     """The cycles of one tile. Bounds that are close to each other are not reached: they are added as powers."""
-    bounds = *tile_bounds(tall, wide, terms, lanes, target, apart, lines=lines), target.machine.fma_latency * _SLACK
-    return float(terms * sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + _RESULT * tall * wide)
+    *near, far = tile_bounds(tall, wide, terms, lanes, target, apart, lines=lines)
+    bounds = *near, far, target.machine.fma_latency * _SLACK
+    return float(terms * (sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + waits * far) + _RESULT * tall * wide)
