@@ -151,3 +151,20 @@ def doubled_twice(a):
         a[i] *= 2.0
         c[i] = a[i] * 2.0
     return c
+
+
+def shifted_by_closure():
+    """A script that uses a constant and a function of the function around it."""
+    amount = 3.0
+
+    def twice(x):
+        return x * 2.0
+
+    @te.hybrid.script
+    def shifted(a):
+        b = output_tensor((4,), "float32")
+        for i in range(4):
+            b[i] = twice(a[i] + amount)
+        return b
+
+    return shifted
