@@ -309,8 +309,8 @@ def test_a_pass_of_the_user_on_modules():
     both = twice(program())
     assert list(both) == ["again", "main"] and list(Keep("again")(both)) == ["again"]
     assert list(transform.Sequential([twice, Keep("again")])(program())) == ["again"]
-    with pytest.raises(ArgumentTypeError, match="the pass none returned None"):
-        transform.module_pass(lambda mod, ctx: None, opt_level=0, name="none")(program())
+    with pytest.raises(ArgumentTypeError, match="the pass forgetful returned None"):
+        transform.module_pass(lambda mod, ctx: None, opt_level=0, name="forgetful")(program())
 
 
 def test_folders_for_a_while():

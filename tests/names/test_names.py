@@ -1,6 +1,8 @@
 """Each public name of TVM v0.8 is here with its parameters, or the data say what differs."""
 
 import itertools
+import pathlib
+import re
 
 import pytest
 
@@ -44,6 +46,14 @@ def test_a_pass_that_is_not_planned_is_refused_with_the_reason_of_the_data():
         with pytest.raises(OptionError, match=name) as refusal:
             getattr(tedsl.tir.transform, name)
         assert refusal.value.hint == words
+
+
+def test_each_pass_has_a_row_or_a_reason():
+    page = (pathlib.Path(tedsl.__file__).parents[1] / "docs" / "compatibility.md").read_text()
+    rows = re.findall(r"^\| (`.*?`) \| \S", page.split("## tir.transform\n")[1].split("\n## ")[0], re.M)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    there = [name.name for name in names() if name.place == "tir.transform" and name.note != "not planned"]
+    assert sorted(listed) == sorted(there) and all(hasattr(tedsl.tir.transform, name) for name in listed)
 
 
 def test_no_name_is_listed_twice():

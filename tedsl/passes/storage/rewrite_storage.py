@@ -190,7 +190,7 @@ class _Planner:
         done = self.loops.pop()
         for life in done.carried:
             life.touch(done.begin, self.clock)
-        body = self.settle(body, None if private or not isinstance(loop, For) else {loop.loop_var})
+        body = self.settle(body, None if private else {loop.loop_var} if isinstance(loop, For) else set())
         self.pending = outer + self.pending
         return loop if body is loop.body else loop.replace(body=body)
 

@@ -1,0 +1,180 @@
+"""Passes of tir.transform over memory and threads, on functions written by hand: before, after, and the same results."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tedsl import te, tir, transform
+from tedsl.ir import build
+from tedsl.ir.dtype import DType
+from tedsl.ir.evaluate import run
+from tedsl.ir.expr import Load, SizeVar, Var, pointer_var
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import Allocate, AttrStmt, Store, While
+from tedsl.ir.walk.visitor import post_order
+from tests.passes.programs import Function, allocate, body_text, check, imm, loop, seq
+
+I, J, K, N = Var("i"), Var("j"), Var("k"), SizeVar("n")
+
+
+def alone(step, **config):
+    def run_pass(func):
+        with transform.PassContext(config=config):
+            return step(IRModule({"main": func}))["main"]
+    return run_pass
+
+
+def memory(name, scope="global", dtype="float32"):
+    return pointer_var(name, DType(dtype), scope)
+
+
+def element(data, index, dtype="float32"):
+    return Load(DType(dtype), data, build.as_expr(index))
+
+
+def allocations(func):
+    return [node for node in post_order(func.body) if isinstance(node, Allocate)]
+
+
+# --- StorageRewrite -------------------------------------------------------------------------------------------------------
+
+REWRITE = alone(tir.transform.StorageRewrite())
+
+
+def copied(to, source, var, size=8):
+    return loop(var, size, Store(to, element(source, var) + 1.0, var))
+
+
+def steps(f, temps, size=8):
+    """A to B through the memories `temps`, one after the other."""
+    memories = [f.data("A"), *temps, f.data("B")]
+    return seq(*(copied(to, source, Var(f"i{k}"), size) for k, (source, to) in enumerate(itertools.pairwise(memories))))
+
+
+def inside(temps, size, body):
+    for data in reversed(temps):
+        body = allocate(data, size, body)
+    return body
+
+
+def test_memory_in_a_while_loop_is_allocated_once_outside(golden):
+    f = Function(A=(8,), B=(8,), C=(1, "int32"))
+    temps = [memory("S"), memory("T"), memory("U")]
+    count = f.load("C", 0)
+    body = While(count < 3, inside(temps, 8, seq(steps(f, temps), f.store("C", 0, count + 1))))
+    made = check(REWRITE, f.func(body), golden=golden)
+    assert len(allocations(made)) == 2 and isinstance(made.body, Allocate)
+
+
+def test_what_a_while_loop_carries_is_kept():
+    f = Function(A=(8,), B=(8,), C=(1, "int32"))
+    kept, first, second = memory("K"), memory("S"), memory("T")
+    count = f.load("C", 0)
+    turn = inside([first, second], 8, seq(copied(first, kept, Var("a")), copied(second, first, Var("b")),
+                                          copied(kept, second, Var("c")), f.store("C", 0, count + 1)))
+    whole = allocate(kept, 8, seq(copied(kept, f.data("A"), Var("d")), While(count < 3, turn),
+                                  copied(f.data("B"), kept, Var("e"))))
+    assert len(allocations(check(REWRITE, f.func(whole)))) == 3
+
+
+def test_a_size_that_the_while_loop_computes_stays_inside():
+    f = Function(A=(8,), B=(8,), C=(1, "int32"))
+    data, size = memory("T"), f.load("C", 0)
+    body = While(size < 8, seq(allocate(data, size + 1, Store(data, imm(1.0, "float32"), size)), f.store("C", 0, size + 1)))
+    made = check(REWRITE, f.func(body))
+    assert isinstance(made.body, While)
+
+
+@pytest.mark.parametrize("scope, count", [("global", 2), ("global:tagged", 2), ("shared", 2), ("local.L0A", 4), ("local", 4)])
+def test_memory_of_a_scope_with_a_tag(scope, count):
+    f = Function(A=(8,), B=(8,))
+    temps = [memory(name, scope) for name in "STUV"]
+    made = check(REWRITE, f.func(inside(temps, 8, steps(f, temps))))
+    assert len(allocations(made)) == count
+    assert {node.buffer_var.type_annotation.storage_scope for node in allocations(made)} == {scope}
+
+
+def test_scopes_with_other_tags_do_not_share():
+    f = Function(A=(8,), B=(8,))
+    temps = [memory("S", "global:a"), memory("T", "global:b"), memory("U", "global:a"), memory("V", "global:b")]
+    apart = [memory("S", "global:a"), memory("T", "global:a"), memory("U", "global:b")]
+    assert len(allocations(check(REWRITE, f.func(inside(temps, 8, steps(f, temps)))))) == 2
+    assert len(allocations(check(REWRITE, f.func(inside(apart, 8, steps(f, apart)))))) == 3
+
+
+@pytest.mark.parametrize("size, count", [(1, 4), (2, 2), (3, 2)])
+def test_small_memory_is_not_worth_sharing(size, count):
+    f = Function(A=(8,), B=(8,))
+    temps = [memory(name) for name in "STUV"]
+    assert len(allocations(check(REWRITE, f.func(inside(temps, size, steps(f, temps, size)))))) == count
+
+
+# --- InjectDoubleBuffer, ThreadSync ------------------------------------------------------------------------------------------
+
+def turned_rows(threads, rows):
+    """C[i] = A[i] turned round, each row of `threads` numbers by way of shared memory that is filled ahead."""
+    ib = tir.ir_builder.create()
+    A, C = tir.decl_buffer((rows * threads,), name="A"), tir.decl_buffer((rows * threads,), name="C")
+    a, c = ib.buffer_ptr(A), ib.buffer_ptr(C)
+    x = te.thread_axis("threadIdx.x")
+    ib.scope_attr(x, "thread_extent", threads)
+    with ib.for_range(0, rows, "i") as i:
+        row = ib.allocate("float32", threads, name="row", scope="shared")
+        with ib.new_scope():
+            ib.scope_attr(row.asobject(), "double_buffer_scope", 1)
+            row[x.var] = a[i * threads + x.var]
+        c[i * threads + x.var] = row[threads - 1 - x.var]
+    return PrimFunc((A, C), ib.get()).with_attr({"global_symbol": "main", "tir.noalias": True})
+
+
+@pytest.mark.parametrize("threads, rows", [(4, 1), (4, 2), (4, 5), (3, 8), (1, 3)])
+@pytest.mark.parametrize("split_loop", [1, 2])
+def test_shared_memory_is_filled_one_row_ahead(threads, rows, split_loop, golden):
+    before = turned_rows(threads, rows)
+    stores = lambda func: sum(isinstance(node, Store) for node in post_order(func.body))
+    with transform.PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": split_loop}}):
+        ahead = tir.transform.InjectDoubleBuffer()(IRModule({"main": before}))
+    made = transform.Sequential([tir.transform.Simplify(), tir.transform.ThreadSync("shared")])(ahead)["main"]
+    assert [[build.as_int(extent) for extent in node.extents] for node in allocations(made)] == [[2, threads]]
+    if rows > 2:
+        assert stores(ahead["main"]) == (4 if split_loop == 1 else 6 + 2 * ((rows - 1) % 2)) and stores(before) == 2
+    a = np.arange(rows * threads, dtype="float32")
+    for backwards in (False, True):
+        c = np.zeros_like(a)
+        run(made, [a, c], reverse_parallel=backwards)
+        np.testing.assert_array_equal(c.reshape(rows, threads), a.reshape(rows, threads)[:, ::-1])
+    if (threads, rows) == (4, 5):
+        golden.sections(before=body_text(before), after=body_text(made))
+
+
+# --- InjectVirtualThread -----------------------------------------------------------------------------------------------------
+
+def on_virtual_threads(body, *axes):
+    for axis, count in reversed(axes):
+        body = AttrStmt(axis, "virtual_thread", build.as_expr(count), body)
+    return body
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_virtual_threads_have_memory_of_their_own(count, golden):
+    f = Function(A=(20, ), B=(20, ))
+    x = te.thread_axis("vthread", name="vx")
+    data = memory("T", "shared")
+    at = I * count + x.var
+    body = allocate(data, 4, seq(Store(data, f.load("A", at), imm(0)), f.store("B", at, element(data, 0) * 2.0)))
+    before = f.func(on_virtual_threads(loop(I, 5, body), (x, count)))
+    made = check(alone(tir.transform.InjectVirtualThread()), before, golden=golden if count == 2 else None)
+    assert "virtual_thread" not in str(made)
+    sizes = [build.as_int(extent) for extent in allocations(made)[0].extents]
+    assert int(np.prod(sizes)) == 4 * count
+
+
+def test_a_branch_that_all_virtual_threads_take_stands_once(golden):
+    f = Function(A=(20,), B=(20,))
+    x = te.thread_axis("vthread", name="vx")
+    at = I * 2 + x.var
+    branch = tir.IfThenElse(build.less(I, N), f.store("B", at, f.load("A", at)), f.store("B", at, 3))
+    made = check(alone(tir.transform.InjectVirtualThread()), f.func(on_virtual_threads(loop(I, 5, branch), (x, 2)), N),
+                 sizes=((0,), (3,), (9,)), golden=golden)
+    assert str(made).count("if (") == 1
