@@ -17,6 +17,7 @@ from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.tune import Record
+from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 from tedsl.tune.records import fastest_records_of, read_lines
 from tedsl.tune.records.history import journal_of
 
@@ -156,6 +157,7 @@ class _Report:
 
     def __init__(self, task: SearchTask, options: TuningOptions) -> None:
         self.flop, self.options = task.compute_dag.flop_ct, options
+        self.word = f" ({ESTIMATED})" if is_estimated(task.target) else ""
         self.best, self.failed = float("inf"), 0
 
     def note(self, trial: Trial) -> None:
@@ -165,7 +167,8 @@ class _Report:
         ends = trial.number % self.options.num_measures_per_round == 0 or trial.number == self.options.num_measure_trials
         if self.options.verbose and ends and not trial.final:
             rate = f", {self.flop / self.best / 1e9:.2f} GFLOP/s" if 0 < self.best < float("inf") and self.flop > 0 else ""
-            print(f"{trial.number} trials, {self.failed} failed, {trial.elapsed:.0f} s: best {self.best * 1e3:.4f} ms{rate}")
+            print(f"{trial.number} trials, {self.failed} failed, {trial.elapsed:.0f} s: "
+                  f"best {self.best * 1e3:.4f} ms{rate}{self.word}")
 
 
 def search(task: SearchTask | Sequence[Tensor], seconds: float | None = None, trials: int | None = None, seed: int = 0,

@@ -17,7 +17,7 @@ from tedsl.ir.walk.around import Around, Loop
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
-_UNKNOWN = 16  # iterations of a loop whose extent is not constant
+UNKNOWN = 16  # iterations of a loop whose extent is not constant
 
 
 @dataclass
@@ -62,7 +62,7 @@ def _nest(store: BufferStore, around: Around, nodes: Sequence[Any], target: Targ
     loops = around.loops()
     nest = Nest()
     lanes = max(1, target.vector_bits // store.buffer.dtype.bits)
-    extents = {loop.var: as_int(loop.extent) or _UNKNOWN for loop in loops}
+    extents = {loop.var: as_int(loop.extent) or UNKNOWN for loop in loops}
     vectors: dict[Var, int] = {}
     for loop in loops:
         extent = extents[loop.var]
@@ -85,7 +85,7 @@ def _nest(store: BufferStore, around: Around, nodes: Sequence[Any], target: Targ
     loads = [node for node in nodes if isinstance(node, BufferLoad)]
     others = [load for load in loads if load.buffer is not store.buffer]
     nest.loads = nest.issued * len(others)
-    nest.work = _operations(store.value)
+    nest.work = operations(store.value)
     if len(others) < len(loads):
         nest.chain = nest.issued / max(1.0, nest.tile)
     touching: list[Any] = [store, *others]
@@ -96,7 +96,7 @@ def _nest(store: BufferStore, around: Around, nodes: Sequence[Any], target: Targ
     return nest
 
 
-def _operations(value: Expr) -> float:
+def operations(value: Expr) -> float:
     """The operations on elements in an expression, indices apart."""
     count, stack = 0, [value]
     while stack:

@@ -15,7 +15,7 @@ from tedsl.tune import task_key
 
 
 class Problem:
-    """The tensors of a function, and the processor that runs it.
+    """The tensors of a function, and the processor or device that runs it.
 
     args: placeholders and results, of constant shapes. key: of its records; "": that of the formulas.
     """
@@ -32,9 +32,6 @@ class Problem:
         self.outs = [arg for arg in self.args if not isinstance(arg.op, PlaceholderOp)]
         if not self.outs:
             raise ArgumentError("auto_scheduler: nothing is computed: all arguments are placeholders")
-        if target.is_device:
-            raise ArgumentError(f"auto_scheduler: sketches are made for processors, and {target} is a device",
-                                hint="topi.schedules.schedule(outs) chooses a schedule by its rules; autotvm tunes templates")
         self.key = key or task_key(self.outs) or str(self.outs)
 
     @cached_property

@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from tedsl.auto_scheduler.cost.device import device_features, launches_of
 from tedsl.auto_scheduler.cost.estimate import seconds_of
 from tedsl.auto_scheduler.cost.features import features_of, nests_of
 from tedsl.auto_scheduler.search.problem import Problem
@@ -15,10 +16,14 @@ from tedsl.auto_scheduler.sketch.write import sketched
 from tedsl.driver import lower
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.lang.tensor import Tensor
+from tedsl.passes.device.verify_gpu_code import verify_gpu_code
 from tedsl.schedule.handles import Schedule, create_schedule
+from tedsl.target.target import Target
 from tedsl.tune.records.history import JOURNAL
+from topi.schedules.gpu.limits import limits_of
 
 DEFAULT, SKETCH = "default", "sketch"
+_REGISTERS = 255  # of 32 bits, of a thread: CUDA's programming guide
 
 
 class Proposal:
@@ -60,7 +65,10 @@ class Proposal:
         """What its loops do, for the model of costs. Raises TedslError where there are no loops."""
         made, self._made = self._made, None
         target = self.problem.target
-        nests = nests_of(self.schedule()[0] if made is None else made, self.problem.args, target)
+        sch = self.schedule()[0] if made is None else made
+        if target.is_device:
+            return device_features(launches_of(sch, self.problem.args))
+        nests = nests_of(sch, self.problem.args, target)
         return features_of(nests, seconds_of(nests, target))
 
     @cached_property
@@ -73,13 +81,22 @@ class Proposal:
 
     @cached_property
     def compiles(self) -> bool:
-        """Whether the schedule becomes loops that no pass refuses."""
+        """Whether the schedule becomes loops that no pass refuses, and kernels that a device has room for."""
+        target = self.problem.target
         try:
             sch, args = self.schedule()
-            lower(sch, args, simple_mode=True)
+            with target:
+                module = lower(sch, args, simple_mode=True)
+            return not target.is_device or all(verify_gpu_code(one, _room(target)) for one in module.functions.values())
         except TedslError:
             return False
-        return True
+
+
+def _room(target: Target) -> dict[str, int]:
+    """What a block of a device has at most; local memory is that which registers hold."""
+    limits = limits_of(target)
+    return {"max_threads_per_block": limits.threads, "max_shared_memory_per_block": limits.shared,
+            "max_local_memory_per_block": _REGISTERS * 4}
 
 
 def proposed(problem: Problem, sketch: str, choices: Choices) -> Proposal | None:

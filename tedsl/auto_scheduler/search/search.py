@@ -16,6 +16,7 @@ from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
 from tedsl.tune.measure import RemoteMeasurer, limited
+from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.records import last_records
 
 _ROUND = 16  # trials between two looks at the model
@@ -87,8 +88,8 @@ class Search:
         check_budget("search", seconds, trials)
         self._begun = time.monotonic()
         self.rounds = min(self.rounds, trials or self.rounds)
-        last_ones = seconds is not None or (trials or 0) >= _MANY
-        first = None if seconds is None else seconds * (1 - _FINAL_SHARE)
+        last_ones = (seconds is not None or (trials or 0) >= _MANY) and not is_estimated(self.problem.target)
+        first = seconds if seconds is None or not last_ones else seconds * (1 - _FINAL_SHARE)
         failure = "there was no trial"
         try:
             check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)

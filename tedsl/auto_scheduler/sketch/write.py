@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.auto_scheduler.sketch.blocks import block_kernel
 from tedsl.auto_scheduler.sketch.choices import Choices
 from tedsl.auto_scheduler.sketch.kernels import Kernel, Program
 from tedsl.auto_scheduler.sketch.simple import flat_kernel, plain_kernel
 from tedsl.auto_scheduler.sketch.sums import can_part, parted_kernel
+from tedsl.auto_scheduler.sketch.threads import can_share, element_kernel, shared_kernel
 from tedsl.auto_scheduler.sketch.tiles import tile_kernel
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
@@ -20,9 +22,10 @@ def sketched(outs: Sequence[Tensor], target: Target, choices: Choices) -> Schedu
     program = Program(outs, target, choices)
     program.inline()
     kernels = program.kernels()
-    program.choose_hosts(kernels)
+    if not target.is_device:
+        program.choose_hosts(kernels)
     for kernel in reversed(kernels):
-        _schedule(program, kernel)
+        (_bind if target.is_device else _schedule)(program, kernel)
     return program.schedule
 
 
@@ -42,3 +45,14 @@ def _sketches(kernel: Kernel) -> list[str]:
     large = max(extent_of(axis) or 1 for axis in kernel.tail.axis) > 1
     found = ["plain"] if any(op.num_outputs > 1 for op in kernel.anchors) else ["tile"] * 4
     return found + (["parted"] * 2 if can_part(kernel) else []) + (["plain"] if not large else [])
+
+
+def _bind(program: Program, kernel: Kernel) -> None:
+    """The schedule of a kernel for a device: its loops are bound to blocks and threads."""
+    found = ["element"]
+    if kernel.anchors:
+        single = all(op.num_outputs == 1 for op in kernel.anchors)
+        large = any((extent_of(axis) or 1) > 1 for axis in kernel.tail.axis)
+        found += (["block"] * 4 if single and large else []) + (["shared"] * 2 if can_share(kernel) else [])
+    how = program.choices.one(f"{kernel.name} sketch", found)
+    {"block": block_kernel, "shared": shared_kernel, "element": element_kernel}[how](program, kernel)
