@@ -92,7 +92,8 @@ class Result:
             Chart(f"{self.name}: {len(self.trials)} trials", "seconds of the search",
                   f"µs of a call, {ESTIMATED}" if is_estimated(self.target) else "µs of a call",
                   (Series("trials", tuple(tried)), Series("best so far", tuple(best), steps=True)), log_y=True),
-            Chart("what the model expected", "µs predicted", f"µs {ESTIMATED} by the simulator" if is_estimated(self.target) else "µs measured",
+            Chart("what the model expected", "µs predicted",
+                  f"µs {ESTIMATED} by the simulator" if is_estimated(self.target) else "µs measured",
                   (Series("trials", tuple(expected)), Series("as predicted", even, line=True)), log_x=True, log_y=True)]))
 
     def __repr__(self) -> str:
