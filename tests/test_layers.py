@@ -70,6 +70,7 @@ CIRCLES = {
     ("tedsl/ir/operators.py", "tedsl.ir.script"): "errors about expressions show them",
     ("tedsl/lang/tensor.py", "tedsl.lang.elementwise"): "operators of tensors are operations, which read tensors",
     ("tedsl/ir/ops.py", "tedsl.ir.calls.registered"): "attributes that programs set are kept beside rules, which read calls",
+    ("tedsl/ir/func.py", "tedsl.ir.walk.specialize"): "func.specialize() rewrites what it is a method of",
     ("tedsl/ir/func.py", "tedsl.ir.script"): "func.script() prints what it is a method of",
     ("tedsl/ir/script/__init__.py", "tedsl.arith.places"): "indices are shown as they are proved to be",
     ("tedsl/schedule/explain.py", "tedsl.driver"): "s.explain() shows what lowering knows of a schedule",

@@ -87,6 +87,12 @@ class PrimFunc(Node):
         new = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else dict(attr_key_or_dict)
         return self.replace(attrs=FrozenDict({**self.attrs, **new}))
 
+    def specialize(self, param_map: Mapping[Var, Any]) -> PrimFunc:
+        """A copy of this function for known values of parameters; `tedsl/ir/walk/specialize.py` says which."""
+        from tedsl.ir.walk.specialize import specialized
+
+        return specialized(self, param_map)
+
     def script(self) -> str:
         """The loops in the readable notation (tedsl/ir/script); `str()` gives TVM's."""
         from tedsl.ir.script import script
