@@ -2,8 +2,10 @@
 
     ranges -> affine (sums of terms) -> canonical (equal values, one representative) -> bounds (what is known here)
     rules/<operator>: one step of simplification each, with its side condition -> simplify -> analyzer (the front door)
-    inequality: proofs over symbols      prove: sympy's opinion      interval: regions      solve, deduce: equations
-    systems/: linear equations and inequalities in several variables      itermap/: indices as parts of loops, and their inverse
+    inequality: proofs over symbols      prove: sympy's opinion      interval: regions
+    pattern, bound: equations, conditions
+    int_solver/: linear equations and inequalities in several variables
+    iter_affine_map/: indices as parts of loops, and their inverse
     splits: x//4*4 + x%4 is x            modular: divisibility       conditions: what an `if` teaches
 
 **When the rules apply.** The arithmetic rules hold for ideal integers. An expression is treated as ideal (it is *exact*) if
@@ -27,28 +29,28 @@ from tedsl.errors import missing_name, public
 
 if TYPE_CHECKING:
     from tedsl.arith.analyzer import Analyzer
-    from tedsl.arith.deduce import deduce_bound, detect_clip_bound
+    from tedsl.arith.bound import deduce_bound, detect_clip_bound
     from tedsl.arith.int_set import estimate_region_lower_bound
-    from tedsl.arith.itermap.detect import detect_iter_map
-    from tedsl.arith.itermap.divide import subspace_divide
-    from tedsl.arith.itermap.inverse import inverse_affine_iter_map
-    from tedsl.arith.itermap.nodes import IterMapExpr, IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
+    from tedsl.arith.int_solver.constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
+    from tedsl.arith.int_solver.solve import solve_linear_equations, solve_linear_inequalities
+    from tedsl.arith.iter_affine_map.detect import detect_iter_map
+    from tedsl.arith.iter_affine_map.divide import subspace_divide
+    from tedsl.arith.iter_affine_map.inverse import inverse_affine_iter_map
+    from tedsl.arith.iter_affine_map.nodes import IterMapExpr, IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
+    from tedsl.arith.pattern import detect_linear_equation
     from tedsl.arith.sets import ConstIntBound, IntervalSet, IntSet, ModularSet
-    from tedsl.arith.solve import detect_linear_equation
-    from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
-    from tedsl.arith.systems.solve import solve_linear_equations, solve_linear_inequalities
 
 _HOMES = {  # name → the module that defines it; imported on first use
     "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
-    "detect_linear_equation": "solve", "deduce_bound": "deduce", "detect_clip_bound": "deduce",
-    "IntConstraints": "systems.constraints", "IntConstraintsTransform": "systems.constraints",
-    "IntGroupBounds": "systems.constraints", "solve_linear_equations": "systems.solve",
-    "solve_linear_inequalities": "systems.solve", "IterMapExpr": "itermap.nodes", "IterMark": "itermap.nodes",
-    "IterSplitExpr": "itermap.nodes", "IterSumExpr": "itermap.nodes", "normalize_iter_map_to_expr": "itermap.nodes",
-    "detect_iter_map": "itermap.detect", "subspace_divide": "itermap.divide", "inverse_affine_iter_map": "itermap.inverse",
-    "estimate_region_lower_bound": "int_set",
+    "detect_linear_equation": "pattern", "deduce_bound": "bound", "detect_clip_bound": "bound", "IntConstraints":
+    "int_solver", "IntConstraintsTransform": "int_solver", "IntGroupBounds": "int_solver", "solve_linear_equations":
+    "int_solver", "solve_linear_inequalities": "int_solver", "IterMapExpr": "iter_affine_map", "IterMark":
+    "iter_affine_map", "IterSplitExpr": "iter_affine_map", "IterSumExpr": "iter_affine_map", "normalize_iter_map_to_expr":
+    "iter_affine_map", "detect_iter_map": "iter_affine_map", "subspace_divide": "iter_affine_map",
+    "inverse_affine_iter_map": "iter_affine_map", "estimate_region_lower_bound": "int_set",
 }
-_MODULES = {"int_set"}  # modules of names that programs write `arith.<module>.<name>`
+# Modules of names that programs write `arith.<module>.<name>`.
+_MODULES = {"analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"}
 __all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
            "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound", "detect_clip_bound",
            "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "inverse_affine_iter_map",

@@ -13,7 +13,9 @@ from tedsl.arith.modular import residue_of
 from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
 from tedsl.arith.rules.logic import at_least_zero
-from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
+from tedsl.arith.sets import ConstIntBound as ConstIntBound
+from tedsl.arith.sets import IntervalSet
+from tedsl.arith.sets import ModularSet as ModularSet
 from tedsl.arith.simplify import LEAVES, known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.itermap.detect import detect_iter_map
+from tedsl.arith.iter_affine_map.detect import detect_iter_map
 from tedsl.arith.sets import NEG_INF, POS_INF, IntervalSet
 from tedsl.arith.sets import IntSet as IntSet
 from tedsl.errors import ArgumentTypeError

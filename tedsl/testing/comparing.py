@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform
+from tedsl.arith.int_solver.constraints import IntConstraints, IntConstraintsTransform
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.ir import build
 from tedsl.ir.build import as_expr, as_int, logical_not, logical_or

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.deduce import deduce_bound
+from tedsl.arith.bound import deduce_bound
+from tedsl.arith.pattern import detect_linear_equation, solve_for
 from tedsl.arith.sets import NEG_INF, POS_INF, ConstIntBound, IntervalSet, IntSet, ModularSet
-from tedsl.arith.solve import detect_linear_equation, solve_for
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import FloatImm, IntImm, Let, Ramp, SizeVar, Var

@@ -1,6 +1,7 @@
 """The names of TVM's arith, with their parameters and defaults."""
 
 import inspect
+from importlib import import_module
 
 import pytest
 
@@ -71,3 +72,21 @@ def test_names_are_what_they_say():
     x = tir.Var("x", "int32")
     assert arith.Analyzer().can_prove_equal(x * 2 - x, x) and not arith.Analyzer().can_prove_equal(x, x + 1)
     assert arith.int_set.IntervalSet is arith.IntervalSet
+
+
+MODULES = {
+    "analyzer": ["Analyzer", "ConstIntBound", "ModularSet"], "bound": ["deduce_bound"],
+    "int_set": ["IntSet", "IntervalSet", "estimate_region_lower_bound"],
+    "int_solver": ["IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "solve_linear_equations",
+                   "solve_linear_inequalities"],
+    "iter_affine_map": ["IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "detect_iter_map",
+                        "inverse_affine_iter_map", "normalize_iter_map_to_expr", "subspace_divide"],
+    "pattern": ["detect_clip_bound", "detect_linear_equation"],
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_stand_in_their_modules_too(module):
+    for found in (getattr(arith, module), import_module(f"tedsl.arith.{module}")):
+        for name in MODULES[module]:
+            assert inspect.unwrap(getattr(found, name)) is inspect.unwrap(getattr(arith, name))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tedsl import arith, ir, te, tir
-from tedsl.arith.systems.smith import smith_normal_form
+from tedsl.arith.int_solver.smith import smith_normal_form
 from tedsl.errors import ArgumentError
 from tedsl.ir.build import as_expr
 from tests.arith.arith_reference import value

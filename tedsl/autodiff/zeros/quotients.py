@@ -8,7 +8,7 @@ from typing import Any
 from tedsl.arith.affine import Key, Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
-from tedsl.arith.systems.linear import replaced
+from tedsl.arith.int_solver.linear import replaced
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, FloorDiv, FloorMod, Var
 from tedsl.ir.walk.rewriter import Rewriter

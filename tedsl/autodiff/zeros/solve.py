@@ -8,11 +8,19 @@ from math import prod
 from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.inequality import factors
+from tedsl.arith.int_solver.equations import Equations
+from tedsl.arith.int_solver.inequalities import Found, Ranges
+from tedsl.arith.int_solver.linear import (
+    DoesNotFitError,
+    as_condition,
+    equation_of,
+    expression,
+    inequality_of,
+    is_false,
+    replaced,
+)
 from tedsl.arith.interval import relax
 from tedsl.arith.splits import merge_splits
-from tedsl.arith.systems.equations import Equations
-from tedsl.arith.systems.inequalities import Found, Ranges
-from tedsl.arith.systems.linear import DoesNotFitError, as_condition, equation_of, expression, inequality_of, is_false, replaced
 from tedsl.autodiff.zeros.lift import Term, split
 from tedsl.autodiff.zeros.quotients import Quotients
 from tedsl.ir import build

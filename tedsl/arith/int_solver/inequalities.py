@@ -16,8 +16,8 @@ from tedsl.arith.affine import Key, Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, factors, multiply, nonnegative
+from tedsl.arith.int_solver.linear import expression, floordiv, slope
 from tedsl.arith.interval import relax
-from tedsl.arith.systems.linear import expression, floordiv, slope
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.walk.visitor import uses

@@ -8,11 +8,11 @@ from typing import Any
 from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.conditions import conjuncts
+from tedsl.arith.int_solver.constraints import IntConstraints, IntConstraintsTransform
+from tedsl.arith.int_solver.equations import Equations
+from tedsl.arith.int_solver.inequalities import Found, Ranges
+from tedsl.arith.int_solver.linear import as_condition, equation_of, inequality_of, is_false
 from tedsl.arith.interval import relax
-from tedsl.arith.systems.constraints import IntConstraints, IntConstraintsTransform
-from tedsl.arith.systems.equations import Equations
-from tedsl.arith.systems.inequalities import Found, Ranges
-from tedsl.arith.systems.linear import as_condition, equation_of, inequality_of, is_false
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL

@@ -7,9 +7,9 @@ from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.conditions import conjuncts
-from tedsl.arith.itermap.cover import parts_by_iterator, parts_fit
-from tedsl.arith.itermap.nodes import IterMark, IterSplitExpr, IterSumExpr
-from tedsl.arith.itermap.sums import Sums
+from tedsl.arith.iter_affine_map.cover import parts_by_iterator, parts_fit
+from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr
+from tedsl.arith.iter_affine_map.sums import Sums
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import GE, GT, LE, LT, Add, Expr, FloorDiv, FloorMod, IntImm, Mul, SizeVar, Sub, Var

@@ -12,8 +12,8 @@ from math import gcd
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.systems.linear import as_condition, expression, replaced, slopes
-from tedsl.arith.systems.smith import SmithForm, smith_normal_form
+from tedsl.arith.int_solver.linear import as_condition, expression, replaced, slopes
+from tedsl.arith.int_solver.smith import SmithForm, smith_normal_form
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32, INT64
 from tedsl.ir.expr import Expr, IntImm, Var

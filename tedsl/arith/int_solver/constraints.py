@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.systems.inequalities import Bound, Ranges
+from tedsl.arith.int_solver.inequalities import Bound, Ranges
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32

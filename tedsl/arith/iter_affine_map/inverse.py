@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.itermap.cover import parts_by_iterator
-from tedsl.arith.itermap.nodes import IterMark, IterSplitExpr, IterSumExpr
+from tedsl.arith.iter_affine_map.cover import parts_by_iterator
+from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Expr, Sub, Var

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tedsl.arith.itermap.nodes import IterMark, IterSplitExpr, IterSumExpr
-from tedsl.arith.itermap.sums import Sums
+from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr
+from tedsl.arith.iter_affine_map.sums import Sums
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 

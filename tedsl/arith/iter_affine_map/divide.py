@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from tedsl.arith.itermap.detect import Search
-from tedsl.arith.itermap.nodes import IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
-from tedsl.arith.itermap.sums import Sums
+from tedsl.arith.iter_affine_map.detect import Search
+from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
+from tedsl.arith.iter_affine_map.sums import Sums
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.itermap.nodes import IterMark, IterSplitExpr, IterSumExpr
+from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 

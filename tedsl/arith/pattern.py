@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.bound import detect_clip_bound as detect_clip_bound
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, factors, product_of
 from tedsl.ir import build
