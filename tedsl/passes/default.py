@@ -13,6 +13,7 @@ from tedsl.passes.device.check_limits import check_limits
 from tedsl.passes.device.copy_asynchronously import copy_asynchronously
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
+from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
@@ -146,6 +147,7 @@ def device_pipeline(target: Target, config: PassConfig) -> Pipeline:
         check_fragments,
         refuse_races,
         with_options(lower_warp_memory, target),  # what its threads do not exchange by shuffles needs barriers
+        share_memory,
         insert_barriers,
         *((with_options(lower_fragments, scope="local"),) if target.kind.name == "opencl" else ()),
     )))

@@ -42,7 +42,8 @@ NAMES = {
     "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
     "lower_allreduce": "tir.LowerThreadAllreduce", "check_fragments": "tir.CheckFragments",
     "unroll_fragments": "tir.UnrollFragments",
-    "lower_fragments": "tir.LowerFragments", "copy_asynchronously": "tir.InjectPTXAsyncCopy",
+    "lower_fragments": "tir.LowerFragments", "share_memory": "tir.ShareMemory",
+    "copy_asynchronously": "tir.InjectPTXAsyncCopy",
 }
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.

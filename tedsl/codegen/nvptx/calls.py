@@ -10,11 +10,13 @@ from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values import call
 from tedsl.codegen.nvptx import fragments, remainder
 from tedsl.codegen.nvptx.fast_math import emit_fast
+from tedsl.codegen.nvptx.memory import common_name
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Call, StringImm, Var
 from tedsl.ir.ops import FRAGMENT_OPS
 from tedsl.ir.script import shown
+from tedsl.passes.device.share_memory import undefined_bytes
 
 WARP = 32
 
@@ -34,12 +36,21 @@ def emit_sync(out: Emitter, e: Call) -> str:
         symbol = out.module.declare("llvm.nvvm.bar.warp.sync", "declare void @llvm.nvvm.bar.warp.sync(i32)")
         out.line(f"call void {symbol}(i32 -1)")
     elif kind in ("shared", "shared.dyn"):
+        _mark_undefined(out, e)
         out.line(f"call void {out.module.declare('llvm.nvvm.barrier0', 'declare void @llvm.nvvm.barrier0()')}()")
     else:
         raise LoweringError(f"{shown(e)}: the threads of all blocks cannot wait for each other inside of a kernel",
                             hint="end the kernel there: bind the stages after it to threads of their own")
     out.called()
     return "0"
+
+
+def _mark_undefined(out: Emitter, e: Call) -> None:
+    """Emits comments that tell the simulator which bytes lose their content at the barrier `e`; devices do not need them."""
+    if out.module.target.kind.name in ("cuda", "nvptx"):
+        for scope, offset, size in undefined_bytes(e):
+            text = f"//tedsl.undefined {common_name(out, scope)}, {offset}, {size};"
+            out.line(f'call void asm sideeffect "{text}", "~{{memory}}"()')
 
 
 def emit_shuffle(out: Emitter, e: Call) -> str:

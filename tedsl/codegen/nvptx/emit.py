@@ -16,7 +16,7 @@ from tedsl.codegen.nvptx.calls import emit_call
 from tedsl.codegen.nvptx.fast_math import emit_fast_division
 from tedsl.codegen.nvptx.fragments import Fragments
 from tedsl.codegen.nvptx.launch import Launch, launch_of
-from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters
+from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters, declare_common
 from tedsl.codegen.nvptx.refuse import check_intrinsics, check_kernel
 from tedsl.ir.expr import Call, Div
 from tedsl.ir.func import PrimFunc
@@ -63,6 +63,7 @@ def _kernel(kernel: PrimFunc, module: ModuleText, emitted: list[EmittedKernel]) 
     out = Emitter(module, facts)
     out.__dict__["fragments"] = Fragments(kernel, module.target)
     parameters = bind_parameters(kernel, out)
+    declare_common(out, kernel.body)
     out.statement(kernel.body)
     emit_return(out, None)
     shared = SharedMemory.of(out)

@@ -18,13 +18,15 @@ from tedsl.ir.expr import Call, Load, SizeVar, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, CP_ASYNC
 from tedsl.ir.script import shown
-from tedsl.ir.stmt import Allocate, Store
+from tedsl.ir.stmt import Allocate, Stmt, Store
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.device.share_memory import ALIGNMENT as SHARED_ALIGNMENT
+from tedsl.passes.device.share_memory import common_bytes, offset_of, scope_text
 from tedsl.passes.device.split_kernels import BROKEN
 
 ALIGNMENT = 16  # bytes of every array that a kernel gets, and of the memory that it allocates: one load of four floats
-DYNAMIC = "shared.dyn"
+DYNAMIC, DYNAMIC_NAME = "shared.dyn", "tedsl_dynamic_shared"
 _SHARED = ("shared", "global")  # memory of a block: what a kernel allocates, its blocks do not have in common
 
 
@@ -35,6 +37,7 @@ class SharedMemory:
 
     bytes: int = 0
     dynamic: Index | None = None
+    common: str = ""  # the memory that buffers have together, if any
 
     @staticmethod
     def of(out: Emitter) -> SharedMemory:
@@ -112,6 +115,11 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
     """Emits an allocation: shared memory is a global of the module, memory of one thread lives on its stack."""
     annotation = s.buffer_var.type_annotation
     scope = (annotation.storage_scope if isinstance(annotation, PointerType) else "") or "global"
+    offset = offset_of(s)
+    if offset is not None:
+        out.scope.buffers[s.buffer_var] = BufferInfo(_inside(out, s, common_name(out, scope), offset), 0, ALIGNMENT, own=True)
+        out.statement(s.body)
+        return
     if scope == DYNAMIC:
         out.scope.buffers[s.buffer_var] = BufferInfo(_dynamic(out, s), 0, ALIGNMENT, own=True)
         out.statement(s.body)
@@ -132,6 +140,41 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
     pointer = _shared(out, s, t, count * s.dtype.bytes) if scope in _SHARED else out.alloca(t, ALIGNMENT, s.buffer_var.name)
     out.scope.buffers[s.buffer_var] = BufferInfo(pointer, 0, ALIGNMENT, own=True)
     out.statement(s.body)
+
+
+def declare_common(out: Emitter, body: Stmt) -> None:
+    """Declares the memory that buffers of `body` have together, if some do (`passes/device/share_memory.py`)."""
+    placed = [node for node in post_order(body) if isinstance(node, Allocate) and offset_of(node) is not None]
+    shared = SharedMemory.of(out)
+    if any(scope_text(node) == DYNAMIC for node in placed):
+        _declare_dynamic(out)
+        shared.dynamic = ix.ZERO
+    size = common_bytes(node for node in placed if scope_text(node) != DYNAMIC)
+    if size:
+        shared.common, shared.bytes = f"{out.function.name}_shared", size
+        while shared.common in out.module.definitions:
+            shared.common += "_"
+        out.module.definitions[shared.common] = \
+            f"@{shared.common} = internal addrspace(3) global [{size} x i8] poison, align {SHARED_ALIGNMENT}"
+
+
+def _declare_dynamic(out: Emitter) -> str:
+    """Declares the shared memory of a launch, and returns its name."""
+    out.module.definitions[DYNAMIC_NAME] = \
+        f"@{DYNAMIC_NAME} = external addrspace(3) global [0 x i8], align {SHARED_ALIGNMENT}"
+    return DYNAMIC_NAME
+
+
+def common_name(out: Emitter, scope: str) -> str:
+    """Returns the name of the memory that buffers of a scope have together."""
+    return DYNAMIC_NAME if scope == DYNAMIC else SharedMemory.of(out).common
+
+
+def _inside(out: Emitter, s: Allocate, name: str, offset: int) -> str:
+    pointer = "%" + out.fresh(s.buffer_var.name)
+    out.entry.append(f"  {pointer}.there = getelementptr i8, ptr addrspace(3) @{name}, i64 {offset}")
+    out.entry.append(f"  {pointer} = addrspacecast ptr addrspace(3) {pointer}.there to ptr")
+    return pointer
 
 
 def _shared(out: Emitter, s: Allocate, t: str, size: int) -> str:
@@ -160,8 +203,7 @@ def _dynamic(out: Emitter, s: Allocate) -> str:
     else:
         whole = ix.constant(whole.const // ALIGNMENT * ALIGNMENT)
     shared.dynamic = ix.add(at, whole)
-    name = "tedsl_dynamic_shared"
-    out.module.definitions[name] = f"@{name} = external addrspace(3) global [0 x i8], align {ALIGNMENT}"
+    name = _declare_dynamic(out)
     offset, level = out.register(at)
     inside = out.pure(f"getelementptr i8, ptr addrspace(3) @{name}, i64 {offset}", level)
     return out.pure(f"addrspacecast ptr addrspace(3) {inside} to ptr", level)

@@ -12,6 +12,7 @@ from tedsl.ir import build
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.device.share_memory import SCOPES, common_bytes, offset_of, scope_text
 from tedsl.passes.facts.memory_uses import bytes_of
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
@@ -55,9 +56,11 @@ def _check_threads(name: str, launch: Kernel, target: Target) -> None:
 def _check_shared(kernel: PrimFunc, target: Target) -> None:
     said = next((target.attrs[option] for option in _SHARED_OPTIONS if option in target.attrs), None)
     most = int(said) if said is not None else _SHARED.get(target.kind.name)
-    sizes = {node.buffer_var.name: bytes_of(node) or 0 for node in post_order(kernel.body)
-             if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) == "shared"}
-    total = sum(sizes.values())
+    nodes = [node for node in post_order(kernel.body)
+             if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) == "shared"]
+    sizes = {node.buffer_var.name: bytes_of(node) or 0 for node in nodes}
+    together = sum(common_bytes(node for node in nodes if scope_text(node) == scope) for scope in SCOPES)
+    total = together + sum(bytes_of(node) or 0 for node in nodes if offset_of(node) is None)
     if most is None or total <= most:
         return
     largest = max(sizes, key=lambda name: sizes[name])

@@ -30,6 +30,7 @@ from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order, uses, variables
+from tedsl.passes.device.share_memory import common_bytes
 from tedsl.passes.facts.threads import launched, scope_of
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.verify_memory import host_access
@@ -146,8 +147,10 @@ def _unit(extents: Sequence[Expr], of: DType) -> int | None:
 
 def dynamic_bytes(kernel: Kernel, name: str) -> list[Expr]:
     """Returns, in a list, the bytes of the memory of scope "shared.dyn" that the kernel allocates; an empty list for none."""
-    sizes = [_dynamic_size(node, kernel, name) for node in post_order(kernel.body)
-             if isinstance(node, Allocate) and _is_dynamic(node.buffer_var)]
+    nodes = [node for node in post_order(kernel.body) if isinstance(node, Allocate) and _is_dynamic(node.buffer_var)]
+    if together := common_bytes(nodes):
+        return [build.const(together, INT64)]
+    sizes = [_dynamic_size(node, kernel, name) for node in nodes]
     return [functools.reduce(build.add, sizes)] if sizes else []
 
 

@@ -36,6 +36,7 @@ class Batch:
         self.lane = (self.thread % WARP).astype(np.uint32)
         self.epochs = np.zeros(blocks, np.int64)  # barriers that each block has passed
         self.warp_epochs: Array | None = None  # barriers of the warp of each thread since then
+        self.lost: set[tuple[str, int, int]] = set()  # what the next barrier makes undefined: variables, offsets, bytes
         self._special: dict[str, Array] = {}
 
     @cached_property

@@ -8,7 +8,7 @@ from tedsl.simulate.ptx.flow import Block
 from tedsl.simulate.ptx.syntax import Group, Instruction, Memory, Operand, Register
 
 WITHOUT_RESULT = frozenset(("st", "red", "bra", "bar", "barrier", "ret", "exit", "membar", "fence", "cp", "prefetch",
-                            "prefetchu", "trap", "brkpt", "nanosleep", "stmatrix"))
+                            "prefetchu", "trap", "brkpt", "nanosleep", "stmatrix", "tedsl"))
 
 
 CARRY = "%carry"  # the register of the carry of chained sums, which no text names

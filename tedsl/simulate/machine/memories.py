@@ -31,6 +31,7 @@ class Memories:
         self.run, self.batch, self.watched = run, batch, run.watched
         self.warps = program.warp_barriers
         shared = [_region(n, v, v.size or dynamic_shared, batch.blocks) for n, v in enumerate(program.shared.values())]
+        self._shared = {region.name: region for region in shared}
         local = [_region(n, v, v.size, batch.count) for n, v in enumerate(program.local.values())]
         self._spaces = {"global": run.global_memory, "const": run.global_memory, "shared": Space(shared), "local": Space(local)}
 
@@ -96,6 +97,10 @@ class Memories:
             for wrong, what in ((written, "wrote"), (read, "read"), (together, "copies to")):
                 if wrong.any():
                     self._report_race(frame, site, region, grains, piece.threads, wrong, "copies to", what)
+
+    def lose(self, name: str, offset: int, size: int, rows: Array) -> None:
+        """Makes bytes of a variable of shared memory undefined in the blocks `rows`."""
+        self._shared[name].lose(offset, size, rows)
 
     # --- where accesses go --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from tedsl.simulate.instructions.operation import MOVE, Array, bits_type, unknow
 from tedsl.simulate.machine.frame import Frame
 from tedsl.simulate.machine.operands import Names
 from tedsl.simulate.memory.space import LOCAL_WINDOW, SHARED_WINDOW
-from tedsl.simulate.ptx.syntax import BYTES, Group, Instruction, Special
+from tedsl.simulate.ptx.syntax import BYTES, Group, Instruction, Number, Special, Symbol
 
 if TYPE_CHECKING:
     from tedsl.simulate.machine.sites import Sites
@@ -108,6 +108,19 @@ def in_space(instruction: Instruction, names: Names, sites: Sites) -> Made:
         write(frame.registers, cast(Array, (address >= begin) & (address < end)))
 
     return run, MOVE
+
+
+def undefined(instruction: Instruction, names: Names, sites: Sites) -> Made:
+    """The step of a mark of ours: bytes of shared memory lose their content at the barrier that follows."""
+    memory, offset, size = instruction.operands
+    if not isinstance(memory, Symbol) or not isinstance(offset, Number) or not isinstance(size, Number):
+        raise unknown(instruction)
+    lost = memory.name, offset.value, size.value
+
+    def run(frame: Frame) -> None:
+        frame.batch.lost.add(lost)
+
+    return run, "mark"
 
 
 def nothing(instruction: Instruction, names: Names, sites: Sites) -> Made:

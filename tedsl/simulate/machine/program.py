@@ -29,7 +29,7 @@ _MAKERS: dict[str, Callable[[Instruction, Names, Sites], tuple[Step, str]]] = {
     "redux": warps.reduction, "match": warps.match, "bar": warps.barrier, "barrier": warps.barrier, "cp": asynchronous.copy,
     "wmma": matrices.wmma, "mma": dealt.multiply, "ldmatrix": dealt.load_matrices,
     **dict.fromkeys(("membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol"), moves.nothing),
-    "trap": moves.trap, "isspacep": moves.in_space,
+    "trap": moves.trap, "tedsl": moves.undefined, "isspacep": moves.in_space,
 }
 
 

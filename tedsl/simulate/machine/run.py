@@ -165,6 +165,9 @@ class Run:
             self._require_all(arrived)
         rows = np.flatnonzero((arrived.reshape(batch.blocks, -1) >= 0).any(axis=1))
         batch.pass_barrier(rows)
+        for name, offset, size in batch.lost:
+            self.memory.lose(name, offset, size, rows)
+        batch.lost.clear()
         ready: dict[int, Array | None] = {}
         for number, lanes in waiting:
             self._put(ready, self.program.blocks[number].following, lanes)

@@ -77,6 +77,13 @@ class Region:
         self.ready[at // self.grain:-(-(at + values.size) // self.grain)] = True
         self.check_ready()
 
+    def lose(self, at: int, size: int, copies: Array) -> None:
+        """Forgets, in these copies, that bytes were written."""
+        self.all_ready = False
+        for copy in copies.tolist():
+            begin = copy * self.stride + at
+            self.ready[begin // self.grain:-(-(begin + size) // self.grain)] = False
+
     def copy_state(self, at: int, source: Region, source_at: int, size: int) -> None:
         """Copies bytes of `source`, and whether they were written."""
         self.bytes[at:at + size] = source.bytes[source_at:source_at + size]

@@ -12,6 +12,7 @@ from tedsl.simulate.ptx.inline import inlined
 from tedsl.simulate.ptx.operands import operand_of, split_list, with_registers
 from tedsl.simulate.ptx.syntax import BYTES, Function, Instruction, Kernel, Label, Register, Text, Variable
 
+_MARK = re.compile(r"//(?=tedsl\.undefined \w+, \d+, \d+;)")  # of ours: what is in shared memory is lost at a barrier
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\([^)]*\))?[^{;]*")
 _FUNCTION = re.compile(r"\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))?[^{;]*")
@@ -25,7 +26,7 @@ _COUNTED = re.compile(r"(%[\w$]+)<(\d+)>")
 
 def parse(text: str) -> Text:
     """Returns the parts of a PTX text; DeviceError for what is none."""
-    bare = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)  # lines keep their numbers
+    bare = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), _MARK.sub("  ", text))  # lines keep their numbers
     target = re.search(r"\.target\s+(\w+)", bare)
     if target is None:
         raise DeviceError("the simulator takes PTX text, and this text has no .target")

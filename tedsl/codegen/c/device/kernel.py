@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.codegen.c.device.language import Language
-from tedsl.codegen.c.device.memory import device_tables, dynamic_arrays, emit_dynamic_arrays, shared_arrays
+from tedsl.codegen.c.device.memory import SharedArray, device_tables, dynamic_arrays, emit_dynamic_arrays, shared_arrays
 from tedsl.codegen.c.emitter import Emitter, FunctionFacts
 from tedsl.codegen.c.kernel import WIDTH, bind_parameters
 from tedsl.codegen.c.text.function import WORD, without_unused
@@ -49,13 +49,19 @@ def emit_device_kernel(func: PrimFunc, module: ModuleText, language: Language) -
     out.statement(body)
     lines = without_unused(out.blocks[0].lines)
     used = {word for line in lines for word in WORD.findall(line)}
-    shared = [array for array in shared if array.name in used]
+    shared = _with_what_they_need([array for array in shared if array.name in used], shared)
     first += [array.declaration for array in shared] + [line for name, line in threads.items() if name in used]
     block = fixed_block(launch)
     lines = [f"    {line}" if line else "" for line in [*first, *lines]]
     module.functions[func.name] = "\n".join([_header(func.name, declared, language, block), "{", *lines, "}\n"])
     return DeviceFunction(func.name, tuple(_given(p) for p in parameters), tuple(axis.axis.thread_tag for axis in launch.axes),
                           bool(dynamic), sum(array.size for array in shared), block)
+
+
+def _with_what_they_need(used: list[SharedArray], every: list[SharedArray]) -> list[SharedArray]:
+    """Returns the arrays `used`, and those of `every` inside of which they lie."""
+    words = {word for array in used for word in WORD.findall(array.declaration)}
+    return [array for array in every if array.name in words]
 
 
 def _no_status(message: str) -> int:

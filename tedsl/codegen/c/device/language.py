@@ -20,10 +20,10 @@ class Language:
 
     kernel: before the header of a kernel, with the sizes x, y, z of its blocks, where they are constants (`any_block`: where
     they are not). array, shared_pointer: before the type of a pointer to memory of the device, and to memory that a block
-    shares; shared: before an array of the latter. dynamic: the declaration of shared memory whose size the launch says, which
-    is the last parameter, or (dynamic_is_parameter is false) the first line. places: the number of the thread in each axis.
-    barrier: all threads of the block wait for each other. opening: what the file begins with, by a word in it. reserved: names
-    that mean something in it.
+    shares; shared: before an array of the latter; common: the declaration of bytes that several arrays have together. dynamic:
+    the declaration of shared memory whose size the launch says, which is the last parameter, or (dynamic_is_parameter is false)
+    the first line. places: the number of the thread in each axis. barrier: all threads of the block wait for each other.
+    opening: what the file begins with, by a word in it. reserved: names that mean something in it.
     """
 
     kernel: str
@@ -31,6 +31,7 @@ class Language:
     array: str
     shared: str
     shared_pointer: str
+    common: str
     dynamic: str
     places: Mapping[str, str]
     barrier: str
@@ -50,7 +51,8 @@ get_num_groups get_group_id get_global_offset MAXFLOAT HUGE_VALF CHAR_BIT as_int
 _TAGS = (*BLOCK_TAGS, *THREAD_TAGS)
 OPENCL = Language(
     kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid ", any_block="__kernel void ",
-    array="__global ", shared="__local ", shared_pointer="__local ", dynamic="__local uint8_t *{name}",
+    array="__global ", shared="__local ", shared_pointer="__local ",
+    common="__local uint8_t {name}[{size}] __attribute__((aligned(32)));", dynamic="__local uint8_t *{name}",
     barrier="barrier(CLK_LOCAL_MEM_FENCE)",
     places={tag: f"get_{'group' if tag in BLOCK_TAGS else 'local'}_id({'xyz'.index(tag[-1])})" for tag in _TAGS},
     opening=(("double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"),
@@ -58,7 +60,8 @@ OPENCL = Language(
     reserved=frozenset((*_OPENCL_WORDS.split(), *(f"{name}{n}" for name in _OPENCL_TYPES for n in ("", 2, 3, 4, 8, 16)))))
 CUDA = Language(
     kernel='extern "C" __global__ __launch_bounds__({x} * {y} * {z})\nvoid ', any_block='extern "C" __global__ void ',
-    array="", shared="__shared__ ", shared_pointer="", dynamic="extern __shared__ __align__(16) uint8_t {name}[];",
+    array="", shared="__shared__ ", shared_pointer="", common="__shared__ __align__(32) uint8_t {name}[{size}];",
+    dynamic="extern __shared__ __align__(16) uint8_t {name}[];",
     barrier="__syncthreads()", places={tag: tag for tag in _TAGS}, dynamic_is_parameter=False,
     reserved=frozenset(["blockIdx", "threadIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "clamp", "rsqrt"]))
 

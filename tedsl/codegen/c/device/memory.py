@@ -20,6 +20,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, AssertStmt, Stmt
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.device.share_memory import common_bytes, offset_of
 from tedsl.passes.facts.threads import scope_of
 from tedsl.record import record
 
@@ -38,14 +39,33 @@ class SharedArray:
 
 def shared_arrays(out: Emitter, body: Stmt, language: Language) -> list[SharedArray]:
     """Tells `out` the arrays that the threads of a block share in `body`, and returns them; a kernel begins with them."""
-    found = []
+    found, together = list[SharedArray](), common_bytes(_placed(body))
+    if together:
+        memory = out.names.fresh("shared")
+        found.append(SharedArray(memory, language.common.format(name=memory, size=together), together))
+        found += [_pointer(out, node, memory, language) for node in _placed(body)]
     for node in post_order(body):
-        if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) in BLOCK_SCOPES and not _is_dynamic(node):
+        if isinstance(node, Allocate) and offset_of(node) is None and not _is_dynamic(node) \
+                and scope_of(node.buffer_var.type_annotation) in BLOCK_SCOPES:
             count, element = _count(node), memory_type(node.dtype)
             name = out.names.fresh(node.buffer_var.name)
             out.buffers[node.buffer_var] = BufferInfo(name, node.dtype.element, own=True)
             found.append(SharedArray(name, f"{language.shared}{element} {name}[{count}];", count * node.dtype.element.bytes))
     return found
+
+
+def _placed(body: Stmt) -> list[Allocate]:
+    """Returns the allocations of a fixed size that have places in memory that they have together."""
+    return [node for node in post_order(body)
+            if isinstance(node, Allocate) and offset_of(node) is not None and not _is_dynamic(node)]
+
+
+def _pointer(out: Emitter, s: Allocate, memory: str, language: Language) -> SharedArray:
+    """Tells `out` the pointer to an array inside of `memory`; it takes no memory of its own."""
+    element, name, place = memory_type(s.dtype), out.names.fresh(s.buffer_var.name), f"({memory} + {offset_of(s)})"
+    out.buffers[s.buffer_var] = BufferInfo(name, s.dtype.element, own=True)
+    of = f"{language.shared_pointer}{element} *"
+    return SharedArray(name, f"{of}const {name} = ({of}){place};", 0)
 
 
 def dynamic_arrays(body: Stmt) -> list[Allocate]:
@@ -62,6 +82,9 @@ def emit_dynamic_arrays(out: Emitter, arrays: Sequence[Allocate], memory: str, l
     """Emits the pointers to dynamic arrays, which follow one another in `memory`, each aligned to 16 bytes."""
     before: Expr = build.const(0, INT64)
     for s in arrays:
+        if offset_of(s) is not None:
+            out.line(_pointer(out, s, memory, language).declaration)
+            continue
         out.begin(before)
         at, element, name = out.value(before, True), memory_type(s.dtype), out.names.fresh(s.buffer_var.name)
         place = memory if at.constant == 0 else f"({memory} + {at.at(SUM + 1)})"
