@@ -25,13 +25,17 @@ def verify_memory(func: PrimFunc) -> PrimFunc:
     return func
 
 
-def host_access(function: str, target: object, names: Sequence[str]) -> LoweringError:
-    """Returns the error for memory of the device, called `names`, that the host would access in `function`."""
-    listed = ", ".join(names)
+def host_access(function: str, target: object, names: Sequence[str], computed: Sequence[str] = ()) -> LoweringError:
+    """Returns the error for memory of the device, called `names`, that the host would access in `function`. computed: those of
+    them that it would write.
+    """
+    listed, stage = ", ".join(names), computed[0] if computed else "C"
+    which = f"the loops that compute {', '.join(computed)}" if computed else "the loops"
+    inner = f"; or compute {stage} inside of a kernel: s[{stage}].compute_at(...), compute_inline()" if computed else ""
     return LoweringError(f"{function} is for {target}, and {listed} {'is' if len(names) == 1 else 'are'} "
                          "accessed outside of its threads, by the host, which cannot see the memory of the device",
-                         hint="bind the loops to threads: s[C].bind(loop, te.thread_axis(\"blockIdx.x\")), and "
-                              "\"threadIdx.x\" for an inner loop; did you forget to bind a stage?")
+                         hint=f"bind {which} to threads: s[{stage}].bind(loop, te.thread_axis(\"blockIdx.x\")), and "
+                              f"\"threadIdx.x\" for an inner loop{inner}; did you forget to bind a stage?")
 
 
 def accessed_by_host(func: PrimFunc) -> list[Var]:

@@ -308,7 +308,6 @@ def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device
     given = ctx if device is None else device
     if given is not None and not isinstance(given, Device):
         raise ArgumentTypeError(f"the device is {given!r}, {type_in_words(given)}", hint="use cpu(), or device(\"cpu\")")
-    missing = "" if given is None else given.missing
-    if missing:
-        raise ArgumentError(f"there is no device {given} here: {missing}", hint="use cpu()")
+    if given is not None and (missing := given.missing):
+        raise ArgumentError(f"there is no device {given} here: {missing}", hint=given.instead)
     return given

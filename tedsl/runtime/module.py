@@ -158,7 +158,7 @@ class Module:
         if dev is not None and not isinstance(dev, Device):
             raise ArgumentTypeError(f"time_evaluator: dev is a Device, not {dev!r}", hint="use cpu()")
         if dev is not None and not dev.exist:
-            raise ArgumentError(f"time_evaluator: there is no device {dev} here", hint="use cpu()")
+            raise ArgumentError(f"time_evaluator: there is no device {dev} here: {dev.missing}", hint=dev.instead)
         self.get_function(func_name)
         if self._refusal:
             raise TedslError(self._refusal)

@@ -203,6 +203,7 @@ def _check_kernel(kernel: Kernel, name: str) -> None:
 def _refuse_accesses(host: PrimFunc, memory: dict[Var, None], target: Target) -> None:
     """Raises LoweringError if the host function would load or store memory of the device, or hand it to C functions."""
     accessed: dict[str, None] = {}
+    computed: dict[str, None] = {}
     for node in post_order(host.body):
         if isinstance(node, Call) and node.op in _FUNCTIONS:
             _refuse_given(node, host.name, memory, target)
@@ -211,8 +212,10 @@ def _refuse_accesses(host: PrimFunc, memory: dict[Var, None], target: Target) ->
         for var in _touched(node):
             if var in memory:
                 accessed.setdefault(var.name)
+                if isinstance(node, Store):
+                    computed.setdefault(var.name)
     if accessed:
-        raise host_access(host.name, target, list(accessed))
+        raise host_access(host.name, target, list(accessed), list(computed))
 
 
 def _refuse_given(call: Call, function: str, memory: dict[Var, None], target: Target) -> None:

@@ -149,8 +149,14 @@ class Device:
         """Returns the driver of a device that is there, None for the CPU; DeviceError for one that is not there."""
         missing = self.missing
         if missing:
-            raise DeviceError(f"there is no device {self} here: {missing}", hint="use cpu()")
+            raise DeviceError(f"there is no device {self} here: {missing}", hint=self.instead)
         return self.driver
+
+    @property
+    def instead(self) -> str:
+        """What to do where this device is not there, for the hint of an error."""
+        simulator = "; tedsl.sim(0) runs the same code here, slowly, in its place with TEDSL_CUDA=sim in the environment"
+        return "use cpu()" + (simulator if self.kind == "cuda" else "")
 
     def __str__(self) -> str:
         return f"{self.kind}({self.device_id})"

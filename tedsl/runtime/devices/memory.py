@@ -21,7 +21,7 @@ def driver_for(device: Device) -> DeviceAPI:
     """Returns the driver of a device that is there; DeviceError says in one sentence why one is not."""
     driver, missing = device.driver, device.missing
     if missing or driver is None:
-        raise DeviceError(f"there is no device {device} here: {missing}", hint="use cpu()")
+        raise DeviceError(f"there is no device {device} here: {missing}", hint=device.instead)
     return driver
 
 

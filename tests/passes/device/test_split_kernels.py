@@ -111,14 +111,15 @@ def test_dynamic_shared_memory_is_the_last_argument():
     assert '"main_kernel0", A, C, 4, 20, 80i64' in words(split(s, [A, C]).host.body)
 
 
-@pytest.mark.parametrize("stages, accessed", [("", "A, B, C"), ("B", "B, C"), ("C", "A, B")])
-def test_the_host_does_not_touch_the_memory_of_the_device(stages, accessed):
+@pytest.mark.parametrize("stages, accessed, computed", [("", "A, B, C", "B, C"), ("B", "B, C", "C"), ("C", "A, B", "B")])
+def test_the_host_does_not_touch_the_memory_of_the_device(stages, accessed, computed):
     s, A, B, C = two_stages(64)
     for name in stages:
         bound(s, {"B": B, "C": C}[name])
     with pytest.raises(LoweringError, match=r"accessed outside of its threads(.|\n)*did you forget to bind") as raised:
         split(s, [A, C])
     assert set(accessed.split(", ")) == set(str(raised.value).split(", and ")[1].split(" are ")[0].split(", "))
+    assert f"bind the loops that compute {computed} to threads: s[{computed[0]}].bind(loop" in str(raised.value)
 
 
 def test_handwritten_loops_without_threads_say_what_is_missing():
