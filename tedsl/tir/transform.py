@@ -16,6 +16,9 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entrie
 from tedsl.ir import build
 from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import BufferRealize, For, ForKind
+from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.visitor import statements
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
@@ -36,7 +39,7 @@ from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
-from tedsl.passes.storage.flatten_storage import flatten_storage
+from tedsl.passes.storage.flatten_storage import flatten_storage, has_buffers
 from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
 from tedsl.passes.storage.inject_prefetch import inject_prefetch
 from tedsl.passes.storage.inject_rolling_buffer import inject_rolling_buffer
@@ -124,24 +127,47 @@ def NarrowDataType(target_bits: int) -> ModulePass:
     return named_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
 
 
+def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
+    """Returns a pass that copies statements, and refuses to where they have multi-dimensional memory of their own."""
+    def run(func: PrimFunc) -> PrimFunc:
+        made = step(func)
+        if made is not func and contains(func.body, BufferRealize):
+            raise _not_flat(name, func)
+        return made
+
+    return named_pass(name, run)
+
+
+def _not_flat(name: str, func: PrimFunc) -> LoweringError:
+    return LoweringError(f"{name} needs flat memory, and {func.name} has multi-dimensional buffers",
+                         hint="run tir.transform.StorageFlatten(64) first")
+
+
 def LoopPartition() -> ModulePass:
     """Returns the pass that splits loops where their guards begin and cease to hold, and blocks of launches by branches;
     `tir.LoopPartition` says which loops. Guards are the conditions of ifs and selects that are marked `likely`, equalities and
     inequalities among them.
     """
-    return named_pass("LoopPartition", lambda func: partition(_options(), widely=True)(func))
+    return _copying("LoopPartition", lambda func: partition(_options(), widely=True)(func))
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False."""
     if enable_vectorize not in (True, False):
         raise ArgumentTypeError(f"VectorizeLoop: enable_vectorize is True or False, not {enable_vectorize!r}")
-    return named_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
+
+    def step(func: PrimFunc) -> PrimFunc:
+        made = vectorize_loops(func, enable=enable_vectorize) if not (enable_vectorize and has_buffers(func)) else func
+        if made is func and any(isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED for stmt in statements(func.body)):
+            raise _not_flat("VectorizeLoop", func)
+        return made
+
+    return named_pass("VectorizeLoop", step)
 
 
 def InjectVirtualThread() -> ModulePass:
     """Returns the pass that turns virtual threads into interleaved copies of the statements that depend on them."""
-    return named_pass("InjectVirtualThread", inject_virtual_threads)
+    return _copying("InjectVirtualThread", inject_virtual_threads)
 
 
 def ThreadSync(storage_scope: str) -> ModulePass:
@@ -173,7 +199,7 @@ def StorageRewrite() -> ModulePass:
 
 def UnrollLoop() -> ModulePass:
     """Returns the pass that replaces loops marked `unroll` by copies of their bodies; `tir.UnrollLoop` says which others."""
-    return named_pass("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
+    return _copying("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
 
 
 def RemoveNoOp() -> ModulePass:
@@ -235,7 +261,8 @@ def InstrumentBoundCheckers() -> ModulePass:
     """
     def checked(func: PrimFunc) -> PrimFunc:
         provide_faults()
-        return check_accesses(func)
+        made = check_accesses(func)
+        return made if has_buffers(func) else flatten_storage(made)
 
     return named_pass("InstrumentBoundCheckers", checked)
 

@@ -4,8 +4,10 @@ import pytest
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.expr import SizeVar, StringImm, Var
-from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import AttrStmt, BufferStore, For, ForKind, LetStmt, SeqStmt
 from tedsl.passes.config import UnrollConfig
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tests.passes.programs import UNROLLED, Function, allocate, body_text, check, imm, loop, seq
@@ -91,3 +93,10 @@ def test_sequences_count_all_their_statements():
     two = loop(I, 4, seq(stored(f), f.store("B", I, 1)))
     assert unroll_loops(f.func(two), options=UnrollConfig(auto_max_step=7)).body is two
     check(unroll_loops, f.func(two), options=UnrollConfig(auto_max_step=8))
+
+
+def test_stores_to_buffers_count_as_stores():
+    A = decl_buffer((8,), name="A")
+    func = PrimFunc((A,), loop(I, 8, BufferStore(A, imm(1.0, "float32"), (I,))))
+    assert unroll_loops(func) is func
+    assert isinstance(unroll_loops(func, options=UnrollConfig(auto_max_step=8)).body, SeqStmt)

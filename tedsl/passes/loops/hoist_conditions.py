@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.ir.expr import Call, Expr, Load, Var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tedsl.ir.walk.equal import structural_equal
@@ -102,6 +102,6 @@ def _is_among(part: Expr, parts: list[Expr]) -> bool:
 
 def _invariant(condition: Expr, loop_var: Var) -> bool:
     for node in post_order(condition):
-        if node is loop_var or isinstance(node, Load) or (isinstance(node, Call) and node.op.effect != "pure"):
+        if node is loop_var or isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and node.op.effect != "pure"):
             return False
     return True

@@ -17,7 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script
-from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
+from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.config import UnrollConfig
 from tedsl.passes.folding import Copier
@@ -54,7 +54,7 @@ class _Unroller(ScopedRewriter):
                 return self.under(stmt, replace(self.options, explicit_unroll=bool(_number(stmt.value))))
             case SeqStmt():
                 return self.sequence(stmt)
-            case Store():
+            case Store() | BufferStore():
                 self.steps += 1
                 return stmt
             case Tensorized(body=body):  # its formula is not code

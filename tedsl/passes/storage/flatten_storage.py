@@ -34,6 +34,7 @@ from tedsl.ir.stmt import (
     Stmt,
     Store,
 )
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import statements
 from tedsl.passes.assume_compact import compact_array_strides, compact_strides
@@ -42,6 +43,11 @@ from tedsl.passes.storage.place_window import place_window
 from tedsl.record import record
 
 CACHE_LINE = 64  # bytes
+
+
+def has_buffers(func: PrimFunc) -> bool:
+    """Tells whether the body of `func` has multi-dimensional buffers."""
+    return contains(func.body, BufferLoad, BufferStore, BufferRealize, Prefetch)
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
