@@ -12,11 +12,13 @@
 
 sketch/ writes schedules by decisions, cost/ says what they may take, search/ breeds and measures them (by `tedsl.tune`).
 `workload.py` names programs, `dag.py` prints them, `task.py` and `policy.py` are the search as programs call it, `options.py`
-says how it measures, `record.py` its files.
+says how it measures, `record.py` its files, `scheduler.py` shares trials out among several tasks; `absent.py` says of TVM's
+names that are not here what to use instead.
 """
 
+from tedsl.auto_scheduler.absent import NAMES
 from tedsl.auto_scheduler.dag import ComputeDAG, State
-from tedsl.auto_scheduler.options import LocalBuilder, LocalRPCMeasureContext, LocalRunner, RayRunner
+from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRPCMeasureContext, LocalRunner, RayRunner
 from tedsl.auto_scheduler.policy import (
     PreloadMeasuredStates,
     RandomModel,
@@ -25,15 +27,26 @@ from tedsl.auto_scheduler.policy import (
     auto_schedule,
     create_task,
 )
-from tedsl.auto_scheduler.record import MeasureInput, MeasureResult, RecordToFile, load_best_record, load_records
+from tedsl.auto_scheduler.record import (
+    ApplyHistoryBest,
+    MeasureInput,
+    MeasureResult,
+    RecordReader,
+    RecordToFile,
+    load_best_record,
+    load_records,
+    save_records,
+)
+from tedsl.auto_scheduler.scheduler import TaskScheduler
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions, search
 from tedsl.auto_scheduler.workload import make_workload_key, register_workload, workload_key_to_tensors
 from tedsl.errors import entries
 
-__all__ = ["ComputeDAG", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureInput", "MeasureResult",
-           "PreloadMeasuredStates", "RandomModel", "RayRunner", "RecordToFile", "SearchTask", "SketchPolicy", "State",
-           "Trial", "TuningOptions", "XGBModel", "auto_schedule", "create_task", "load_best_record", "load_records",
-           "make_workload_key", "register_workload", "search", "workload_key_to_tensors"]
+__all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner",
+           "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "RandomModel", "RayRunner", "RecordReader", "RecordToFile",
+           "SearchTask", "SketchPolicy", "State", "TaskScheduler", "Trial", "TuningOptions", "XGBModel", "auto_schedule",
+           "create_task", "load_best_record", "load_records", "make_workload_key", "register_workload", "save_records",
+           "search", "workload_key_to_tensors"]
 
-entries(globals())
+entries(globals(), absent=NAMES)

@@ -5,8 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.auto_scheduler.search.search import QUICK
+from tedsl.errors import ArgumentError
 from tedsl.tune import BuildOption, RunOption
 from tedsl.tune.measure.remote import check_cluster
+
+
+class HardwareParams:
+    """What a device gives a block, for `SearchTask(hardware_params=...)`: blocks with more are never measured.
+
+    max_shared_memory_per_block: bytes; max_local_memory_per_block: bytes of a thread; max_threads_per_block. None: what the
+    target says. max_vthread_extent: virtual threads of one axis. The other parameters are TVM's and without effect: of a
+    processor the model of the machine says them.
+    """
+
+    def __init__(self, num_cores: int | None = None, vector_unit_bytes: int | None = None, cache_line_bytes: int | None = None,
+                 max_shared_memory_per_block: int | None = None, max_local_memory_per_block: int | None = None,
+                 max_threads_per_block: int | None = None, max_vthread_extent: int | None = None, warp_size: int | None = None,
+                 target: Any = None, target_host: Any = None) -> None:
+        given = {"max_shared_memory_per_block": max_shared_memory_per_block, "max_threads_per_block": max_threads_per_block,
+                 "max_local_memory_per_block": max_local_memory_per_block, "max_vthread": max_vthread_extent}
+        self.limits: dict[str, int] = {name: value for name, value in given.items() if value is not None}
+        for name, value in self.limits.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ArgumentError(f"HardwareParams: {name} is an int of at least 1, not {value!r}")
 
 
 class LocalBuilder:

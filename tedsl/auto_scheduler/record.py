@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from tedsl.auto_scheduler.dag import State
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
-from tedsl.tune import Record
+from tedsl.tune import Outcome, Record, history
+from tedsl.tune.measure import Failure
 from tedsl.tune.records import append_line, fastest_records, read_lines
 from tedsl.tune.records.history import journal_of
 
@@ -55,6 +58,64 @@ def load_records(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """The trials in a file, in order."""
     for one in read_lines(filename):
         yield _pair(one)
+
+
+def save_records(filename: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+    """Adds trials to a file, each with the result at the same place. Raises ArgumentTypeError or ArgumentError for what are no
+    such pairs.
+    """
+    for what, given, kind in (("inputs", inputs, MeasureInput), ("results", results, MeasureResult)):
+        if not isinstance(given, (list, tuple)) or not all(isinstance(one, kind) for one in given):
+            raise ArgumentTypeError(f"save_records: {what} are a list of {kind.__name__}, not {type_in_words(given)}",
+                                    hint="auto_scheduler.load_records(path) gives pairs of both")
+    if len(inputs) != len(results):
+        raise ArgumentError(f"save_records: there are {len(inputs)} inputs, and {len(results)} results")
+    for inp, result in zip(inputs, results):
+        before = inp.record.outcome
+        failure = (before.failure or Failure("run", result.error_msg)) if result.error_no else None
+        outcome = Outcome(tuple(result.costs), failure, before.build_seconds, result.all_cost, result.timestamp, before.machine)
+        append_line(filename, replace(inp.record, outcome=outcome))
+
+
+class RecordReader:
+    """The trials in a file, in order; it may be iterated over again."""
+
+    def __init__(self, filename: Any) -> None:
+        self.path = file_path(filename, "RecordReader")
+
+    def __iter__(self) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+        return load_records(self.path)
+
+    def read_lines(self, max_lines: int | None = None, skip_lines: int = 0) \
+            -> tuple[list[MeasureInput], list[MeasureResult]]:
+        """The inputs and the results of at most `max_lines` trials, None for all, without the first `skip_lines`."""
+        for name, value in (("max_lines", max_lines), ("skip_lines", skip_lines)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise ArgumentError(f"read_lines: {name} is an int of at least 0, not {value!r}")
+        pairs = list(self)[skip_lines:]
+        pairs = pairs if max_lines is None else pairs[:max_lines]
+        return [inp for inp, _ in pairs], [result for _, result in pairs]
+
+
+class ApplyHistoryBest:
+    """Context in which topi's schedules are the best that files of records have for the same formulas, as in
+    `tedsl.tune.history`.
+
+    records: the path of a file. n_lines and include_compatible are TVM's and without effect.
+    """
+
+    def __init__(self, records: Any, n_lines: int | None = None, include_compatible: bool = False) -> None:
+        self.path = file_path(records, "ApplyHistoryBest")
+        self._inside: list[Any] = []
+
+    def __enter__(self) -> ApplyHistoryBest:
+        context = history(self.path)
+        context.__enter__()
+        self._inside.append(context)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._inside.pop().__exit__(kind, error, trace)
 
 
 def load_best_record(filename: Any, workload_key: str | None = None, target: Any = None) \

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tedsl.auto_scheduler.cost.model import Corrected
 from tedsl.auto_scheduler.dag import ComputeDAG, State
-from tedsl.auto_scheduler.options import LocalBuilder, LocalRunner
+from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRunner
 from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial, check_budget
 from tedsl.auto_scheduler.workload import WORKLOADS, made_by, make_workload_key, tensors_of
@@ -68,7 +68,8 @@ class SearchTask:
     """A program to be scheduled for a target.
 
     func, args: a workload, or any function that returns tensors, and its arguments; or workload_key, or compute_dag.
-    target: None is the current one. The other parameters are TVM's and without effect.
+    target: None is the current one. hardware_params: a HardwareParams, what a device gives a block. The other parameters are
+    TVM's and without effect.
     """
 
     def __init__(self, func: Any = None, args: Any = None, compute_dag: ComputeDAG | None = None,
@@ -93,7 +94,10 @@ class SearchTask:
         if not isinstance(compute_dag, ComputeDAG):
             raise ArgumentTypeError(f"SearchTask: compute_dag is a ComputeDAG, not {type_in_words(compute_dag)}")
         self.compute_dag, self.target, self.desc = compute_dag, as_target(target), desc
-        self.problem = Problem(compute_dag.tensors, self.target)
+        if hardware_params is not None and not isinstance(hardware_params, HardwareParams):
+            raise ArgumentTypeError(f"SearchTask: hardware_params is a HardwareParams, not {type_in_words(hardware_params)}")
+        self.problem = Problem(compute_dag.tensors, self.target,
+                               limits=None if hardware_params is None else hardware_params.limits)
         self.workload_key = workload_key or json.dumps([self.problem.key])
 
     def tune(self, tuning_options: TuningOptions, search_policy: Any = None, adaptive_training: bool = False) -> None:

@@ -18,7 +18,6 @@ from tedsl.errors import ArgumentError, TedslError
 from tedsl.lang.tensor import Tensor
 from tedsl.passes.device.verify_gpu_code import verify_gpu_code
 from tedsl.schedule.handles import Schedule, create_schedule
-from tedsl.target.target import Target
 from tedsl.tune.records.history import JOURNAL
 from topi.schedules.gpu.limits import limits_of
 
@@ -87,16 +86,16 @@ class Proposal:
             sch, args = self.schedule()
             with target:
                 module = lower(sch, args, simple_mode=True)
-            return not target.is_device or all(verify_gpu_code(one, _room(target)) for one in module.functions.values())
+            return not target.is_device or all(verify_gpu_code(one, _room(self.problem)) for one in module.functions.values())
         except TedslError:
             return False
 
 
-def _room(target: Target) -> dict[str, int]:
+def _room(problem: Problem) -> dict[str, int]:
     """What a block of a device has at most; local memory is that which registers hold."""
-    limits = limits_of(target)
+    limits = limits_of(problem.target)
     return {"max_threads_per_block": limits.threads, "max_shared_memory_per_block": limits.shared,
-            "max_local_memory_per_block": _REGISTERS * 4}
+            "max_local_memory_per_block": _REGISTERS * 4} | problem.limits
 
 
 def proposed(problem: Problem, sketch: str, choices: Choices) -> Proposal | None:

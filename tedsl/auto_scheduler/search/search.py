@@ -26,8 +26,8 @@ _PARENTS = 12
 _GENERATIONS = 2
 _FINALISTS = 4  # beside the default schedule
 _MOST_FINALISTS = 8  # where the times of those were by mistake too short
-_FINAL_SHARE = 0.15  # of the time, for measuring them once more
-_MANY = 32  # trials, from which on the fastest of them may owe its place to noise
+FINAL_SHARE = 0.15  # of the time, for measuring them once more
+MANY = 32  # trials, from which on the fastest of them may owe its place to noise
 QUICK = RunOption(precise=True, precise_seconds=0.2, cooldown_interval=0)  # noise would mislead the breeding
 
 
@@ -69,6 +69,8 @@ class Search:
         self._waiting: list[Proposal] = []
         self._new: list[tuple[float, Proposal]] = []
         self._begun = time.monotonic()
+        self._check: Checker | None = None
+        self._limit: RunOption | None = None  # how trials are run once one was measured: ended if they take much longer
 
     def preload(self, records: Sequence[Record]) -> None:
         """Takes what was measured before: it is not measured again, and the model knows it."""
@@ -80,25 +82,27 @@ class Search:
                 if self.best is None or one.cost < self.best.cost:
                     self.best = one
 
-    def run(self, seconds: float | None = None, trials: int | None = None) -> Record:
+    def run(self, seconds: float | None = None, trials: int | None = None, again: bool = True) -> Record:
         """Searches until the time or the trials are used up, and returns the record of the best. Ctrl-C ends it early.
 
+        It may be called again, and goes on. again: whether the fastest are measured once more at the end.
         Raises TedslError if no trial gave a time.
         """
         check_budget("search", seconds, trials)
         self._begun = time.monotonic()
         self.rounds = min(self.rounds, trials or self.rounds)
-        last_ones = (seconds is not None or (trials or 0) >= _MANY) and not is_estimated(self.problem.target)
-        first = seconds if seconds is None or not last_ones else seconds * (1 - _FINAL_SHARE)
+        last_ones = again and (seconds is not None or (trials or 0) >= MANY) and not is_estimated(self.problem.target)
+        first = seconds if seconds is None or not last_ones else seconds * (1 - FINAL_SHARE)
         failure = "there was no trial"
         try:
-            check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
-            with self._measurer(check) as measurer:
+            if self._check is None:
+                self._check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
+            with self._measurer(self._check) as measurer:
                 for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
                     assert isinstance(candidate, Proposal)
                     self._note(candidate, outcome)
                     if self.count == 1 and outcome.failure is None:
-                        measurer.run = limited(self.run_option, outcome)
+                        measurer.run = self._limit = limited(self.run_option, outcome)
                     failure = str(outcome.failure or failure)
                 if last_ones:
                     self._measure_again(measurer, seconds)
@@ -109,8 +113,19 @@ class Search:
             raise TedslError(f"search: no trial gave a time; the last one: {failure}")
         return self.best
 
+    def finished(self, seconds: float | None = None) -> Record:
+        """The record of the best, the fastest having been measured once more after runs that did not do so. seconds: of the
+        whole search.
+        """
+        if self._check is not None and self.best is not None and not is_estimated(self.problem.target):
+            with self._measurer(self._check) as measurer:
+                self._measure_again(measurer, seconds)
+        if self.best is None:
+            raise TedslError("search: no trial gave a time")
+        return self.best
+
     def _measurer(self, check: Checker) -> Measurer | RemoteMeasurer:
-        options = self.problem.target, self.build, self.run_option, check
+        options = self.problem.target, self.build, self._limit or self.run_option, check
         return RemoteMeasurer(*options, cluster=self.cluster, one_model=True) if self.cluster else Measurer(*options)
 
     def propose(self, count: int) -> list[Proposal]:
@@ -185,7 +200,7 @@ class Search:
         default = default_proposal(self.problem)
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
                       key=lambda pair: pair[0])
-        each = 2.0 if seconds is None else max(0.1, seconds * _FINAL_SHARE / (_FINALISTS + 1) / 2)
+        each = 2.0 if seconds is None else max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 1) / 2)
         measurer.run = replace(self.run_option, precise=True, precise_seconds=each)
         finals: list[Record] = []
         for seemed, proposal in [(0.0, default), *fast[:_MOST_FINALISTS]]:
