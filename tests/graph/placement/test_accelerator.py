@@ -52,6 +52,22 @@ def test_parts_run_on_a_device_and_give_what_the_whole_gives(kind):
         np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
 
 
+@needs_opencl
+def test_parts_run_on_sub_devices():
+    sub_devices = placement.Accelerator.parts_of(0, 1)
+    if len(sub_devices) < 2:
+        pytest.skip("the OpenCL device has one compute unit")
+    devices = [placement.Processor("cpu"), *sub_devices[:2]]
+    parts = placement.split(small())
+    profile = placement.profile(parts, devices, repeat=1)
+    placed = placement.Placement(profile.problem(), tuple([1 + at % 2 for at in range(len(parts))]), "by hand", profile)
+    used = {register.device for register in placed.runner.runtime.plan.registers.values()}
+    assert used == {"cpu", *[one.memory for one in sub_devices[:2]]}
+    given = arrays()
+    for made, expected in zip(placed.run(*given), graph.evaluate(parts.graph, *given)):
+        np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_the_whole_is_measured_where_devices_are_real(monkeypatch):
     """On simulated devices the time of the whole is estimated; here a simulated one passes for real: parts run on it."""
     profile = placement.profile(placement.split(small()), [placement.Processor("cpu"), placement.Accelerator("sim")], repeat=1)
