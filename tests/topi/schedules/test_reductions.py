@@ -148,11 +148,14 @@ def test_places_of_the_largest_of_symbolic_shapes():
 SIDE_BY_SIDE = [((16, 56), 1), ((8, 40), 1), ((24, 5), 1), ((4, 3, 12, 33), 3), ((2, 64, 17), 2), ((8, 300), 1),
                 ((3, 8, 5, 9), (2, 3)), ((64, 1), 1), ((16, 0), 1), ((4, 8, 16), (0, 2)), ((32, 1, 70), 2), ((16, 20), 1),
                 ((16, 31), 1), ((32, 6), 1), ((48, 10), 1), ((16, 3), 1)]
+# Of 15, 7 or 11 rows; a last block of one row or of several, with other axes around it; too few rows for blocks.
+ODD_ROWS = [((15, 23), 1), ((3, 225, 19), 2), ((5, 7, 33), 2), ((11, 8), 1), ((33, 37), 1), ((101, 40), 1), ((3, 67, 41), 2),
+            ((2, 37, 100), 2), ((3, 3, 50), 2), ((5, 53, 1, 20), 3)]
 
 
 @pytest.mark.parametrize("dtype, shape, axis", [  # each dtype with every other shape
     (dtype, *case) for i, dtype in enumerate(["float32", "float64", "float16", "int8", "int32"])
-    for j, case in enumerate(SIDE_BY_SIDE) if (i + j) % 2 == 0])
+    for j, case in enumerate(SIDE_BY_SIDE + ODD_ROWS) if (i + j) % 2 == 0])
 def test_short_rows_are_reduced_side_by_side(dtype, shape, axis):
     keepdims = dtype in ("float64", "int8") or axis == (2, 3)
     data = rng.integers(-3, 4, shape).astype(dtype)
@@ -177,6 +180,19 @@ def test_short_rows_on_processors_with_other_vectors(columns, target):
         result = np.empty(24, str(formula.dtype))
         tedsl.build(s, [x, formula], target)(data, result)
         np.testing.assert_array_equal(result, expected)
+
+
+ROW_BLOCKS = [((154, 225, 23), ["0, 2310", "0, 15)"]), ((1001, 37), ["0, 77", "0, 13)"]), ((1009, 37), ["0, 64", "0, 16)"]),
+              ((54, 211, 40), ["0, 54", "0, 14)", "0, 16)"])]
+
+
+@pytest.mark.parametrize("shape, loops", ROW_BLOCKS, ids=str)
+def test_odd_numbers_of_rows_have_blocks(shape, loops):
+    x = te.placeholder(shape, name="x")
+    y = topi.max(x, -1)
+    with tedsl.target.Target("llvm -mcpu=znver4"):
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
+    assert f'{loops[0]}) "parallel"' in text and all(loop in text for loop in loops[1:]), text
 
 
 CHUNKED = [((4096, 160), 0), ((1, 2048, 300), 1), ((16, 20, 40, 64), (0, 1, 2)), ((2, 8192, 40), (0, 1)), ((2048, 17, 19), 0),

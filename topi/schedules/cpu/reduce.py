@@ -14,7 +14,8 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
-from topi.schedules.cpu.parallel import SERIAL, share_out_rows
+from topi.schedules.cpu.parallel import SERIAL, share_out, share_out_rows
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -69,7 +70,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
         axes[at], row = tail.split(axes[at], factor=block)
         tail.reorder(*axes, *s[kernel.tail].op.reduce_axis, row)
         tail.vectorize(row)
-    place = share_out_rows(kernel, tail, axes, work_of(kernel))
+    place = share_out_blocks(kernel, tail, axes, at, block, work_of(kernel))
     inside = [*partial, *([kernel.anchor] if kernel.fused else [])]
     for op in inside:
         if place is not None:
@@ -90,7 +91,8 @@ def rows_of_block(kernel: Kernel, axes: list[Any], length: int | None) -> int:
     """The number of rows, neighbours along the last of `axes`, whose partial results are combined together: lane by lane in
     vectors across the rows. 1 where rows are so long that combining the lanes of each is a small part of the work.
 
-    A block of rows stays in half of the nearest cache; blocks divide the axis.
+    A block of rows stays in half of the nearest cache. Blocks divide the axis, where that leaves them half as many rows as they
+    could have; else the last one is smaller, unless too few axes are around it that are shared out without it.
     """
     at = last_of_many(axes)
     extent = extent_of(axes[at]) if at >= 0 else None
@@ -98,8 +100,29 @@ def rows_of_block(kernel: Kernel, axes: list[Any], length: int | None) -> int:
     if extent is None or length is None or length > _SHORT * lanes:
         return 1
     most = min(lanes, kernel.target.machine.l1.size // 2 // (size * max(length, 1)))
-    rows = math.gcd(extent, 1 << max(most, 1).bit_length() - 1)
-    return rows if rows >= _FEW else 1
+    power: int = 1 << max(most, 1).bit_length() - 1
+    if kernel.blocks is not None or min(most, extent) < _FEW:
+        rows = math.gcd(extent, power)
+        return rows if rows >= _FEW else 1
+    rows = divisor_near(extent, most, max(_FEW, power // 2))
+    if extent % rows == 0:
+        return rows
+    around = product([extent_of(axis) for axis in axes[:at]])
+    if around is not None and (around == 1 or around >= kernel.target.machine.cores):
+        return power
+    fewer = divisor_near(extent, rows, _FEW)
+    return fewer if extent % fewer == 0 else 1
+
+
+def share_out_blocks(kernel: Kernel, stage: te.Stage, axes: list[Any], at: int, block: int, work: int | None) -> Any:
+    """Does what `share_out_rows` does for rows of which axis number `at` has become a loop over blocks of so many; it is not
+    shared out with the loops around it if the last block is smaller: each row of every block would have a condition.
+    """
+    extent = extent_of(kernel.tail.axis[at]) if at >= 0 else None
+    if block == 1 or extent is None or extent % block == 0 or product([extent_of(axis) for axis in axes[:at]]) == 1:
+        return share_out_rows(kernel, stage, axes, work)
+    share_out(stage, axes[:at], work)
+    return axes[-1]
 
 
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None) -> list[Any]:

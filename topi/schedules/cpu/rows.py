@@ -11,8 +11,8 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.injective import vectorize
-from topi.schedules.cpu.parallel import share_out, share_out_rows
-from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
 from topi.schedules.formulas import Formula, constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -74,7 +74,7 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
     if across is not None:
         rows[across], in_block = tail.split(rows[across], factor=block)
         tail.reorder(*rows, in_block)
-    place = share_out_rows(kernel, tail, rows, _work(kernel))
+    place = share_out_blocks(kernel, tail, rows, last_of_many(rows) if across is None else across, block, _work(kernel))
     for op in inside:
         if place is not None:
             s[op].compute_at(tail, place)
