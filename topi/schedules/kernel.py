@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tedsl import te
 from tedsl.target import Target
-from topi.schedules.formulas import Formula, formula_of
+from topi.schedules.formulas import Formula, constant, extent_of, formula_of, product, variables_in
 
 
 class RowBlocks(NamedTuple):
@@ -68,7 +68,18 @@ class Kernel:
         return self.anchor is not self.tail
 
     def lanes(self, op: Any) -> int:
-        """How many elements of the widest dtype that `op` computes with fill a vector of the target."""
-        dtypes = [op.output(v).dtype for v in range(op.num_outputs)]
-        dtypes += [load.producer.dtype for load in self.formula(op).loads]
+        """How many elements of the widest dtype that `op` computes with fill a vector of the target.
+
+        What an element-wise operation reads once for a row, such as the 64-bit place of one_hot, is one element for all lanes:
+        it does not count. But rows of a table beyond the second cache arrive faster in vectors of half a line.
+        """
+        loads = self.formula(op).loads
+        if not op.reduce_axis:
+            last = next((axis.var for axis in reversed(op.axis) if extent_of(axis) != 1), None)
+            along = [load for load in loads if last is None or any(last in variables_in(index) for index in load.indices)]
+            sizes = [product([constant(extent) for extent in load.producer.shape]) for load in along]
+            if all(size is not None and size * load.producer.dtype.bytes <= self.target.machine.l2.size
+                   for size, load in zip(sizes, along, strict=True)):
+                loads = along
+        dtypes = [op.output(v).dtype for v in range(op.num_outputs)] + [load.producer.dtype for load in loads]
         return min(self.target.vector_lanes(dtype) for dtype in dtypes)
