@@ -183,6 +183,20 @@ def test_threads_that_read_what_others_have():
     refuses(s, [A, C], r"reads B\[63 - threadIdx.x\], which is not known to be the same thread's")
 
 
+def test_threads_that_read_what_others_have_of_several_results():
+    A = te.placeholder((64,), name="A")
+    B, _ = te.compute((64,), lambda i: (A[i] * 2.0, A[i] + 1.0), name="B")
+    C = te.compute((64,), lambda i: B[63 - i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    one, only = s[C].split(C.op.axis[0], 64)
+    s[C].bind(one, te.thread_axis("blockIdx.x"))
+    s[B].set_scope("local")
+    s[B].compute_at(s[C], one)
+    for stage, loop in ((s[C], only), (s[B], B.op.axis[0])):
+        stage.bind(loop, te.thread_axis("threadIdx.x"))
+    refuses(s, [A, C], r"reads B.v0\[63 - threadIdx.x\], which is not known to be the same thread's")
+
+
 def sums_read_by_threads(read, scope=""):
     """B, sums of the rows of A by threadIdx.x, inside of a loop of C over the same threads; C is `read(B, i, j)`."""
     A = te.placeholder((6, 4), "int32", name="A")

@@ -168,7 +168,8 @@ def parted_memory(plans: Sequence[StagePlan]) -> dict[str, tuple[str, ...]]:
     """The attribute of functions that names the memory of which each thread computes a part, for `own_parts.py` of
     passes/races; {} if there is none.
     """
-    names = [plan.name for plan in plans if any(_computes_parts(plan, plan.loops[at]) for at in _bound(plan))]
+    names = [plan.op.output(at).name for plan in plans if any(_computes_parts(plan, plan.loops[at]) for at in _bound(plan))
+             for at in range(plan.op.num_outputs)]
     return {"tedsl.own_parts": tuple(dict.fromkeys(names))} if names else {}
 
 
