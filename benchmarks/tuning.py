@@ -1,8 +1,10 @@
-"""`python -m benchmarks.tuning [--seconds 60] [--families matmul ...] [--count 1] [--seed 0]`: what a search for schedules
-gains.
+"""`python -m benchmarks.tuning [--seconds 60] [--families matmul ...] [--count 1] [--seed 0] [--kept FILE]`: what a search for
+schedules gains.
 
 For random shapes of each family: the time of the best schedule that `tedsl.auto_scheduler` finds in the given seconds, of
 topi's default schedule, and of torch, where it is installed; and how many times slower these are than the best.
+With `--kept FILE` each row is kept there as a line of JSON, and rows that are there for these seconds are not measured again,
+so that a table of many shapes is made in parts; the means are over all rows of the table.
 `--families packed` is a product of 1024 from the plain formula beside the packed schedule that `benchmarks/matmul.py` writes by
 hand. Kernels take turns; torch is measured after them, since its threads and those of tedsl, which spin for a while after a
 call, would take the processors from each other. Times are medians.
@@ -11,11 +13,13 @@ call, would take the processors from each other. Times are medians.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,7 @@ from tedsl.tune.records.history import journal_of
 
 REST = 0.1  # seconds after which the threads of tedsl sleep
 ROUNDS = 60  # samples of each: the medians of fewer follow the noise of a shared machine
+BELOW = 0.98  # of the default's speed: medians differ by 2 % from run to run
 OTHERS = ("default", "torch")
 Case = tuple[str, list[Any], Callable[[Any, Sequence[Any]], Any] | None]  # name, tensors of the function, the same in torch
 
@@ -53,6 +58,42 @@ def dense(draw: random.Random) -> Case:
     A, W, b = te.placeholder((n, terms), name="A"), te.placeholder((m, terms), name="W"), te.placeholder((m,), name="b")
     return f"dense relu {n}x{m}x{terms}", [A, W, b, topi.nn.relu(topi.nn.dense(A, W, b))], \
         lambda torch, arrays: torch.relu(torch.nn.functional.linear(*arrays))
+
+
+def batched(draw: random.Random) -> Case:
+    batch, n, m, terms = draw.randint(1, 16), draw.randint(1, 128), draw.randint(1, 128), draw.randint(8, 128)
+    A, B = te.placeholder((batch, n, terms), name="A"), te.placeholder((batch, m, terms), name="B")
+    return f"batch matmul {batch}x{n}x{m}x{terms}", [A, B, topi.nn.batch_matmul(A, B)], \
+        lambda torch, arrays: torch.bmm(arrays[0], arrays[1].transpose(1, 2))
+
+
+def convolution_relu(draw: random.Random) -> Case:
+    name, (A, W, out), of_torch = convolution(draw)
+    return f"{name}, relu", [A, W, topi.nn.relu(out)], \
+        lambda torch, arrays: torch.relu_(of_torch(torch, arrays)) if of_torch is not None else None
+
+
+def depthwise(draw: random.Random) -> Case:
+    channels, size, kernel = draw.randint(1, 32) * 8, draw.randint(7, 56), draw.choice((3, 5))
+    A = te.placeholder((1, channels, size, size), name="A")
+    W = te.placeholder((channels, 1, kernel, kernel), name="W")
+    return f"depthwise {channels} {size}x{size} by {kernel}", [A, W, topi.nn.depthwise_conv2d_nchw(A, W, 1, kernel // 2, 1)], \
+        lambda torch, arrays: torch.nn.functional.conv2d(*arrays, padding=kernel // 2, groups=channels)
+
+
+def pooling(draw: random.Random) -> Case:
+    channels, size = draw.randint(1, 128), draw.randint(8, 112)
+    A = te.placeholder((1, channels, size, size), name="A")
+    return f"max pool {channels} {size}x{size}", \
+        [A, topi.nn.pool2d(A, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "max")], \
+        lambda torch, arrays: torch.nn.functional.max_pool2d(arrays[0], 3, 2, 1)
+
+
+def layer_norm(draw: random.Random) -> Case:
+    n, m = draw.randint(1, 512), draw.randint(10, 2048)
+    A, scale, shift = te.placeholder((n, m), name="A"), te.placeholder((m,), name="scale"), te.placeholder((m,), name="shift")
+    return f"layer norm {n}x{m}", [A, scale, shift, topi.nn.layer_norm(A, scale, shift, [1])], \
+        lambda torch, arrays: torch.nn.functional.layer_norm(arrays[0], [m], *arrays[1:])
 
 
 def convolution(draw: random.Random) -> Case:
@@ -99,8 +140,10 @@ def gradient(draw: random.Random) -> Case:
     return f"gradient {n}x{m}x{terms}", [A, B, *te.gradient(topi.sum(topi.tanh(C)), [A, B])], None
 
 
-FAMILIES = {"matmul": matmul, "dense": dense, "convolution": convolution, "softmax": softmax, "rows": rows, "columns": columns,
-            "elementwise": elementwise, "transposed": transposed, "gradient": gradient}
+FAMILIES = {"matmul": matmul, "dense": dense, "batched": batched, "convolution": convolution,
+            "convolution relu": convolution_relu, "depthwise": depthwise, "pooling": pooling, "softmax": softmax,
+            "layer norm": layer_norm, "rows": rows, "columns": columns, "elementwise": elementwise, "transposed": transposed,
+            "gradient": gradient}
 
 
 def searched(args: list[Any], seconds: float, seed: int) -> tuple[Any, int]:
@@ -136,6 +179,30 @@ def compared(case: Case, seconds: float, seed: int, torch: Any) -> dict[str, flo
     return ratios
 
 
+def drawn(family: str, number: int, seed: int) -> Case:
+    """Shape `number` of a family: the same whichever others are measured."""
+    return FAMILIES[family](random.Random(f"{seed} {family} {number}"))
+
+
+def kept_rows(path: Path | None) -> dict[tuple[str, float], dict[str, float]]:
+    """The ratios in a file of rows by the name of the case and the seconds of its search; a line cut short is left out."""
+    found: dict[tuple[str, float], dict[str, float]] = {}
+    for line in path.read_text().splitlines() if path is not None and path.exists() else ():
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        found[one["case"], one["seconds"]] = one["ratios"]
+    return found
+
+
+def keep_row(path: Path | None, case: str, seconds: float, ratios: Mapping[str, float]) -> None:
+    """Adds a row to the file."""
+    if path is not None:
+        with path.open("a") as file:
+            file.write("\n" + json.dumps({"case": case, "seconds": seconds, "ratios": ratios}) + "\n")  # after a torn line, too
+
+
 def row(name: str, trials: int, medians: Mapping[str, float], ratios: Mapping[str, float]) -> str:
     """A line of the table."""
     times = "".join(f"{medians[who] * 1e6:10.1f}" if who in medians else f"{'-':>10}" for who in ("best", *OTHERS))
@@ -163,12 +230,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--families", nargs="*", default=[*FAMILIES, "packed"], choices=[*FAMILIES, "packed"])
     parser.add_argument("--count", type=int, default=1, help="shapes of each family")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kept", type=Path, help="file of rows, with which a table is gone on with")
     options = parser.parse_args(arguments)
-    torch, draw = torch_or_none(Target("llvm").machine.cores), random.Random(options.seed)
+    torch, kept = torch_or_none(Target("llvm").machine.cores), kept_rows(options.kept)
     print(f"{'us':32}{'trials':>7}{'best':>10}{'default':>10}{'torch':>10}{'/default':>9}{'/torch':>9}")
-    found = [compared(FAMILIES[name](draw), options.seconds, options.seed, torch)
-             for name in options.families if name != "packed" for _ in range(options.count)]
+    found = []
+    for case in (drawn(name, number, options.seed) for name in options.families if name != "packed"
+                 for number in range(options.count)):
+        if (case[0], options.seconds) in kept:
+            found.append(kept[case[0], options.seconds])
+            print(f"{case[0]:32}   kept" + " " * 30 + "".join(f"{found[-1][who]:9.2f}" for who in OTHERS if who in found[-1]))
+        else:
+            found.append(compared(case, options.seconds, options.seed, torch))
+            keep_row(options.kept, case[0], options.seconds, found[-1])
     if found:
+        print(f"below the default: {sum(one['default'] < BELOW for one in found)} of {len(found)} shapes")
         print("geomean: " + ", ".join(f"{geomean([one[who] for one in found if who in one]):.2f} of {who}" for who in OTHERS
                                       if any(who in one for one in found)))
     if "packed" in options.families:

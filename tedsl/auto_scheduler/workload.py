@@ -12,6 +12,7 @@ from tedsl.ir.dtype import DType
 from tedsl.lang.declare import placeholder
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 
 Workload = Callable[..., Sequence[Tensor]]
@@ -104,8 +105,12 @@ def tensors_of(made: Any, name: str) -> list[Tensor]:
     if not listed or not all(isinstance(one, Tensor) for one in listed):
         raise ArgumentTypeError(f"the workload {name} returned {type_in_words(made)}, and not the tensors of a program",
                                 hint="end it with: return [A, B, C]")
-    needed = {op.output(0) for op in producers_first([one.op for one in listed]) if isinstance(op, PlaceholderOp)}
-    if not needed <= set(listed):
-        raise ArgumentError(f"the workload {name} returned a result without its placeholders",
-                            hint="end it with: return [A, B, C]")
+    order = producers_first([one.op for one in listed])
+    states = {state for op in order if isinstance(op, ScanOp) for state in op.state_placeholder}
+    missing = [tensor.name for op in order for tensor in [op.output(0)]
+               if isinstance(op, PlaceholderOp) and tensor not in states and tensor not in listed]
+    if missing:
+        raise ArgumentError(f"the workload {name} returned a result without its placeholders: {', '.join(missing)} "
+                            f"{'is' if len(missing) == 1 else 'are'} not in the list",
+                            hint=f"end it with: return [{', '.join([*missing, *(one.name for one in listed)])}]")
     return listed

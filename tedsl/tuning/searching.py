@@ -14,6 +14,7 @@ from typing import Any
 from tedsl import auto_scheduler, autotvm
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 from tedsl.tune.measure.budget import within
@@ -121,6 +122,9 @@ def _check_types(args: Any, seed: Any, records: Any) -> None:
         raise ArgumentTypeError(f"tune: seed is an int, not {seed!r}")
     if records is not None and not isinstance(records, (str, PathLike)):
         raise ArgumentTypeError(f"tune: records is the path of a file, not {type_in_words(records)}")
+    if records is not None and not Path(records).absolute().parent.is_dir():
+        raise ArgumentError(f"tune: the records cannot be written to {records}: there is no folder {Path(records).parent}",
+                            hint="make the folder first")
 
 
 def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | auto_scheduler.SearchTask:
@@ -149,7 +153,10 @@ def _gives_tensors(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     with autotvm.ApplyConfig(autotvm.ConfigSpace()):
         made = function(*args)
     listed = made if isinstance(made, (list, tuple)) else [made]
-    return bool(listed) and all(isinstance(one, Tensor) for one in listed)
+    if not listed or not isinstance(listed[0], (Tensor, Schedule)):
+        raise ArgumentTypeError(f"tune: {function.__name__} returned {type_in_words(made)}, and neither tensors nor a schedule "
+                                "and its arguments", hint="end it with: return [A, B, C]")
+    return all(isinstance(one, Tensor) for one in listed)
 
 
 def _name_of(given: Any, task: auto_scheduler.SearchTask) -> str:

@@ -15,7 +15,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.target import Target
 from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.records import append_line
-from tests.auto_scheduler.programs import matmul
+from tests.auto_scheduler.programs import matmul, recurrence
 
 
 def task_of(n, **named):
@@ -170,3 +170,11 @@ def test_symbolic_shapes_are_refused_early_and_the_hint_works(tmp_path):
     a, c = np.random.default_rng(0).random((37, 37), "float32"), np.zeros((37, 37), "float32")
     tedsl.build(s, args)(a, a, c)
     assert math.isclose(c[3, 5], float(a[3] @ a[:, 5]), rel_tol=1e-4)
+
+
+def test_recurrences_are_tuned_with_the_placeholders_that_programs_pass():
+    task = auto_scheduler.SearchTask(recurrence, (), target="llvm")  # the state of te.scan is no argument
+    assert math.isfinite(auto_scheduler.search(task, trials=2).cost)
+    X, out = recurrence()
+    with pytest.raises(ArgumentError, match=r"(?s)without its placeholders: X is not in the list.*return \[X, out\]"):
+        auto_scheduler.SearchTask(lambda: [out], ())

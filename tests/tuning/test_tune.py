@@ -256,7 +256,7 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
     (lambda: searched(run=3), ArgumentTypeError, "run is a RunOption"),
     (lambda: tedsl.tune("tests/no such template", 1), ArgumentError, "there is no template"),
     (lambda: tedsl.tune(matmul, 1, args=(4,)), ArgumentTypeError, "tests/matmul"),
-    (lambda: tedsl.tune(lambda: 3, 1), ArgumentError, "and not a schedule and its arguments"),
+    (lambda: tedsl.tune(lambda: 3, 1), ArgumentError, "and neither tensors nor a schedule and its arguments"),
     (lambda: tedsl.tune(autotvm.task.create(matmul, (8, 8, "float32"), "llvm"), args=(3,)), ArgumentError,
      "a task has its arguments already")])
 def test_misuse(call, error, words):
@@ -332,3 +332,13 @@ def test_a_search_that_is_killed_has_written_its_trials(tmp_path, capsys):
     assert main([*command, "--seconds", "3", "--trials", "1"]) == 0
     after = [pair[0].config.index for pair in autotvm.record.load_from_file(out)]
     assert after[:-1] == known and after[-1] not in known
+
+
+def test_functions_that_return_something_else_and_folders_that_are_not_there_are_refused_before_a_trial(tmp_path):
+    def nothing():
+        pass
+
+    with pytest.raises(ArgumentTypeError, match="nothing returned a NoneType, and neither tensors nor a schedule"):
+        tedsl.tune(nothing, seconds=1, progress=False)
+    with pytest.raises(ArgumentError, match="there is no folder"):
+        tedsl.tune(lambda: matmul(8, 8, 8), seconds=1, progress=False, records=tmp_path / "none" / "log.json")
