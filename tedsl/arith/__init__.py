@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 
 _HOMES = {  # name → the module that defines it; imported on first use
     "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
-    "detect_linear_equation": "pattern", "deduce_bound": "bound", "detect_clip_bound": "bound", "IntConstraints":
-    "int_solver", "IntConstraintsTransform": "int_solver", "IntGroupBounds": "int_solver", "solve_linear_equations":
-    "int_solver", "solve_linear_inequalities": "int_solver", "IterMapExpr": "iter_affine_map", "IterMark":
-    "iter_affine_map", "IterSplitExpr": "iter_affine_map", "IterSumExpr": "iter_affine_map", "normalize_iter_map_to_expr":
-    "iter_affine_map", "detect_iter_map": "iter_affine_map", "subspace_divide": "iter_affine_map",
-    "inverse_affine_iter_map": "iter_affine_map", "estimate_region_lower_bound": "int_set",
+    "detect_linear_equation": "pattern", "deduce_bound": "bound", "detect_clip_bound": "bound",
+    "IntConstraints": "int_solver", "IntConstraintsTransform": "int_solver", "IntGroupBounds": "int_solver",
+    "solve_linear_equations": "int_solver", "solve_linear_inequalities": "int_solver", "IterMapExpr": "iter_affine_map",
+    "IterMark": "iter_affine_map", "IterSplitExpr": "iter_affine_map", "IterSumExpr": "iter_affine_map",
+    "normalize_iter_map_to_expr": "iter_affine_map", "detect_iter_map": "iter_affine_map",
+    "subspace_divide": "iter_affine_map", "inverse_affine_iter_map": "iter_affine_map",
+    "estimate_region_lower_bound": "int_set",
 }
 # Modules of names that programs write `arith.<module>.<name>`.
 _MODULES = {"analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"}

@@ -14,7 +14,7 @@ from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
 from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound as ConstIntBound
-from tedsl.arith.sets import IntervalSet
+from tedsl.arith.sets import IntervalSet, condition_of, intervals_of, variable_of
 from tedsl.arith.sets import ModularSet as ModularSet
 from tedsl.arith.simplify import LEAVES, known_variables, simplify
 from tedsl.errors import ArgumentTypeError
@@ -100,7 +100,7 @@ class Analyzer:
     @contextmanager
     def constraint_scope(self, constraint: Expr) -> Iterator[Analyzer]:
         """Context in which `constraint` holds. A condition on loaded values is ignored, for memory may change inside."""
-        condition = self.simplify(build.as_expr(constraint))
+        condition = self.simplify(condition_of(constraint, "constraint_scope"))
         saved = self._done
         with self.known.scope():
             for part in conjuncts(condition):
@@ -124,7 +124,7 @@ class Analyzer:
 
     def can_prove(self, condition: Expr | bool) -> bool:
         """Tells whether `condition` is proved for all values that the variables may have here. False: not proved, or false."""
-        simple = self.simplify(build.as_expr(condition))
+        simple = self.simplify(condition_of(condition, "can_prove"))
         if isinstance(simple, IntImm):
             return simple.value != 0
         return all(self._holds(part) for part in conjuncts(simple))
@@ -176,15 +176,14 @@ class Analyzer:
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
         """Returns the interval of `expr` when the variables of `dom_map` range over their intervals."""
-        if not isinstance(dom_map, Mapping) or not all(isinstance(domain, IntervalSet) for domain in dom_map.values()):
-            raise ArgumentTypeError(f"int_set: {dom_map!r} does not say the interval of each variable",
-                                    hint="write {x: IntervalSet(0, 9)}")
-        return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in dom_map.items()}, self))
+        domains = intervals_of(dom_map, "int_set")
+        return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in domains.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
         """Narrows `var` to `info`; override: replaces what was known before. Raises ArgumentTypeError for other facts."""
         if not isinstance(info, ConstIntBound):
             raise ArgumentTypeError(f"update: {info!r} is not a ConstIntBound", hint="write ConstIntBound(0, 9)")
+        var = variable_of(var, "update")
         low, high = info.ends()
         if not override:
             low, high = intersect(self.known.range(var), (low, high))

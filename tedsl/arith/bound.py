@@ -10,7 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.conditions import conjuncts
 from tedsl.arith.interval import relax
 from tedsl.arith.rules.logic import at_least_zero
-from tedsl.arith.sets import IntervalSet
+from tedsl.arith.sets import IntervalSet, condition_of, intervals_of, variable_of, variables_of
 from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, Var
 from tedsl.ir.iters import IterVar
@@ -24,12 +24,13 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
     hint_map: sets of variables that stay symbols in the result (they help to simplify). A part of `cond` that is not
     linear in `var` leaves that side unbounded. Results are equal to TVM's for conjunctions of comparisons.
     """
-    name = var.var if isinstance(var, IterVar) else var
+    name, cond = variable_of(var, "deduce_bound"), condition_of(cond, "deduce_bound")
+    hints, relaxed = intervals_of(hint_map, "deduce_bound"), intervals_of(relax_map, "deduce_bound")
     analyzer = Analyzer()
-    for symbol, known in hint_map.items():
-        if symbol not in relax_map:
+    for symbol, known in hints.items():
+        if symbol not in relaxed:
             analyzer.bind(symbol, known.ends())
-    ranges = {v: s.ends() for v, s in relax_map.items()}
+    ranges = {v: s.ends() for v, s in relaxed.items()}
     low: Expr | None = None
     high: Expr | None = None
     for part in conjuncts(analyzer.simplify(cond)):
@@ -48,10 +49,10 @@ def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Exp
     An entry is None where there is no such bound; [] if a part of `expr` does not simplify to v <= e or v >= e with one
     variable v of the list in it.
     """
-    names = [v.var if isinstance(v, IterVar) else v for v in var_list]
+    names = variables_of(var_list, "detect_clip_bound")
     analyzer = Analyzer()
     ends: list[Expr | None] = [None] * (2 * len(names))
-    for part in conjuncts(build.as_expr(expr)):
+    for part in conjuncts(condition_of(expr, "detect_clip_bound")):
         gaps = _gaps(analyzer.simplify(part), analyzer)
         if not gaps:
             return []

@@ -30,8 +30,8 @@ def union_lower_bound(sets: Sequence[IntervalSet]) -> IntervalSet:
     It begins as the first one; each that is proved to overlap it, or to begin or end beside it, extends it, and the others are
     left out. Without sets it is empty. Raises ArgumentTypeError for what are no IntervalSets.
     """
-    if not all(isinstance(one, IntervalSet) for one in sets):
-        raise ArgumentTypeError(f"union_lower_bound takes a list of IntervalSets, got {list(sets)!r}",
+    if not isinstance(sets, Sequence) or not all(isinstance(one, IntervalSet) for one in sets):
+        raise ArgumentTypeError(f"union_lower_bound takes a list of IntervalSets, got {sets!r}",
                                 hint="write [IntervalSet(0, 3), IntervalSet(4, 7)]")
     if not sets:
         return IntervalSet(POS_INF, NEG_INF)
@@ -58,7 +58,7 @@ def estimate_region_lower_bound(region: Sequence[Range], var_dom: Mapping[Var | 
 
     Raises ArgumentTypeError for what are no Ranges.
     """
-    if not all(isinstance(rng, Range) and rng.extent is not None for rng in region):
+    if not isinstance(region, Sequence) or not all(isinstance(rng, Range) and rng.extent is not None for rng in region):
         raise ArgumentTypeError(f"estimate_region_lower_bound: {region!r} is not a list of Ranges",
                                 hint="write [tedsl.ir.Range(x * 4, x * 4 + 4)]")
     maps = detect_iter_map([rng.min for rng in region], var_dom, predicate)

@@ -10,6 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bound import detect_clip_bound as detect_clip_bound
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, factors, product_of
+from tedsl.arith.sets import variables_of
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
@@ -37,7 +38,8 @@ def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:
 
 def detect_linear_equation(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr]:
     """Returns [a1, ..., an, b] with expr = a1*v1 + ... + an*vn + b, no variable in any of them; [] if `expr` is not linear."""
-    names = [v.var if isinstance(v, IterVar) else v for v in var_list]
+    names = variables_of(var_list, "detect_linear_equation")
+    expr = build.as_expr(expr)
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:
         return []
     known = Bounds()

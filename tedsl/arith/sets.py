@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from tedsl.arith.ranges import Range
@@ -9,6 +10,7 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Expr, Ramp, Var
+from tedsl.ir.iters import IterVar
 from tedsl.record import record
 
 
@@ -38,6 +40,37 @@ class ModularSet:
 
     coeff: int
     base: int
+
+
+def variable_of(value: object, who: str) -> Var:
+    """Returns the variable that `value` is, or that of an axis; ArgumentTypeError, which names `who`, for anything else."""
+    name = value.var if isinstance(value, IterVar) else value
+    if not isinstance(name, Var):
+        raise ArgumentTypeError(f"{who}: {value!r} is not a variable", hint='declare x = te.var("x")')
+    return name
+
+
+def variables_of(values: object, who: str) -> list[Var]:
+    """Returns the variables of a list; ArgumentTypeError, which names `who`, for anything else."""
+    if not isinstance(values, Iterable) or isinstance(values, (Expr, IterVar, str)):
+        raise ArgumentTypeError(f"{who} takes a list of variables, got {values!r}", hint="write [x, y]")
+    return [variable_of(value, who) for value in values]
+
+
+def condition_of(value: object, who: str) -> Expr:
+    """Returns `value` as a bool expression; ArgumentTypeError, which names `who`, for anything else."""
+    condition = build.as_expr(value)
+    if not condition.dtype.is_bool:
+        raise ArgumentTypeError(f"{who} takes a condition, got {value!r}", hint="write x < 8, or tedsl.tir.all(x < 8, y < 8)")
+    return condition
+
+
+def intervals_of(values: object, who: str) -> dict[Var, IntervalSet]:
+    """Returns the set of each variable; ArgumentTypeError, which names `who`, for what is no mapping of variables to sets."""
+    if not isinstance(values, Mapping) or not all(isinstance(domain, IntervalSet) for domain in values.values()):
+        raise ArgumentTypeError(f"{who}: {values!r} does not say the interval of each variable",
+                                hint="write {x: IntervalSet(0, 9)}")
+    return {variable_of(key, who): domain for key, domain in values.items()}
 
 
 NEG_INF = Var("neg_inf", HANDLE)
@@ -77,6 +110,10 @@ class IntervalSet(IntSet):
     def __init__(self, min_value: Any, max_value: Any) -> None:
         self.min_value: Expr = NEG_INF if min_value is None else build.as_expr(min_value)
         self.max_value: Expr = POS_INF if max_value is None else build.as_expr(max_value)
+        for end in (self.min_value, self.max_value):
+            if not end.dtype.is_integer and end is not NEG_INF and end is not POS_INF:
+                raise ArgumentTypeError(f"IntervalSet: an end is {end!r} of {end.dtype}, and sets have integers",
+                                        hint="write IntervalSet(0, 9); None for an end without bound")
 
     def ends(self) -> tuple[Expr | None, Expr | None]:
         """Returns the ends as a pair, None for an infinite end."""

@@ -90,3 +90,32 @@ def test_names_stand_in_their_modules_too(module):
     for found in (getattr(arith, module), import_module(f"tedsl.arith.{module}")):
         for name in MODULES[module]:
             assert inspect.unwrap(getattr(found, name)) is inspect.unwrap(getattr(arith, name))
+
+
+def test_mistakes_are_named():
+    from tedsl import ir, te
+    from tedsl.errors import TedslError
+
+    x, y, run = te.var("x"), te.var("y"), {te.var("i"): ir.Range(0, 4)}
+    known = arith.Analyzer()
+    for call, says in [
+        (lambda: known.int_set(x, {"x": arith.IntervalSet(0, 4)}), "int_set: 'x' is not a variable"),
+        (lambda: known.update("x", arith.ConstIntBound(0, 4)), "update: 'x' is not a variable"),
+        (lambda: known.constraint_scope(x).__enter__(), "constraint_scope takes a condition, got x"),
+        (lambda: known.can_prove("x > 3"), "can_prove takes a condition, got 'x > 3'"),
+        (lambda: arith.IntervalSet(x > 3, 1), "an end is (x > 3) of bool"),
+        (lambda: arith.detect_linear_equation(x, x), "detect_linear_equation takes a list of variables, got x"),
+        (lambda: arith.detect_linear_equation(x, ["x"]), "'x' is not a variable"),
+        (lambda: arith.detect_clip_bound(x + 1, [x]), "detect_clip_bound takes a condition, got (x + 1)"),
+        (lambda: arith.detect_clip_bound(x < 3, x), "detect_clip_bound takes a list of variables"),
+        (lambda: arith.deduce_bound("x", x < 3, {}, {}), "deduce_bound: 'x' is not a variable"),
+        (lambda: arith.deduce_bound(x, x + 3, {}, {}), "deduce_bound takes a condition, got (x + 3)"),
+        (lambda: arith.deduce_bound(x, x < y, {y: 3}, {}), "does not say the interval of each variable"),
+        (lambda: arith.inverse_affine_iter_map(None, [x]), "takes lists of maps and outputs, got None"),
+        (lambda: arith.estimate_region_lower_bound(ir.Range(0, 4), run, True), "is not a list of Ranges"),
+        (lambda: arith.int_set.union_lower_bound(arith.IntervalSet(0, 3)), "takes a list of IntervalSets"),
+        (lambda: arith.IntGroupBounds(1, 2, [], []), "takes lists of bounds, got 2"),
+    ]:
+        with pytest.raises(TedslError) as refused:
+            call()
+        assert says in str(refused.value)

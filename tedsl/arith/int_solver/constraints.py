@@ -48,6 +48,9 @@ class IntGroupBounds:
         if not self.coef.dtype.is_integer or (number is not None and number < 1):
             raise ArgumentTypeError(f"IntGroupBounds: the coefficient is a positive integer, not {coef!r}",
                                     hint="change the signs of the bounds, and lower for upper")
+        if not all(isinstance(bounds, Sequence) for bounds in (lower, equal, upper)):
+            raise ArgumentTypeError(f"IntGroupBounds takes lists of bounds, got {lower!r}, {equal!r} and {upper!r}",
+                                    hint="IntGroupBounds(1, [0], [], [n - 1])")
         self.lower, self.equal, self.upper = (tuple([build.as_expr(bound) for bound in bounds])
                                               for bounds in (lower, equal, upper))
 

@@ -19,6 +19,9 @@ def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[E
     iter_map: what detect_iter_map(..., require_bijective=True) returns. Loops of one iteration are in no map, and not in the
     result. Raises ArgumentError for other numbers of outputs, ArgumentTypeError for what are no maps of single parts.
     """
+    if not isinstance(iter_map, Sequence) or not isinstance(outputs, Sequence):
+        raise ArgumentTypeError(f"inverse_affine_iter_map takes lists of maps and outputs, got {iter_map!r} and {outputs!r}",
+                                hint="inverse_affine_iter_map(detect_iter_map([x * 4 + y], ...), [z])")
     if len(iter_map) != len(outputs):
         raise ArgumentError(f"inverse_affine_iter_map: {len(iter_map)} maps have {len(outputs)} outputs",
                             hint="give one output for each map")
