@@ -194,7 +194,7 @@ def perturbed(value):
 def derived(item, name):
     """Whether an attribute follows from others: of nodes what their constructors compute, of operations what they remember."""
     if isinstance(item, Var):
-        return name == "dtype"  # its type says it
+        return name in ("dtype", "_contents")  # its type says it; what a leaf contains is not remembered
     if isinstance(item, Node):
         return name not in item.init_fields
     if isinstance(item, Tensor):

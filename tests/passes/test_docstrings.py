@@ -16,6 +16,7 @@ from tedsl.ir.expr import Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.stmt import AssertStmt, Evaluate
 from tedsl.lower.inputs import functions_of
+from tedsl.lower.lower import lower_schedule
 from tedsl.lower.request import FunctionOptions
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
@@ -23,6 +24,7 @@ from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.device.copy_asynchronously import copy_asynchronously
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
+from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.machine.lower_bfloat16 import promote_bfloat16
@@ -35,6 +37,7 @@ from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target
+from tests.passes.device.test_share_memory import chain
 from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
 
 PASSES = Path(tedsl.__file__).parent / "passes"
@@ -332,6 +335,12 @@ def a_sum_by_64_threads():
     s[B].bind(s[B].op.reduce_axis[0], te.thread_axis("threadIdx.x"))
     (kernel,) = split_kernels(barriers_of(lambda: (s, [A, B])), CUDA).kernels
     return kernel
+
+
+@example("share_memory", run=share_memory)
+def two_buffers_one_after_the_other():
+    s, args, *_ = chain()
+    return gather_threads(lowering_pipeline()(lower_schedule(s, args)))
 
 
 @example("split_kernels", run=lambda func: split_kernels(func, CUDA).host)
