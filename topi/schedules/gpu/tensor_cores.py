@@ -160,7 +160,8 @@ class _Product:
         """The most bytes of shared memory that a block has when it holds a row of `window`."""
         rows, columns, terms = [parts * part for parts, part in zip((*self.parts, self.steps), self.shape)]
         wide = window[-1] if window else 1
-        padded = rows + (wide - 1) * self.kernel.record.dilation[-1] if window and self.row == 2 else rows * wide
+        span = (wide - 1) * self.kernel.record.dilation[-1] + 1 if window else 1  # with what lies between places
+        padded = rows + span - 1 if window and self.row == 2 else rows * span
         fused = rows * columns * self.kernel.anchor.output(0).dtype.bytes if self.kernel.fused else 0
         return (padded + wide * columns) * terms * self.operands[0].dtype.bytes + fused
 
