@@ -49,6 +49,18 @@ def condition(rng, depth):
     return rng.choice(COMPARISONS)(expression(rng, max(depth - 1, 0)), expression(rng, max(depth - 1, 0)))
 
 
+def sum_of_products(rng, variables, depth):
+    """A sum of products of the variables, with the constants and the repeated factors that indices of sizes have."""
+    total = IntImm("int32", rng.choice(CONSTANTS))
+    for _ in range(rng.randint(1, 4)):
+        product = IntImm("int32", rng.choice(CONSTANTS))
+        for _ in range(rng.randrange(4)):
+            nested = depth and rng.randrange(3) == 0
+            product = product * (sum_of_products(rng, variables, depth - 1) if nested else rng.choice(variables))
+        total = rng.choice([build.add, build.sub])(total, product)
+    return total
+
+
 RANDOM = st.randoms(use_true_random=True)
 
 
@@ -78,6 +90,17 @@ def test_simplify_keeps_the_value_and_bounds_hold(rng):
         assert value(simple, env) == expected
         assert (low is None or low <= expected) and (high is None or expected <= high)
     assert known.simplify(simple) is simple, "a second time changes nothing"
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(RANDOM)
+def test_sums_of_products_keep_their_value(rng):
+    variables = rng.sample(VARS, 3)
+    a, b = sum_of_products(rng, variables, 2), sum_of_products(rng, variables, 1)
+    e = rng.choice([lambda: a, lambda: a, lambda: rng.choice(ARITHMETIC[-2:])(a, b), lambda: rng.choice(COMPARISONS)(a, b)])()
+    simple = analyzer().simplify(e)
+    for env in environments(rng):
+        assert value(simple, env) == value(e, env)
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)

@@ -41,6 +41,7 @@ SUMS = [
 SUMS += [
     (X * Y + X * Z, "(x*(y + z))"), (X * Y - Z * X, "(x*(y - z))"), (X * Y * 2 + Z * X * 4, "((x*(y + (z*2)))*2)"),
     (X * Y + X * Z + N, "((x*(y + z)) + n)"), (X * Y + X, None), (X * Y + Z * N, None), (X * X + X * Y, "(x*(x + y))"),
+    (X * Y * Z * 2 + (Y * 2 - 1) * Z, "(z*((((x*y)*2) + (y*2)) - 1))"),
     (X - floormod(X, 4), "(floordiv(x, 4)*4)"), (X * 3 - floormod(X, 4) * 3, "(floordiv(x, 4)*12)"),
     (X + 2 - floormod(X + 2, 4), "(floordiv((x + 2), 4)*4)"), (X * 2 - floormod(X, 4), None), (X - floormod(Y, 4), None),
     (floordiv(X, 2) - floormod(floordiv(X, 2), 4), "(floordiv(x, 8)*4)"), (X - floormod(X, -4), None),

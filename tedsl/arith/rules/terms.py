@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from tedsl.arith.affine import Sum
@@ -96,7 +97,7 @@ def _common_factor(s: Sum, known: Bounds) -> Sum | None:
         del others[next(i for i, factor in enumerate(others) if factor is by)]
         rest = rest.without(term)
         inner = inner.plus(known.sum(product_of(others, term.dtype)), s.terms[term])
-    common = inner.common_factor()
+    common = gcd(inner.common_factor(), inner.const)  # (2*i + 2*n - 1)*x has a constant that 2 does not divide
     sum_of_others = known.build(inner.divided(common), by.dtype) if common else None
     return None if sum_of_others is None else rest.plus(known.sum(Mul(by, sum_of_others)), common)
 
