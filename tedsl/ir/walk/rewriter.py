@@ -41,8 +41,12 @@ class Rewriter:
                 stack.extend(pending)
             else:
                 stack.pop()
-                done[node] = self.rewrite(node.map_children(done.__getitem__))
+                done[node] = self.rewrite(self.rebuilt(node))
         return done[root]
+
+    def rebuilt(self, node: Any) -> Any:
+        """`node` with its rewritten children."""
+        return node.map_children(self._done.__getitem__)
 
     def rewrite(self, node: Any) -> Any:
         """The replacement of `node`, whose children are already rewritten; by default itself."""

@@ -16,8 +16,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
-from tedsl.ir.dtype import FLOAT32, DType, dtype
+from tedsl.ir.dtype import FLOAT32, dtype
 from tedsl.ir.expr import (
     BinaryOp,
     BufferLoad,
@@ -28,19 +27,14 @@ from tedsl.ir.expr import (
     FloatImm,
     IntImm,
     Let,
-    Load,
     Var,
-    pointer_var,
 )
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.node import FrozenDict
 from tedsl.ir.ops import FOREIGN, IF_THEN_ELSE, REINTERPRET
 from tedsl.ir.script import shown
-from tedsl.ir.stmt import Allocate, BufferRealize, BufferStore, LetStmt, Prefetch
-from tedsl.ir.types import PointerType
+from tedsl.ir.stmt import BufferRealize, BufferStore, Prefetch
 from tedsl.ir.walk.rewriter import Rewriter
-from tedsl.ir.walk.substitute import Substitution
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.passes.retyped import retyped
 
 BFLOAT16, UINT16, UINT32 = dtype("bfloat16"), dtype("uint16"), dtype("uint32")
 _EXACT = 24  # bits of an integer that float32 holds exactly
@@ -63,13 +57,7 @@ def bfloat16_as_bits(func: PrimFunc) -> PrimFunc:
     Raises LoweringError for buffers that are not flat yet, for operations of bfloat16, and for conversions to it from
     dtypes that float32 does not hold exactly.
     """
-    bits = _Bits(_replaced(func))
-    body = bits(_Conversions()(func.body))
-    buffers = {param: bits.buffer(buffer) for param, buffer in func.buffer_map.items()}
-    params = tuple(bits.mapped(param) for param in func.params)
-    if body is func.body and params == func.params and all(buffers[p] is func.buffer_map[p] for p in buffers):
-        return func
-    return func.replace(params=params, body=body, buffer_map=FrozenDict(buffers))
+    return retyped(func.with_body(_Conversions()(func.body)), lambda of: UINT16 if of is BFLOAT16 else None, _constant)
 
 
 def _is_bfloat16(e: Expr) -> bool:
@@ -164,54 +152,5 @@ def _shifted(bits: Expr) -> Expr:
     return build.shift_right(bits, build.const(16, bits.dtype))
 
 
-def _replaced(func: PrimFunc) -> dict[Var, Var]:
-    """Returns the variables of `func` that hold bfloat16 or point to it, with those that hold its bits."""
-    found = dict.fromkeys((*func.params, *(buffer.data for buffer in func.buffers), *variables(func.body)))
-    for node in post_order(func.body):
-        match node:
-            case LetStmt(var=var) | Let(var=var) | Allocate(buffer_var=var):
-                found.setdefault(var)
-    return {var: new for var in found if (new := _with_bits(var)) is not None}
-
-
-def _with_bits(var: Var) -> Var | None:
-    annotation = var.type_annotation
-    if isinstance(annotation, PointerType) and annotation.element_type.dtype.element is BFLOAT16:
-        return pointer_var(var.name, _bits_of(annotation.element_type.dtype), annotation.storage_scope)
-    return Var(var.name, _bits_of(var.dtype)) if var.dtype.element is BFLOAT16 else None
-
-
-def _bits_of(of: DType) -> DType:
-    return UINT16.with_lanes(of.lanes)
-
-
-class _Bits(Substitution):
-    """Gives everything of bfloat16 the dtype uint16; `vmap` has the variables."""
-
-    def mapped(self, var: Var) -> Var:
-        new = self.mapping.get(var, var)
-        assert isinstance(new, Var)
-        return new
-
-    def buffer(self, old: Buffer) -> Buffer:
-        if old.data not in self.mapping:
-            return super().buffer(old)
-        if old not in self.buffers:
-            self.buffers[old] = old.map_children(self).replace(data=self.mapped(old.data), dtype=_bits_of(old.dtype))
-        return self.buffers[old]
-
-    def rewrite(self, node: Any) -> Any:
-        match node:
-            case FloatImm() if _is_bfloat16(node):
-                return IntImm(UINT16, struct.unpack("<I", struct.pack("<f", node.value))[0] >> 16)
-            case Call(op=op, args=(value, *_)) if op is REINTERPRET and value.dtype is _bits_of(node.dtype) \
-                    and node.dtype.element in (BFLOAT16, UINT16):
-                return value
-            case Load() | Call() if _is_bfloat16(node):
-                return super().rewrite(node.replace(dtype=_bits_of(node.dtype)))
-            case Allocate(buffer_var=var) if var in self.mapping:
-                return node.replace(buffer_var=self.mapping[var], dtype=_bits_of(node.dtype))
-            case LetStmt(var=var) | Let(var=var) if var in self.mapping:
-                return node.replace(var=self.mapping[var])
-            case _:
-                return super().rewrite(node)
+def _constant(e: FloatImm) -> IntImm:
+    return IntImm(UINT16, struct.unpack("<I", struct.pack("<f", e.value))[0] >> 16)
