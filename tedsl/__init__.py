@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
     from tedsl.schedule.journal import Journal
+    from tedsl.target import datatype as datatype
     from tedsl.target.target import Target
     from tedsl.tracing import trace
     from tedsl.transform import PassContext, build_config
@@ -72,6 +73,7 @@ _NAMES = {
 }
 
 _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrument", "expr": "tedsl.tir", "stmt": "tedsl.tir",
+              "datatype": "tedsl.target.datatype",
               "relay": "tedsl.relay"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",

@@ -28,6 +28,7 @@ from tedsl.lower.written.function import disown, is_vouched_for, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
+from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blame
@@ -99,8 +100,8 @@ def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config:
 
 
 def _by_rules(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:
-    """`func` after the rules of programs for operators: values are computed otherwise, and no access changes."""
-    made = lower_registered(func, kinds)
+    """`func` after the rules of programs for operators and types: values are computed otherwise, and no access changes."""
+    made = lower_datatypes(lower_registered(func, kinds), kinds)
     return made if made is func or not is_vouched_for(func) else vouch_for(made)
 
 

@@ -203,7 +203,7 @@ class Canonical:
         kind = type(node)
         if isinstance(node, BinaryOp):
             a, b = self._key_of(node.a), self._key_of(node.b)
-            if kind in _COMMUTATIVE and not node.a.dtype.is_float:
+            if kind in _COMMUTATIVE and not (node.a.dtype.is_float or node.a.dtype.is_custom):
                 return kind, node.a.dtype, frozenset((a, b))
             return kind, node.a.dtype, a, b
         parts = tuple([self._key_of(c) for c in node.child_nodes()])

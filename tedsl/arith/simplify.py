@@ -108,6 +108,8 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
             if low is not None and low == high:  # a condition leaves one value
                 return constant(low, dtype)
         return result
+    if isinstance(e, BinaryOp) and e.a.dtype.is_custom:
+        return None  # only the program knows what its operators mean
     result = RULES[kind](e, known)
     if result is None and dtype is BOOL and known.truths:
         holds = known.truths.get(known.value(e))  # type: ignore[arg-type]

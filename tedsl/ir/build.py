@@ -100,7 +100,7 @@ def const(value: Any, dtype_: object = None) -> Expr:
     of = dtype(dtype_)
     if of.lanes > 1:
         return Broadcast(const(value, of.element), of.lanes)
-    if of.is_float:
+    if of.is_float or of.is_custom:
         return FloatImm(of, float(value))
     if of.is_handle:
         raise DTypeError("there are no constants of dtype handle")
@@ -148,6 +148,9 @@ def promote(a: DType, b: DType) -> DType:
         return promote(a, INT32)
     if a.is_handle or b.is_handle:
         raise DTypeError(f"{a} and {b} have no common dtype: a handle takes part in no arithmetic")
+    if a.is_custom or b.is_custom:
+        own = a if a.is_custom else b
+        raise DTypeError(f"{a} and {b} have no common dtype", hint=f"cast one of them: x.astype({str(own)!r})")
     if a.is_float != b.is_float:
         return a if a.is_float else b
     if a.bits != b.bits:
@@ -183,7 +186,7 @@ def match_operands(a: Any, b: Any, *, keep_bool: bool = False) -> tuple[Expr, Ex
 
 
 def _constant_beside(value: Any, other: DType) -> Expr:
-    if isinstance(value, float) and not other.is_float:
+    if isinstance(value, float) and not (other.is_float or other.is_custom):
         return const(value, FLOAT32)
     if isinstance(value, bool) or other.is_bool or other.is_handle:
         return const(value)
@@ -226,7 +229,7 @@ _FLOAT: dict[type[Expr], Callable[[float, float], float | None]] = {
 
 def fold(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
     """The simpler form of `kind(a, b)`, operands of one dtype, or None."""
-    if type(a) not in _CONSTANTS and type(b) not in _CONSTANTS:
+    if (type(a) not in _CONSTANTS and type(b) not in _CONSTANTS) or a.dtype.is_custom:
         return None
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         result = _INTEGER[kind](a.value, b.value)
@@ -308,7 +311,7 @@ def product_of_extents(a: Expr, b: Expr) -> Expr:
 def div(a: Any, b: Any) -> Expr:
     """`a / b` of floats. On two integers an error that names both choices."""
     x, y = match_operands(a, b)
-    if not x.dtype.is_float:
+    if not (x.dtype.is_float or x.dtype.is_custom):
         raise DTypeError(f"`/` on integers ({x.dtype}) is ambiguous",
                          hint="write // (floor) or te.truncdiv (towards zero), or cast one operand to a float: "
                               "x.astype('float32') / y")
@@ -327,7 +330,7 @@ def truncmod(a: Any, b: Any) -> Expr:
 def floordiv(a: Any, b: Any) -> Expr:
     """`a // b`: FloorDiv of integers, floor(a / b) of floats."""
     x, y = match_operands(a, b)
-    return call("tir.floor", div(x, y)) if x.dtype.is_float else binary(FloorDiv, x, y)
+    return call("tir.floor", div(x, y)) if x.dtype.is_float or x.dtype.is_custom else binary(FloorDiv, x, y)
 
 
 def ceil_div(a: Expr, b: Expr) -> Expr:
@@ -338,7 +341,9 @@ def ceil_div(a: Expr, b: Expr) -> Expr:
 def floormod(a: Any, b: Any) -> Expr:
     """`a % b`: FloorMod of integers, a - floor(a / b) * b of floats."""
     x, y = match_operands(a, b)
-    return sub(x, mul(call("tir.floor", div(x, y)), y)) if x.dtype.is_float else binary(FloorMod, x, y)
+    if x.dtype.is_float or x.dtype.is_custom:
+        return sub(x, mul(call("tir.floor", div(x, y)), y))
+    return binary(FloorMod, x, y)
 
 
 def _integers(name: str, a: Any, b: Any) -> tuple[Expr, Expr]:
@@ -359,7 +364,7 @@ def maximum(a: Any, b: Any) -> Expr:
 def negative(a: Any) -> Expr:
     """`-a`; for floats the sign of zero changes too."""
     x = as_expr(a)
-    if isinstance(x, FloatImm):
+    if isinstance(x, FloatImm) and x.dtype.is_float:
         return FloatImm(x.dtype, -x.value)
     if x.dtype.is_float:
         return Mul(x, const(-1.0, x.dtype))
@@ -377,7 +382,7 @@ def absolute(a: Any) -> Expr:
         return x
     if isinstance(x, IntImm):
         return x if x.value >= 0 or x.value == x.dtype.min_value else const(-x.value, x.dtype)
-    return FloatImm(x.dtype, abs(x.value)) if isinstance(x, FloatImm) else call("tir.fabs", x)
+    return FloatImm(x.dtype, abs(x.value)) if isinstance(x, FloatImm) and x.dtype.is_float else call("tir.fabs", x)
 
 
 def power(a: Any, b: Any) -> Expr:
@@ -390,7 +395,7 @@ def power(a: Any, b: Any) -> Expr:
         if x.dtype.is_integer or b <= 2:
             return result
     x, y = match_operands(a, b)
-    if not x.dtype.is_float:
+    if not (x.dtype.is_float or x.dtype.is_custom):
         raise DTypeError(f"power of {x.dtype} is not defined beyond constant exponents 0 to 4",
                          hint="cast to a float first: x.astype('float32')")
     return call("tir.pow", x, y)
@@ -531,7 +536,7 @@ def cast(to: object, value: Any) -> Expr:
         return x
     if target.is_handle or x.dtype.is_handle:
         raise DTypeError(f"{x.dtype} cannot be cast to {target}")
-    if isinstance(x, (IntImm, FloatImm)):
+    if isinstance(x, (IntImm, FloatImm)) and not (target.is_custom or x.dtype.is_custom):
         folded = _fold_cast(target, x)
         if folded is not None:
             return folded

@@ -1,6 +1,7 @@
 """Data types: interned strings with their parts as attributes, so that `x.dtype == "float32"` works and is cheap.
 
-Names: bool, int8-64, uint8-64, float16-64, bfloat16, handle; a vector is written `float32x16`.
+Names: bool, int8-64, uint8-64, float16-64, bfloat16, handle; a vector is written `float32x16`. A type of the program's own
+is `custom[name]32`, after `register_custom("name", code)`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from tedsl.errors import DTypeError
 
 _NAME = re.compile(r"(int|uint|float|bfloat)(\d+)(?:x(\d+))?|(bool|handle)(?:x(\d+))?")
+_CUSTOM = re.compile(r"custom\[([^\[\]]*)\](\d+)(?:x(\d+))?")
 _DEFAULT_WIDTHS = {"int": "int32", "uint": "uint32", "float": "float32"}  # of names without a width
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -19,6 +21,7 @@ KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
 
 
 _CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}  # DLPack's
+CUSTOM_CODES: dict[str, int] = {}  # of the types of the program, by name
 
 
 class DataTypeCode:
@@ -30,12 +33,14 @@ class DataTypeCode:
 class DType(str):
     """The dtype of an expression, tensor or buffer. Equal dtypes are one object; `dtype()` and DType(name) give it.
 
-    code: int, uint, float, bfloat, bool or handle; bits: of one lane (bool: 1); lanes: 1 for scalars.
+    code: int, uint, float, bfloat, bool, handle or custom; bits: of one lane (bool: 1); lanes: 1 for scalars.
+    custom: the name of a type of the program's, "" for others; `storage` is the dtype of its bits.
     is_float: float16-64 and bfloat16; is_int: signed; is_integer: signed or unsigned, not bool.
     min_value, max_value: of integers and bool, else None.
     """
 
     code: str
+    custom: str
     bits: int
     lanes: int
     is_float: bool
@@ -44,6 +49,7 @@ class DType(str):
     is_integer: bool
     is_bool: bool
     is_handle: bool
+    is_custom: bool
     is_vector: bool
     min_value: int | None
     max_value: int | None
@@ -58,8 +64,13 @@ class DType(str):
 
     @property
     def type_code(self) -> int:
-        """DLPack's number of `code`, as in TVM; see `DataTypeCode`."""
-        return _CODES["uint" if self.is_bool else self.code]
+        """DLPack's number of `code`, as in TVM; see `DataTypeCode`. Of a type of the program's the number that it has there."""
+        return CUSTOM_CODES[self.custom] if self.is_custom else _CODES["uint" if self.is_bool else self.code]
+
+    @property
+    def storage(self) -> DType:
+        """The unsigned integers that hold the bits of a type of the program's; other dtypes are their own."""
+        return _parse(f"uint{self.bits}").with_lanes(self.lanes) if self.is_custom else self
 
     @property
     def bytes(self) -> int:
@@ -110,6 +121,8 @@ def _parse(name: str) -> DType:
     if name.startswith("uint1x"):
         canonical = "boolx" + name[6:]
     match = _NAME.fullmatch(canonical)
+    if match is None and "[" in name:
+        return _parse_custom(name)
     if match is None:
         raise DTypeError(f"there is no dtype {name!r}", hint=f"write one of {', '.join(KNOWN)}, or with lanes: float32x4")
     code = match[1] or match[4]
@@ -126,9 +139,24 @@ def _parse(name: str) -> DType:
     return _TABLE[canonical]
 
 
-def _make(name: str, code: str, bits: int, lanes: int) -> DType:
+def _parse_custom(name: str) -> DType:
+    match = _CUSTOM.fullmatch(name)
+    if match is None or match[1] not in CUSTOM_CODES:
+        raise DTypeError(f"there is no dtype {name!r}; the program has registered {', '.join(CUSTOM_CODES) or 'no types'}",
+                         hint='tedsl.target.datatype.register("name", 150), and then "custom[name]32"')
+    bits, lanes = int(match[2]), int(match[3] or 1)
+    if bits not in _WIDTHS["uint"] or lanes < 1:
+        raise DTypeError(f"there is no dtype {name!r}: a type of the program has 8, 16, 32 or 64 bits",
+                         hint=f'"custom[{match[1]}]32"')
+    canonical = f"custom[{match[1]}]{bits}" + (f"x{lanes}" if lanes > 1 else "")
+    _TABLE[name] = _TABLE[canonical] = _TABLE.get(canonical) or _make(canonical, "custom", bits, lanes, match[1])
+    return _TABLE[name]
+
+
+def _make(name: str, code: str, bits: int, lanes: int, custom: str = "") -> DType:
     self = str.__new__(DType, name)
-    self.code, self.bits, self.lanes = code, bits, lanes
+    self.code, self.bits, self.lanes, self.custom = code, bits, lanes, custom
+    self.is_custom = bool(custom)
     self.is_float = code in ("float", "bfloat")
     self.is_int, self.is_uint, self.is_bool, self.is_handle = (code == c for c in ("int", "uint", "bool", "handle"))
     self.is_integer = self.is_int or self.is_uint
@@ -153,8 +181,11 @@ def wrap_integer(value: int, d: DType) -> int:
 
 
 def round_float(value: float, d: DType) -> float:
-    """The float nearest to `value` (ties to even) that dtype `d` can represent; beyond its range, an infinity."""
-    if d.bits == 64 or value != value or value in (float("inf"), float("-inf")):
+    """The float nearest to `value` (ties to even) that dtype `d` can represent; beyond its range, an infinity.
+
+    Of a type of the program's it is `value`: functions of the program know what its bits are.
+    """
+    if d.bits == 64 or d.is_custom or value != value or value in (float("inf"), float("-inf")):
         return value
     if d.code == "bfloat":
         return _round_bfloat16(value)

@@ -26,7 +26,8 @@ What every expression means, on every backend and in the interpreter:
   code is a bug of ours (the interpreter raises). A data-dependent index, `A[K[i]]`, is clamped in the address: the nearest
   element is read; `tir.data_index` of PassContext has it checked or trusted instead. A `predicate` (None is always
   true) that is false: a load gives 0 and touches no memory, a store writes nothing.
-- **`Let`** binds its variable in its body; a Var is bound once in a function."""
+- **`Let`** binds its variable in its body; a Var is bound once in a function.
+- **Types of the program** (`custom[name]32`) have the operators that it registers: see `passes/lower_datatypes.py`."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ class FloatImm(Expr):
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype(self.dtype))
-        if not self.dtype.is_float or self.dtype.lanes != 1:
+        if not (self.dtype.is_float or self.dtype.is_custom) or self.dtype.lanes != 1:
             raise DTypeError(f"a FloatImm has a float dtype, not {self.dtype}", hint="write IntImm or Broadcast")
         set_field(self, "value", round_float(float(self.value), self.dtype))
 

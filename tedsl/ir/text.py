@@ -265,6 +265,8 @@ def _int_imm(e: IntImm, p: Printer) -> list[Part]:
 
 
 def _float_imm(e: FloatImm, p: Printer) -> list[Part]:
+    if e.dtype.is_custom:
+        return [f"{e.dtype}({number_text(e.value)})"]
     return [f"{number_text(e.value)}{'bf' if e.dtype.code == 'bfloat' else 'f'}{e.dtype.bits}"]
 
 
@@ -476,6 +478,8 @@ def _repr_int(e: IntImm, p: Printer) -> list[Part]:
 
 def _repr_float(e: FloatImm, p: Printer) -> list[Part]:
     number = number_text(e.value)
+    if e.dtype.is_custom:
+        return [f"{e.dtype}({number})"]
     if e.dtype.bits == 64:
         return [number]
     return [f"{number}f" if e.dtype.bits == 32 else f"{'half' if e.dtype.code == 'float' else 'bfloat16'}({number})"]

@@ -6,6 +6,7 @@ import math
 
 from tedsl.errors import DTypeError
 from tedsl.ir import build
+from tedsl.ir.calls.datatypes import min_of_datatype
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr
@@ -25,15 +26,20 @@ def max_value(dtype: object) -> Expr:
     Raises DTypeError for a dtype without numbers.
     """
     of = _number(dtype, "max_value")
+    if of.is_custom:
+        raise DTypeError(f"the largest value of {of} is not known",
+                         hint="write a reducer with an identity of its own: te.comm_reducer")
     return build.const(_LARGEST[of.code, of.bits] if of.is_float else of.max_value, of)
 
 
 def min_value(dtype: object) -> Expr:
-    """The smallest finite value of `dtype`: for floats the most negative one.
+    """The smallest finite value of `dtype`: for floats the most negative one, for a type of the program what it registered.
 
     Raises DTypeError for a dtype without numbers.
     """
     of = _number(dtype, "min_value")
+    if of.is_custom:
+        return min_of_datatype(of)
     return build.const(-_LARGEST[of.code, of.bits] if of.is_float else of.min_value, of)
 
 

@@ -37,7 +37,7 @@ def _float(name: str, x: Any) -> Expr:
         warnings.warn(f"{name} takes floats: {shown(value)} of dtype {value.dtype} is cast to {of}", UserWarning,
                       stacklevel=user_level())
         return build.cast(of.with_lanes(value.dtype.lanes), value)
-    if not value.dtype.is_float:
+    if not (value.dtype.is_float or value.dtype.is_custom):
         raise DTypeError(f"{name} takes floats, and {shown(value)} is of dtype {value.dtype}",
                          hint=f"cast it: te.{name}(x.astype('float32'))")
     return value
@@ -57,7 +57,7 @@ def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
         if value.dtype.is_integer:
             return value
         value = _float(name, value)
-        if isinstance(value, FloatImm):
+        if isinstance(value, FloatImm) and value.dtype.is_float:
             whole = fold(value.value) if python_math.isfinite(value.value) else value.value
             return FloatImm(value.dtype, python_math.copysign(whole, value.value))
         return build.call(f"tir.{name}", value)
@@ -72,7 +72,7 @@ def _classify(name: str, doc: str, fold: Callable[[float], bool]) -> Unary:
         if value.dtype.is_integer:
             return build.const(name == "isfinite", "bool")
         value = _float(name, value)
-        if isinstance(value, FloatImm):
+        if isinstance(value, FloatImm) and value.dtype.is_float:
             return build.const(fold(value.value), "bool")
         return build.call(f"tir.{name}", value, dtype_=BOOL.with_lanes(value.dtype.lanes))
 

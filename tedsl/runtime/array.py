@@ -283,11 +283,12 @@ def aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, 
 
 
 def numpy_dtype(name: object) -> numpy.dtype[Any]:
-    """Returns the numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16.
+    """Returns the numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16. A type of the
+    program's is that of its bits.
 
     DTypeError for vectors and handles: arrays hold numbers.
     """
-    of = dtype(name)
+    of = dtype(name).storage
     if of.is_handle or of.is_vector:
         raise DTypeError(f"an array holds numbers, one in each element, and {of} is not the dtype of one",
                          hint=f"use one of {', '.join(KNOWN)}")

@@ -2,7 +2,7 @@
 
 from tedsl.errors import entries
 from tedsl.ir.calls.registered import register_intrin_lowering
-from tedsl.target import codegen
+from tedsl.target import codegen, datatype
 from tedsl.target.current import as_target, host_target
 from tedsl.target.generic import (
     GenericFunc,
@@ -17,7 +17,7 @@ from tedsl.target.tags import list_tags, register_tag
 from tedsl.target.target import Target
 
 __all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "create", "codegen",
-           "cuda", "generic_func", "get_native_generic_func", "host_target", "intel_graphics", "list_tags", "mali",
+           "cuda", "datatype", "generic_func", "get_native_generic_func", "host_target", "intel_graphics", "list_tags", "mali",
            "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind",
            "register_tag", "riscv_cpu", "rocm"]
 

@@ -6,7 +6,6 @@ _OF_BLOCKS = "it is of TensorIR's blocks, which came beside te; tedsl.lower make
 NOT_PLANNED = {
     "MakePackedAPI": "calls of a function are checked by code that tedsl.build writes from its parameters (docs/runtime.md)",
     "LowerTVMBuiltin": _BY_BACKENDS, "LegalizePackedCalls": _BY_BACKENDS,
-    "LowerCustomDatatypes": "custom types are lowered where they are used: tedsl.datatype",
     "DecorateDeviceScope": "SplitHostDevice finds launches of threads without a mark",
     "InferFragment": "fragments are known by the calls that fill and read them: tir.tvm_load_matrix_sync and its kin",
     "LowerDeviceStorageAccessInfo": _NO_MACHINE, "CombineContextCall": _NO_MACHINE, "CoProcSync": _NO_MACHINE,

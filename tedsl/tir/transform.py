@@ -31,6 +31,7 @@ from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
+from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16, remove_bfloat16_casts
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.module_pass import ModulePass, named_pass, prim_func_pass
@@ -56,9 +57,10 @@ from tedsl.tir.not_planned import NOT_PLANNED
 __all__ = [
     "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
     "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread", "InstrumentBoundCheckers",
-    "LoopPartition", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeUnpackedAPI", "ModulePass",
-    "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipAssert", "SplitHostDevice",
-    "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
+    "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeUnpackedAPI",
+    "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipAssert",
+    "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory",
+    "prim_func_pass",
 ]
 
 
@@ -224,6 +226,17 @@ def HoistIfThenElse(variant: str | None = None) -> ModulePass:
                                 out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
 
     return named_pass("HoistIfThenElse", step)
+
+
+def LowerCustomDatatypes() -> ModulePass:
+    """Returns the pass that replaces operators of types of the program by what `target.datatype` registers for the target: the
+    attribute "target" of a function, else the current one. Arrays and numbers of such types are unsigned integers then.
+    """
+    def lowered(func: PrimFunc) -> PrimFunc:
+        target = as_target(func.attrs.get("target"))
+        return lower_datatypes(func, (target.kind.name, *target.keys))
+
+    return named_pass("LowerCustomDatatypes", lowered)
 
 
 def LowerIntrin() -> ModulePass:

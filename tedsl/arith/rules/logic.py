@@ -161,7 +161,8 @@ def negated(condition: Expr) -> Expr:
     """Returns the negation, without a Not where possible: integer comparisons are inverted (those of floats are not: NaN)."""
     if isinstance(condition, Not):
         return condition.a
-    if isinstance(condition, CompareOp) and (not condition.a.dtype.is_float or isinstance(condition, (EQ, NE))):
+    if isinstance(condition, CompareOp) and not condition.a.dtype.is_custom and (
+            not condition.a.dtype.is_float or isinstance(condition, (EQ, NE))):
         opposite = _OPPOSITE[type(condition)]
         if opposite is GT or opposite is GE:
             return (LT if opposite is GT else LE)(condition.b, condition.a)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError
+from tedsl.ir.calls.datatypes import has_datatypes
 from tedsl.ir.calls.signatures import SIGNATURES, Signature
 from tedsl.ir.expr import Call, Expr
 from tedsl.ir.func import PrimFunc
@@ -96,8 +97,8 @@ def reset_attr(op: Op, attr_name: str) -> None:
 
 
 def has_rules() -> bool:
-    """Tells whether there are rules or operators of programs: what is built then depends on functions of the user's."""
-    return bool(_OWN) or any(name.endswith(RULE) for _, name in _ATTRIBUTES)
+    """Tells whether there are rules, operators or types of programs: what is built then depends on functions of the user's."""
+    return bool(_OWN) or any(name.endswith(RULE) for _, name in _ATTRIBUTES) or has_datatypes()
 
 
 def lower_registered(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:

@@ -39,11 +39,11 @@ def misfit(e: Call) -> str:
 # --- the rules --------------------------------------------------------------------------------------------------------
 
 def _floats(of: DType, args: Args) -> bool:
-    return of.is_float and all(arg.dtype is of for arg in args)
+    return (of.is_float or of.is_custom) and all(arg.dtype is of for arg in args)
 
 
 def _absolute(of: DType, args: Args) -> bool:
-    return (of.is_float or of.is_integer) and args[0].dtype is of
+    return (of.is_float or of.is_integer or of.is_custom) and args[0].dtype is of
 
 
 def _ldexp(of: DType, args: Args) -> bool:
@@ -51,7 +51,8 @@ def _ldexp(of: DType, args: Args) -> bool:
 
 
 def _classify(of: DType, args: Args) -> bool:
-    return args[0].dtype.is_float and of is BOOL.with_lanes(args[0].dtype.lanes)
+    given = args[0].dtype
+    return (given.is_float or given.is_custom) and of is BOOL.with_lanes(given.lanes)
 
 
 def _integers(of: DType, args: Args) -> bool:

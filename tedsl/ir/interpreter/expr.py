@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tedsl.errors import InternalError
+from tedsl.errors import DTypeError, InternalError
 from tedsl.ir import build
 from tedsl.ir.calls.addresses import addressed
 from tedsl.ir.dtype import FLOAT32, INT64, DType
@@ -522,4 +522,7 @@ class ExprCompiler(SourceWriter):
     """Translates expressions."""
 
     def emission(self, expr: Expr, wide: bool) -> Emission:
+        if expr.dtype.is_custom:
+            raise DTypeError(f"the interpreter does not know the numbers of {expr.dtype}, a type of the program",
+                             hint="tir.transform.LowerCustomDatatypes() replaces its operators, as build does")
         return _emitter(expr)(self, expr, wide)

@@ -65,7 +65,7 @@ class Condition:
                     pending.append((a, holds))
                 case _ if build.is_true(c) and holds:
                     pass
-                case CompareOp() if not holds and not c.a.dtype.is_float:  # NaN: the opposite of < is not >=
+                case CompareOp(a=a) if not holds and not (a.dtype.is_float or a.dtype.is_custom):  # NaN: neither < nor >=
                     facts.append(build.binary(_OPPOSITE[type(c)], c.a, c.b))
                 case _:
                     facts.append(c if holds else build.logical_not(c))

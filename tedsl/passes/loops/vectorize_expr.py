@@ -138,6 +138,8 @@ class LaneExpressions:
 
     def _vector(self, node: Expr, new: list[Expr]) -> Expr:
         """Returns the scalar operation `node` on operands some of which are vectors."""
+        if any(e.dtype.is_custom for e in (node, *new)):
+            raise NotVectorizable(f"an operator of {node.dtype}, which functions of the program compute")
         match node:
             case BinaryOp():
                 return self._binary(type(node), new[0], new[1])
