@@ -35,13 +35,13 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
+from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import check_access_lanes, check_condition, check_name, check_rank
+from tedsl.ir.wellformed import check_access_lanes, check_condition, check_name, check_rank, producer_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -558,10 +558,7 @@ class ProducerLoad(Expr):
     children: ClassVar[tuple[str, ...]] = ("indices",)
 
     def __post_init__(self) -> None:
-        of = getattr(self.producer, "dtype", None)
-        if type(of) is not DType or not isinstance(getattr(self.producer, "name", None), str):
-            raise ArgumentTypeError(f"ProducerLoad: the field producer is a tensor, not {self.producer!r}")
-        set_field(self, "dtype", of)
+        set_field(self, "dtype", producer_dtype(self.producer, "ProducerLoad"))
 
 
 @node

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import ArgumentTypeError, DTypeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.operators import constants_of
-from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank
+from tedsl.ir.types import check_scope
+from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank, check_rank_of_producer, producer_dtype
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -201,6 +202,59 @@ class BufferRealize(Stmt):
     body: Stmt
     children: ClassVar[tuple[str, ...]] = ("bounds", "condition", "body")
     binders: ClassVar[tuple[str, ...]] = ("buffer",)
+
+
+@node
+class ProducerStore(Stmt):
+    """A store of `value` to the tensor `producer` at `indices`, before tensors have buffers: `te.schedule` gives them."""
+
+    producer: Any  # a tensor of the language: it has shape, dtype and name
+    value: Expr
+    indices: tuple[Expr, ...]
+    children: ClassVar[tuple[str, ...]] = ("value", "indices")
+
+    def adopt(self) -> None:
+        """Convert a Python number to the dtype of the tensor."""
+        constants_of(self, producer_dtype(self.producer, "ProducerStore"), "value")
+
+    def __post_init__(self) -> None:
+        of = producer_dtype(self.producer, "ProducerStore")
+        check_rank_of_producer(self.producer, len(self.indices), "indices")
+        if self.value.dtype.element is not of:
+            raise DTypeError(f"a store of {self.value.dtype} into the tensor {self.producer.name} of {of}",
+                             hint=f"cast the value: .astype({str(of)!r})")
+
+
+@node
+class ProducerRealize(Stmt):
+    """The tensor `producer` exists during `body`, for indices within `bounds`, if `condition`, in memory of `storage_scope`."""
+
+    producer: Any
+    bounds: tuple[Range, ...]
+    condition: Expr
+    body: Stmt
+    storage_scope: str = ""
+    children: ClassVar[tuple[str, ...]] = ("bounds", "condition", "body")
+
+    def __post_init__(self) -> None:
+        producer_dtype(self.producer, "ProducerRealize")
+        check_rank_of_producer(self.producer, len(self.bounds), "bounds")
+        check_branch(self, "a ProducerRealize")
+        check_scope(self.storage_scope, "ProducerRealize")
+
+
+@node
+class BufferRegion(Node):
+    """The elements of `buffer` whose indices are within `region`, one range for each dimension."""
+
+    buffer: Buffer
+    region: tuple[Range, ...]
+    children: ClassVar[tuple[str, ...]] = ("region",)
+
+    def __post_init__(self) -> None:
+        if len(self.region) != len(self.buffer.shape):
+            raise ShapeError(f"buffer {self.buffer.name} has {len(self.buffer.shape)} dimensions, and its region has "
+                             f"{len(self.region)} ranges")
 
 
 @node

@@ -66,6 +66,7 @@ from tedsl.ir.stmt import (
     AssertStmt,
     AttrStmt,
     BufferRealize,
+    BufferRegion,
     BufferStore,
     Evaluate,
     For,
@@ -73,6 +74,8 @@ from tedsl.ir.stmt import (
     IfThenElse,
     LetStmt,
     Prefetch,
+    ProducerRealize,
+    ProducerStore,
     SeqStmt,
     Stmt,
     Store,
@@ -417,12 +420,24 @@ def _realize(s: BufferRealize, p: Printer) -> list[Part]:
     return ["realize(", *p.buffer(s.buffer), ", ", *_intervals(s.bounds), ", ", s.condition, ")", *_block(s.body)]
 
 
+def _produced(s: ProducerRealize, p: Printer) -> list[Part]:
+    scope = f', "{s.storage_scope}"' if s.storage_scope else ""
+    return ["producer_realize(", str(s.producer.name), ", ", *_intervals(s.bounds), ", ", s.condition, f"{scope})",
+            *_block(s.body)]
+
+
+def _region(e: BufferRegion, p: Printer) -> list[Part]:
+    return [e.buffer.name, *_intervals(e.region)]
+
+
 STATEMENTS: dict[type, Handler] = {
     For: _for, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, Store: _store, BufferRealize: _realize,
     SeqStmt: _sequence,
     While: lambda s, p: ["while (", s.condition, ")", *_block(s.body)],
     LetStmt: lambda s, p: [f"let {p.var(s.var)} = ", s.value, 0, s.body],
     BufferStore: lambda s, p: [*p.buffer(s.buffer), *listed(s.indices), " = ", s.value],
+    ProducerStore: lambda s, p: [str(s.producer.name), *listed(s.indices), " = ", s.value],
+    ProducerRealize: _produced, BufferRegion: _region,
     Evaluate: lambda s, p: [s.value],
     AssertStmt: lambda s, p: ["assert(", s.condition, ", ", s.message, ")", 0, s.body],
     Tensorized: lambda s, p: [s.body],

@@ -52,6 +52,8 @@ from tedsl.ir.stmt import (
     IfThenElse,
     LetStmt,
     Prefetch,
+    ProducerRealize,
+    ProducerStore,
     SeqStmt,
     Stmt,
     Store,
@@ -125,6 +127,9 @@ class _Verifier:
 
     def stmt(self, s: Stmt) -> None:
         check = STATEMENTS.get(type(s))
+        if isinstance(s, (ProducerStore, ProducerRealize)):
+            self.fail(f"{type(s).__name__} of {s.producer.name} stands for a tensor, which has no memory in loops; "
+                      "te.schedule.SchedulePostProcToPrimFunc gives tensors buffers")
         if check is None:
             self.fail(f"{type(s).__name__} is not a statement of the loop IR")
         check(self, s)

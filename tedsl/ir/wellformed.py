@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentError, DTypeError, ShapeError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, type_in_words
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node
 
@@ -24,6 +24,22 @@ def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
     if len(indices) != len(buffer.shape):
         raise ShapeError(f"buffer {buffer.name} has {len(buffer.shape)} dimensions and is read or written with "
                          f"{len(indices)} indices")
+
+
+def producer_dtype(producer: object, what: str) -> DType:
+    """The dtype of a tensor of the language; ArgumentTypeError for other objects."""
+    of = getattr(producer, "dtype", None)
+    if type(of) is not DType or not isinstance(getattr(producer, "name", None), str):
+        raise ArgumentTypeError(f"{what}: the field producer is a tensor, not {producer!r}")
+    return of
+
+
+def check_rank_of_producer(producer: Any, count: int, what: str) -> None:
+    shape = getattr(producer, "shape", None)
+    if not isinstance(shape, tuple):
+        raise ArgumentTypeError(f"the field producer is a tensor, not {producer!r}")
+    if count != len(shape):
+        raise ShapeError(f"the tensor {producer.name} has {len(shape)} dimensions and is given {count} {what}")
 
 
 def check_condition(condition: Expr, what: Node) -> None:

@@ -41,10 +41,12 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
     "tir.AttrStmt": ("A.data", "'pragma_unroll_explicit'", "1", "S"), "tir.IfThenElse": ("c", "S", "S"),
     "tir.Allocate": ("A.data", "'float32'", "[8]", "True", "S"), "tir.Store": ("A.data", "x", "i"),
     "tir.BufferStore": ("A", "x", "[i, n]"), "tir.BufferRealize": ("A", "[R, R]", "c", "S"), "tir.SeqStmt": ("[S, S]",),
+    "tir.ProducerStore": ("P", "x", "[i, n]"), "tir.ProducerRealize": ("P", "[R, R]", "c", "S", "'local'"),
     "tir.Evaluate": ("x",), "tir.AssertStmt": ("c", "'message'", "S"), "tir.Prefetch": ("A", "[R, R]"),
 }
 OTHERS: dict[str, tuple[str, ...]] = {
     "tir.PrimFunc": ("[i]", "S"), "tir.decl_buffer": ("(8, 8)", "'float32'", "'B'"), "tedsl.IRModule": ("{'main': F}",),
+    "tir.BufferRegion": ("A", "[R, R]"),
     "tedsl.ir.iters.Range": ("0", "8"), "tir.IterVar": ("R", "i", "0"), "tir.CommReducer": ("[x]", "[x]", "[x]", "[x]"),
     "te.placeholder": ("(8, 8)", "'float32'", "'B'"), "te.compute": ("(8,)", "lambda i: P[i, 0]", "'B'"),
     "te.reduce_axis": ("(0, 8)", "'k'"), "te.thread_axis": ("(0, 8)", "'threadIdx.x'"), "te.var": ("'v'", "'int32'"),

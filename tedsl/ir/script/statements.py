@@ -14,7 +14,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import RET
-from tedsl.ir.script.expressions import EXPRESSIONS, apart, buffer_access, end_of, ends_of, flat_access, is_slice
+from tedsl.ir.script.expressions import EXPRESSIONS, apart, buffer_access, end_of, ends_of, flat_access, index_parts, is_slice
 from tedsl.ir.script.printer import LINE, Handler, ScriptPrinter, lines, together
 from tedsl.ir.script.wrap import WIDTH
 from tedsl.ir.stmt import (
@@ -25,6 +25,7 @@ from tedsl.ir.stmt import (
     AssertStmt,
     AttrStmt,
     BufferRealize,
+    BufferRegion,
     BufferStore,
     Evaluate,
     For,
@@ -32,6 +33,8 @@ from tedsl.ir.stmt import (
     IfThenElse,
     LetStmt,
     Prefetch,
+    ProducerRealize,
+    ProducerStore,
     SeqStmt,
     Store,
     Tensorized,
@@ -331,9 +334,20 @@ def _ret_text(ret_type: Any) -> str:
     return str(ret_type.dtype if isinstance(ret_type, PrimType) else ret_type)
 
 
+def _produced(s: ProducerRealize, p: ScriptPrinter) -> list[Part]:
+    parts: list[Part] = [str(s.producer.name), " = allocate(", *shaped(s.producer.dtype, list(map(_extent, s.bounds)))]
+    parts += [f', scope="{s.storage_scope}")' if s.storage_scope else ")"]
+    if not build.is_true(s.condition):
+        parts += [" if ", s.condition]
+    return [*parts, LINE, s.body]
+
+
 STATEMENTS: dict[type, Handler] = {
     For: _for, While: _while, IfThenElse: _if, SeqStmt: _sequence, Allocate: _allocate, BufferRealize: _realize,
     Prefetch: _prefetch, Store: _store, BufferStore: _buffer_store, LetStmt: _let, Evaluate: _evaluate, AssertStmt: _assert,
+    ProducerStore: lambda s, p: [str(s.producer.name), "[", *index_parts(s.indices, p), "] = ", s.value],
+    ProducerRealize: _produced,
+    BufferRegion: lambda e, p: [e.buffer.name, *listed([partial(_interval, bound) for bound in e.region])],
     AttrStmt: _attr, Tensorized: lambda s, p: [s.body],
 }
 SCRIPT: dict[type, Handler] = {**EXPRESSIONS, **STATEMENTS, PrimFunc: _prim_func}

@@ -28,6 +28,7 @@ from tedsl.lower.computations import placed_computations
 from tedsl.lower.place_stages import place_stages
 from tedsl.lower.plan import Key, Program
 from tedsl.lower.regions.bounds import infer_bounds
+from tedsl.lower.regions.producers import over_buffers, producers
 from tedsl.lower.uneven_splits import check_tails
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.state import ScheduleState
@@ -87,8 +88,14 @@ def _variables(given: Range) -> list[Var]:
 
 
 def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:
-    """The statement of `schedule_ops` as a function of tensors, buffers and variables; results among them are not allocated."""
-    if extern_buffer_map:
+    """The statement of `schedule_ops` as a function of tensors, buffers and variables; results among them are not allocated.
+
+    A statement of `tir.ProducerStore`, `ProducerLoad` and `ProducerRealize` gets buffers for its tensors: those of
+    `extern_buffer_map`, the arguments', and one for each tensor that is realized.
+    """
+    tensors = producers(body)
+    extern = dict(extern_buffer_map or {})
+    if extern and not tensors:
         raise ArgumentError("SchedulePostProcToPrimFunc: the loops are made already, over buffers of their own",
                             hint="give buffers to lower: tedsl.lower(s, args, binds={A: buffer})")
     params: list[Var] = []
@@ -97,11 +104,15 @@ def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping
         if isinstance(arg, Var):
             params.append(arg)
             continue
-        buffer = arg if isinstance(arg, Buffer) else _buffer_of(arg, body)
+        if isinstance(arg, Tensor) and arg in tensors:
+            buffer = extern.setdefault(arg, decl_buffer(arg.shape, arg.dtype, arg.name))
+        else:
+            buffer = arg if isinstance(arg, Buffer) else _buffer_of(arg, body)
         handle = Var(buffer.name, HANDLE)
         params.append(handle)
         buffer_map[handle] = buffer
     given = set(buffer_map.values())
+    body = over_buffers(body, extern) if tensors else body
     attrs = {"from_legacy_te_schedule": True}
     return PrimFunc(tuple(params), _WithoutRealizeOf(given)(body), None, buffer_map, attrs)
 
