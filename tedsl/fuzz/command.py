@@ -15,6 +15,7 @@ import itertools
 import os
 import sys
 import time
+from typing import Any
 
 from tedsl.cache.place import FOLDER, OFF
 from tedsl.fuzz import derivatives
@@ -37,23 +38,27 @@ def run(options: argparse.Namespace) -> int:
     if options.only is not None:
         return _one_malformed(options.only) if options.malformed else _one(options.only)
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
-    seconds = options.seconds if options.seconds is not None else (60.0 if options.count is None else float("inf"))
+    unlimited = float("inf")
+    ends = options.count is not None or options.accepted is not None
+    seconds = options.seconds if options.seconds is not None else (unlimited if ends else 60.0)
+    accepted = unlimited if options.accepted is None else options.accepted
     progress = _Progress() if sys.stderr.isatty() else None
+    limits: dict[str, Any] = {"jobs": options.jobs, "seconds": seconds, "accepted": accepted, "progress": progress}
     if options.target:
         target = as_target(options.target)
         if target.kind.device_backend:
-            report = run_on_device(seeds, target, options.bound, jobs=options.jobs, seconds=seconds, progress=progress)
+            report = run_on_device(seeds, target, options.bound, **limits)
         else:
-            report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
+            report = run_in_c(seeds, options.target, **limits)
         print(report.text(every=False))
     elif options.derivatives:
-        report = run_many(seeds, step=derivatives.run_case, jobs=options.jobs, seconds=seconds, progress=progress, chunk=100)
+        report = run_many(seeds, step=derivatives.run_case, **limits, chunk=100)
         print(derivatives.summary(report))
     elif options.malformed:
-        report = run_many(seeds, step=run_script, jobs=options.jobs, seconds=seconds, progress=progress)
+        report = run_many(seeds, step=run_script, **limits)
         print(summary(report))
     else:
-        report = run_many(seeds, jobs=options.jobs, seconds=seconds, progress=progress)
+        report = run_many(seeds, **limits)
         print(report.text())
     if report.findings:
         print(f"\n{report.found()}")
@@ -68,8 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--derivatives", action="store_true", help="derivatives of programs, against differences")
     parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
     parser.add_argument("--bound", action="store_true", help="for a device: only programs whose schedules bind loops")
-    parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
+    parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count or --accepted is given")
     parser.add_argument("--count", type=int, help="how many sequences")
+    parser.add_argument("--accepted", type=int, metavar="N", help="go on until N sequences at least were accepted")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--only", type=int, metavar="S", help="sequence number S: its script, its loops, what happens")

@@ -206,10 +206,11 @@ class Worker:
 
 
 def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),
-             progress: Callable[[Report], None] | None = None) -> Report:
+             accepted: float = float("inf"), progress: Callable[[Report], None] | None = None) -> Report:
     """Runs the sequences `seeds`, as many as `seconds` allow, in processes whose crashes are findings too.
 
-    step: draws and checks one sequence; it takes its number, the report, and its own result for the previous sequence.
+    accepted: no batch begins once so many sequences were accepted. step: draws and checks one sequence; it takes its number,
+    the report, and its own result for the previous sequence.
     """
     preload()
     until = time.monotonic() + seconds
@@ -217,7 +218,7 @@ def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, j
     waiting: list[list[int]] = []
     running: list[Worker] = []
     while True:
-        while len(running) < jobs and time.monotonic() < until:
+        while len(running) < jobs and time.monotonic() < until and total.counts["accepted"] < accepted:
             part = waiting.pop(0) if waiting else list(itertools.islice(source, chunk))
             if not part:
                 break

@@ -1,5 +1,6 @@
 """Random programs under random schedules agree with numpy: interpreter before and after the passes, and machine code."""
 
+import itertools
 import os
 import time
 
@@ -120,6 +121,11 @@ def test_a_refused_directive_that_changes_something_is_a_finding(monkeypatch):
     for seed in range(24):
         run_seed(seed, report)
     assert {f.kind for f in report.findings} == {"while drawing: changed although refused"}
+
+
+def test_a_run_ends_once_enough_sequences_were_accepted():
+    report = run_many(itertools.count(), chunk=4, accepted=3)
+    assert 3 <= report.counts["accepted"] <= report.counts["sequences"] <= 8
 
 
 def test_a_finding_shrinks_to_a_few_directives(monkeypatch):

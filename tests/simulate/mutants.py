@@ -9,6 +9,7 @@ from tedsl.ir.stmt import Evaluate
 from tedsl.ir.walk.rewriter import Rewriter
 
 _BUFFER = re.compile(r"(\.shared \.align \d+ \.b8 [\w$]+)\[(\d+)\]")
+_BARRIER = re.compile(r"\tbar\.sync[^\n]*\n")
 _compile = PTXBackend.compile_kernels
 
 
@@ -37,7 +38,7 @@ def count_of_barriers(kernel):
 
 
 def without_barriers(build, monkeypatch):
-    """Yields each barrier of the kernels of `build()`, and the code of their PTX without it.
+    """Returns each barrier of the kernels of `build()`, and their PTX without it.
 
     The loops lose it, not the text: LLVM copies and peels loops, and some copies of a barrier then stand where none is needed.
     """
@@ -56,6 +57,12 @@ def without_barriers(build, monkeypatch):
                 seen.append((f"barrier {len(seen)}", _compile(self, changed, target, config).text))
     monkeypatch.setattr(PTXBackend, "compile_kernels", _compile)
     return seen
+
+
+def without_barriers_of_text(text):
+    """Yields each barrier of a PTX text, and the text without it: for kernels of which LLVM copies no barrier."""
+    for number, found in enumerate(_BARRIER.finditer(text)):
+        yield f"barrier {number}", text[:found.start()] + text[found.end():]
 
 
 def with_smaller_buffers(text, size):
