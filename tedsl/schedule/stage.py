@@ -293,7 +293,8 @@ class Stage:
 
     @directive
     def set_scope(self, scope: str) -> Stage:
-        """Keep this stage in memory of `scope`: "global", "shared", "local", "warp", ...; returns this stage.
+        """Keep this stage in memory of `scope`: "global", "shared", "local", "warp", ...; returns this stage. An output is
+        computed there by a stage of its own, as by `cache_write`, and this stage copies.
 
         Example (chain):
             s[B].set_scope("local")

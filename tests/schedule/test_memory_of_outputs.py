@@ -1,7 +1,9 @@
 """What hints say about memory that is the caller's can be done, whatever an output is made by."""
 
+import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te, tir
 from tedsl.errors import ScheduleError
 
@@ -54,12 +56,36 @@ def test_an_output_that_is_no_formula_is_copied_by_one(made, directive):
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_an_output_that_is_a_formula_is_written_through_a_cache(outputs):
+@pytest.mark.parametrize("scope", ["local", "global:tag"])
+def test_an_output_that_is_a_formula_is_written_through_a_cache(outputs, scope):
+    """All outputs of an operation move together, and the stage copies them."""
     C = te.compute((8, 4), lambda i, j: (A[i, j], A[i, j] + 1.0) if outputs == 2 else A[i, j], name="C")
-    s = te.create_schedule(C.op if outputs == 1 else C[0].op)
-    hint = hint_of(lambda: s.stages[1].set_scope("local"))
-    made = eval(hint.split(" computes")[0], {"s": s, "C": C})  # all outputs of an operation move together
-    assert s[made if outputs == 1 else made[0]].scope == "local"
+    results = [C] if outputs == 1 else list(C)
+    s = te.create_schedule(results[0].op)
+    stage = s[results[0]]
+    assert stage.set_scope(scope) is stage and stage.scope == ""
+    cache, copy = s.stages[-2:]
+    assert cache.scope == scope and cache.op.name == f"C.{scope}" and copy.op.name == "C"
+    stage.split(results[0].op.axis[0], 3)
+    assert f"storage_scope = {scope}" in str(tedsl.lower(s, [A, *results]))
+    a = np.arange(32, dtype="float32").reshape(8, 4)
+    made = [np.zeros_like(a) for _ in results]
+    tedsl.build(s, [A, *results])(a, *made)
+    for k, got in enumerate(made):
+        np.testing.assert_array_equal(got, a + k)
+    again = te.create_schedule(results[0].op)
+    again.replay(s.journal)
+    assert str(tedsl.lower(again, [A, *results])) == str(tedsl.lower(s, [A, *results]))
+
+
+def test_an_output_whose_loops_are_annotated_stays_where_it_is():
+    C = te.compute((8, 4), lambda i, j: A[i, j] * 2, name="C")
+    s = te.create_schedule(C.op)
+    s[C].parallel(C.op.axis[0])
+    before = str(s)
+    with pytest.raises(ScheduleError, match="cache_write first"):
+        s[C].set_scope("local")
+    assert str(s) == before and s[C].set_scope("global").scope == "global"
 
 
 @pytest.mark.parametrize("made", MADE)

@@ -270,10 +270,6 @@ def test_wrong_scopes(chain, refused, scope, words):
     refused(chain.s, lambda: chain.s.cache_read(chain.A, scope, [chain.B]), "cache_read", words)
 
 
-def test_an_output_is_in_global_memory(chain, refused):
-    refused(chain.s, lambda: chain.s[chain.D].set_scope("local"), "D is an output", 'cache_write(D, "local")')
-
-
 def test_nontemporal_is_for_outputs(chain, refused):
     refused(chain.s, lambda: chain.s[chain.C].nontemporal(), "nontemporal() on stage C", "C is not an output",
             "create_schedule: D")

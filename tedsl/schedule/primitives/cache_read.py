@@ -13,7 +13,7 @@ from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.reads import loads_of
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.group import join_group
-from tedsl.schedule.primitives.storage.set_scope import check_scope
+from tedsl.schedule.primitives.storage.owned import check_scope
 from tedsl.schedule.state import ScheduleState, StageState, describe, show
 
 

@@ -17,7 +17,7 @@ from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import guards, indices_down, indices_up, written_tiling
 from tedsl.schedule.group import join_group
 from tedsl.schedule.index_map import range_inside, reduction_inside, value_inside
-from tedsl.schedule.primitives.storage.set_scope import check_scope
+from tedsl.schedule.primitives.storage.owned import check_scope
 from tedsl.schedule.state import AttachType, StageState, describe, show
 from tedsl.schedule.tails import must_have_plain_tails
 

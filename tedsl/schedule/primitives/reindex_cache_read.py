@@ -19,7 +19,7 @@ from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.group import join_group
-from tedsl.schedule.primitives.storage.set_scope import check_scope
+from tedsl.schedule.primitives.storage.owned import check_scope
 from tedsl.schedule.state import StageState, describe, show
 
 

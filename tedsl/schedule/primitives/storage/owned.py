@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tedsl.ir.types import MEMORY_SCOPES, is_scope
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.record.term import text_of
 from tedsl.schedule.scan.stages import scans_of
-from tedsl.schedule.state import AttachType, StageState
+from tedsl.schedule.state import AttachType, StageState, describe
 
 
 def must_own_memory(stage: StageState, directive: str, what: str) -> None:
@@ -24,6 +27,14 @@ def must_own_memory(stage: StageState, directive: str, what: str) -> None:
     if scan is not None:
         raise stage.refuse(directive, f"{stage.name} has no memory of its own: its rows are computed into {scan.name}",
                            hint=f"{copied_from(stage, 'local', 'into memory of our own')}, which can be {what}")
+
+
+def check_scope(stage: StageState, directive: str, scope: Any) -> None:
+    """Refuses a value that is not the name of a memory scope."""
+    if not isinstance(scope, str):
+        raise stage.refuse(directive, f"the scope is a string, got {describe(scope)}", hint='for example "local"')
+    if not is_scope(scope):
+        raise stage.refuse(directive, f"there is no memory scope {scope!r}", hint=f"choose one of {', '.join(MEMORY_SCOPES)}")
 
 
 def copied_from(stage: StageState, scope: str, where: str) -> str:
