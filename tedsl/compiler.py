@@ -28,6 +28,7 @@ from tedsl.lower.written.function import disown, is_vouched_for, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
+from tedsl.passes.device.join_kernels import is_kernel, join_kernels
 from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.module import Module
@@ -69,13 +70,28 @@ def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[
 
     host: the target of the part of the processor, if `machine` is a device.
     """
-    functions = functions_of(inputs, args, name, binds, options)
+    functions = functions_of(_whole(inputs), args, name, binds, options)
     if not functions:
         raise ArgumentError("build: the module has no functions")
     module = _module(functions, options, config, machine, host)
     if key is not None and lowers_in_silence(inputs, args, binds):
         remember(key, module)
     return module
+
+
+def _whole(inputs: Any) -> Any:
+    """`inputs`, where it is a module or a list of modules with kernels in functions of their own, as a module without those."""
+    modules = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    if not modules or not all(isinstance(module, IRModule) for module in modules):
+        return inputs
+    functions = {name: func for module in modules for name, func in module.items()}
+    if len(functions) < sum(map(len, modules)) or not any(map(is_kernel, functions.values())):
+        return inputs
+    joined = join_kernels(functions)
+    if all(map(is_vouched_for, functions.values())):
+        for func in joined.values():
+            vouch_for(func)
+    return IRModule(joined)
 
 
 def compiled_in_parts(sch: Schedule, args: Sequence[Any], name: str, options: FunctionOptions, config: PassConfig,

@@ -19,6 +19,7 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import statements
+from tedsl.lower.written.function import is_vouched_for, vouch_for
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
@@ -68,6 +69,15 @@ def _options() -> PassConfig:
     return current_options()
 
 
+def _own_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
+    """Returns a pass of tedsl's own: what is known to be safe before it, since tedsl made it, is so after it."""
+    def run(func: PrimFunc) -> PrimFunc:
+        made = step(func)
+        return vouch_for(made) if made is not func and is_vouched_for(func) else made
+
+    return named_pass(name, run)
+
+
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     """Returns a pass that applies `ftransform` to each function."""
     _check_function("Apply", ftransform, "lambda func: func.with_attr('tir.noalias', True)")
@@ -96,14 +106,14 @@ def _check_function(name: str, given: object, hint: str) -> None:
 
 def SkipAssert() -> ModulePass:
     """Returns the pass that removes assertions and keeps what stands below them."""
-    return named_pass("SkipAssert", remove_asserts)
+    return _own_pass("SkipAssert", remove_asserts)
 
 
 def Simplify() -> ModulePass:
     """Returns the pass that simplifies expressions with the ranges and conditions around them, and removes code that cannot
     run.
     """
-    return named_pass("Simplify", simplify)
+    return _own_pass("Simplify", simplify)
 
 
 def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
@@ -116,7 +126,7 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
     if create_bound_attribute:
         raise ArgumentError("StorageFlatten: there are no bound attributes",
                             hint="build(..., checked=True) checks every access at run time")
-    return named_pass("StorageFlatten", flatten_storage)
+    return _own_pass("StorageFlatten", flatten_storage)
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
@@ -126,7 +136,7 @@ def NarrowDataType(target_bits: int) -> ModulePass:
     """
     if not isinstance(target_bits, int) or target_bits not in (16, 32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 16, 32 or 64 bits, not {target_bits!r}")
-    return named_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
+    return _own_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
 
 
 def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
@@ -137,7 +147,7 @@ def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
             raise _not_flat(name, func)
         return made
 
-    return named_pass(name, run)
+    return _own_pass(name, run)
 
 
 def _not_flat(name: str, func: PrimFunc) -> LoweringError:
@@ -164,7 +174,7 @@ def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
             raise _not_flat("VectorizeLoop", func)
         return made
 
-    return named_pass("VectorizeLoop", step)
+    return _own_pass("VectorizeLoop", step)
 
 
 def InjectVirtualThread() -> ModulePass:
@@ -179,24 +189,24 @@ def ThreadSync(storage_scope: str) -> ModulePass:
     if storage_scope not in ("shared", "warp", "global"):
         raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
     wait = storage_scope == "shared"
-    return named_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
+    return _own_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
 
 
 def InjectDoubleBuffer() -> ModulePass:
     """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets by how much
     the loop is unrolled.
     """
-    return named_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
+    return _own_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
 
 
 def InjectPrefetch() -> ModulePass:
     """Returns the pass that prefetches the regions marked by `prefetch` ahead of their use."""
-    return named_pass("InjectPrefetch", inject_prefetch)
+    return _own_pass("InjectPrefetch", inject_prefetch)
 
 
 def StorageRewrite() -> ModulePass:
     """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory."""
-    return named_pass("StorageRewrite", rewrite_storage)
+    return _own_pass("StorageRewrite", rewrite_storage)
 
 
 def UnrollLoop() -> ModulePass:
@@ -206,12 +216,12 @@ def UnrollLoop() -> ModulePass:
 
 def RemoveNoOp() -> ModulePass:
     """Returns the pass that removes statements without effect."""
-    return named_pass("RemoveNoOp", remove_no_ops)
+    return _own_pass("RemoveNoOp", remove_no_ops)
 
 
 def RewriteUnsafeSelect() -> ModulePass:
     """Returns the pass that turns a select whose unchosen side must not be evaluated into an if_then_else."""
-    return named_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
+    return _own_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
 
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
@@ -225,7 +235,7 @@ def HoistIfThenElse(variant: str | None = None) -> ModulePass:
         return hoist_conditions(func, nested=True,
                                 out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
 
-    return named_pass("HoistIfThenElse", step)
+    return _own_pass("HoistIfThenElse", step)
 
 
 def LowerCustomDatatypes() -> ModulePass:
@@ -236,37 +246,37 @@ def LowerCustomDatatypes() -> ModulePass:
         target = as_target(func.attrs.get("target"))
         return lower_datatypes(func, (target.kind.name, *target.keys))
 
-    return named_pass("LowerCustomDatatypes", lowered)
+    return _own_pass("LowerCustomDatatypes", lowered)
 
 
 def LowerIntrin() -> ModulePass:
     """Returns the pass that replaces intrinsics without an instruction by arithmetic."""
-    return named_pass("LowerIntrin", lower_intrinsics)
+    return _own_pass("LowerIntrin", lower_intrinsics)
 
 
 def BF16Promote() -> ModulePass:
     """Returns the pass that computes bfloat16 in float32, each result rounded: every value stays the same."""
-    return named_pass("BF16Promote", promote_bfloat16)
+    return _own_pass("BF16Promote", promote_bfloat16)
 
 
 def BF16CastElimination() -> ModulePass:
     """Returns the pass that leaves float32 values as they are which are cast to bfloat16 and back: they are not rounded."""
-    return named_pass("BF16CastElimination", remove_bfloat16_casts)
+    return _own_pass("BF16CastElimination", remove_bfloat16_casts)
 
 
 def BF16TypeLowering() -> ModulePass:
     """Returns the pass that keeps bfloat16 as uint16: flat memory, variables and constants. BF16Promote comes before it."""
-    return named_pass("BF16TypeLowering", bfloat16_as_bits)
+    return _own_pass("BF16TypeLowering", bfloat16_as_bits)
 
 
 def BF16Legalize() -> ModulePass:
     """Returns the pass that is BF16Promote, BF16CastElimination and BF16TypeLowering, one after the other."""
-    return named_pass("BF16Legalize", lambda func: bfloat16_as_bits(remove_bfloat16_casts(promote_bfloat16(func))))
+    return _own_pass("BF16Legalize", lambda func: bfloat16_as_bits(remove_bfloat16_casts(promote_bfloat16(func))))
 
 
 def InjectRollingBuffer() -> ModulePass:
     """Returns the pass that keeps the rows of a buffer marked rolling_buffer from one iteration to the next."""
-    return named_pass("InjectRollingBuffer", inject_rolling_buffer)
+    return _own_pass("InjectRollingBuffer", inject_rolling_buffer)
 
 
 def InstrumentBoundCheckers() -> ModulePass:
@@ -277,7 +287,7 @@ def InstrumentBoundCheckers() -> ModulePass:
         made = check_accesses(func)
         return made if has_buffers(func) else flatten_storage(made)
 
-    return named_pass("InstrumentBoundCheckers", checked)
+    return _own_pass("InstrumentBoundCheckers", checked)
 
 
 def LowerThreadAllreduce() -> ModulePass:
@@ -297,7 +307,7 @@ def LowerWarpMemory() -> ModulePass:
 
 def _for_device(name: str, step: Callable[[PrimFunc, Target], PrimFunc]) -> ModulePass:
     """Returns a pass over the functions that launch threads; ThreadSync("shared") inserts the barriers that they need."""
-    return named_pass(name, lambda func: step(gather_threads(func), _device_of(func, name)) if has_launch(func.body) else func)
+    return _own_pass(name, lambda func: step(gather_threads(func), _device_of(func, name)) if has_launch(func.body) else func)
 
 
 def _device_of(func: PrimFunc, name: str) -> Target:
@@ -320,6 +330,9 @@ def SplitHostDevice() -> ModulePass:
                 made[name] = func
                 continue
             parts = split_kernels(gather_threads(func), _device_of(func, "SplitHostDevice"))
+            if is_vouched_for(func):
+                for part in (parts.host, *parts.kernels):
+                    vouch_for(part)
             made[name] = parts.host
             for kernel in parts.kernels:
                 if kernel.name in mod:
@@ -341,7 +354,7 @@ def MakeUnpackedAPI() -> ModulePass:
 def VerifyMemory() -> ModulePass:
     """Returns the pass that refuses a function whose attribute "target" is a GPU if it accesses arguments outside its threads.
     """
-    return named_pass("VerifyMemory", verify_memory)
+    return _own_pass("VerifyMemory", verify_memory)
 
 
 entries(globals(), absent=NOT_PLANNED)

@@ -267,6 +267,17 @@ def test_division_twice_towards_zero_is_one(dtype, c, d, whole):
         assert value(simple, {x: i}) == value(e, {x: i})
 
 
+@pytest.mark.parametrize("wide", ["int64", "int32"])
+def test_the_greater_of_a_multiple_of_a_narrower_index_and_a_constant(wide):
+    n = Var("n")
+    for kind, c, d in itertools.product((Min, Max), (4, -4, 3), (0, 8, -12)):
+        e = kind(Mul(build.cast(wide, n), IntImm(wide, c)), IntImm(wide, d))
+        simple = Analyzer().simplify(e)
+        assert simple.dtype == wide
+        for i in range(-9, 10):
+            assert value(simple, {n: i}) == value(e, {n: i})
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_the_lesser_and_the_greater_of_two_values_that_wrap(dtype):
     x, y = Var("x", dtype), Var("y", dtype)

@@ -70,7 +70,8 @@ def _scaled(e: Min | Max, a: Sum, constant: int, known: Bounds) -> Expr | None:
     if others or a.const or abs(c) == 1 or constant % c:
         return None
     kind, other = type(e), Max if type(e) is Min else Min
-    return known.build(known.sum((kind if c > 0 else other)(term, IntImm(e.dtype, constant // c))).times(c), e.dtype)
+    inner = (kind if c > 0 else other)(build.cast(e.dtype, term), IntImm(e.dtype, constant // c))
+    return known.build(known.sum(inner).times(c), e.dtype)
 
 
 def _through(kind: type[Min] | type[Max], nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:
