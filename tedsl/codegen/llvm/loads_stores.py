@@ -29,20 +29,24 @@ def buffer_info(out: Emitter, var: Var) -> BufferInfo:
     return info
 
 
-def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False) -> str:
+def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False, space: int = 0) -> str:
     """Returns the pointer to element `index`. Terms of outer loops are added first, the constant last, so that partial sums are
     loop-invariant.
 
-    inside: the element is certainly accessed, so that the address and all partial sums lie in the buffer.
+    inside: the element is certainly accessed, so that the address and all partial sums lie in the buffer. space: the address is
+    a pointer into this space of memory; 0: into any.
     """
-    pointer, level = info.pointer, info.level
+    pointer, level, kind = info.pointer, info.level, "ptr"
+    if space:  # first: LLVM does not take the sums out of a cast that follows them
+        kind = f"ptr addrspace({space})"
+        pointer = out.pure(f"addrspacecast ptr {pointer} to {kind}", level)
     step = f"getelementptr inbounds {element}" if inside and index.is_nonnegative else f"getelementptr {element}"
     terms = index.terms
     for at in sorted({atom.level for atom in terms}):
         text, _ = out.register(Index({atom: c for atom, c in terms.items() if atom.level == at}))
         level = max(level, at)
-        pointer = out.pure(f"{step}, ptr {pointer}, i64 {text}", level)
-    return out.pure(f"{step}, ptr {pointer}, i64 {index.const}", level) if index.const else pointer
+        pointer = out.pure(f"{step}, {kind} {pointer}, i64 {text}", level)
+    return out.pure(f"{step}, {kind} {pointer}, i64 {index.const}", level) if index.const else pointer
 
 
 def alignment(info: BufferInfo, index: Index, size: int) -> int:

@@ -106,18 +106,18 @@ def emit_copy(out: Emitter, e: Call) -> str:
     """
     to, of, size = e.args[0], e.args[2], as_int(e.args[4])
     assert isinstance(to, Var) and isinstance(of, Var) and size is not None
-    t, places = memory_type(e.dtype), []
-    for memory, index in ((to, e.args[1]), (of, e.args[3])):
-        places.append((buffer_info(out, memory), address(out, buffer_info(out, memory), out.scalar_index(index), t)))
-    (_, target), (array, source) = places
+    t = memory_type(e.dtype)
+    places = [(buffer_info(out, memory), out.scalar_index(index), space)
+              for memory, index, space in ((to, e.args[1], 3), (of, e.args[3], 1))]
+    array = places[1][0]
     if array.alignment % size and size > e.dtype.bytes:
         wide = f"<{size // e.dtype.bytes} x {t}>"
+        target, source = (address(out, info, index, t) for info, index, _ in places)
         out.line(f"store {wide} {out.assign(f'load {wide}, ptr {source}, align {e.dtype.bytes}')}, ptr {target}, align {size}")
     else:
         name = f"llvm.nvvm.cp.async.{'cg' if size == 16 else 'ca'}.shared.global.{size}"
         symbol = out.module.declare(name, f"declare void @{name}(ptr addrspace(3), ptr addrspace(1))")
-        target, source = (out.assign(f"addrspacecast ptr {pointer} to ptr addrspace({space})")
-                          for pointer, space in ((target, 3), (source, 1)))
+        target, source = (address(out, info, index, t, space=space) for info, index, space in places)
         out.line(f"call void {symbol}(ptr addrspace(3) {target}, ptr addrspace(1) {source})")
     out.called()
     return "0"

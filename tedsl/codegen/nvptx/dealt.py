@@ -24,21 +24,19 @@ _BEST = 16  # bytes that divide an address: what ldmatrix needs
 
 @record
 class Place:
-    """A matrix in memory: its pointer and the space of memory, the elements from line to line, as a register, and their order.
+    """A matrix in memory: its pointer, the pointer into its space of memory, that space, the elements from line to line, as a
+    register, and their order.
 
     aligned, apart: bytes up to 16 that divide its address, and the distance of its lines.
     """
 
     pointer: str
+    within: str
     space: int
     stride: str
     order: str
     aligned: int
     apart: int
-
-    def within_space(self, out: Emitter) -> str:
-        """Returns the pointer into the space of memory."""
-        return out.assign(f"addrspacecast ptr {self.pointer} to ptr addrspace({self.space})")
 
 
 def registers(fact: Fragment) -> tuple[int, str]:
@@ -156,8 +154,7 @@ def _load_matrices(out: Emitter, fact: Fragment, place: Place, turned: bool) -> 
     line = out.pure(f"add i32 {low}, {out.pure(f'shl i32 {down}, 3', 0)}", 0)
     at = out.pure(f"mul i32 {right}, {wide}", 0)
     index = out.assign(f"add i32 {out.assign(f'mul i32 {line}, {place.stride}')}, {at}")
-    first = place.within_space(out)
-    pointer = out.assign(f"getelementptr {memory_type(fact.dtype)}, ptr addrspace({_SHARED}) {first}, i32 {index}")
+    pointer = out.assign(f"getelementptr {memory_type(fact.dtype)}, ptr addrspace({_SHARED}) {place.within}, i32 {index}")
     count, register = registers(fact)
     name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{count}{'.trans' * turned}.b16.p{_SHARED}"
     result = f"{{ {', '.join(['i32'] * count)} }}"

@@ -122,10 +122,10 @@ def _move(out: Emitter, e: Call) -> None:
     there, (var, fact) = moved(e), _fact(out, e, 0)
     loads = e.op is LOAD_MATRIX
     info = buffer_info(out, there.memory)
-    first = scale(out.scalar_index(there.offset), fact.dtype.lanes)
-    generic = address(out, info, first, memory_type(fact.dtype))
+    first, element = scale(out.scalar_index(there.offset), fact.dtype.lanes), memory_type(fact.dtype)
     space = 3 if info.own or scope_of(there.memory).startswith("shared") else 1
-    place = dealt.Place(generic, space, _as_i32(out, there.stride), there.order,
+    generic, within = (address(out, info, first, element, space=kind) for kind in (0, space))
+    place = dealt.Place(generic, within, space, _as_i32(out, there.stride), there.order,
                         gcd(alignment(info, first, fact.dtype.bytes), 16), _stride_divisor(out, there, fact))
     if fact.is_dealt and loads:
         _keep(out, var, fact, e.args[4], dealt.load(out, fact, place))
@@ -161,7 +161,7 @@ def _check_places(there: Moved, fact: Fragment, first: Index) -> None:
 
 def _move_whole(out: Emitter, e: Call, var: Var, fact: Fragment, place: dealt.Place) -> None:
     loads, (many, t), space = e.op is LOAD_MATRIX, registers(fact), place.space
-    pointer = place.within_space(out)
+    pointer = place.within
     kind = "d" if not loads else "c" if fact.scope == ACCUMULATOR else "a" if fact.scope == A else "b"
     name = (f"llvm.nvvm.wmma.{_shape(fact)}.{'load' if loads else 'store'}.{kind}.{place.order[:3]}.stride."
             f"{_SHORT[str(fact.dtype)]}.p{space}")

@@ -51,6 +51,13 @@ def test_memory_of_matrices_is_aligned():
     assert text.count(".shared .align 32") == 2
 
 
+def test_addresses_of_matrices_are_of_shared_memory_from_the_beginning():
+    """Not of any memory, turned into that: what goes back and forth takes registers that threads may lack."""
+    for program in (product((64, 64, 64), tiles=(4, 4), warps=(1, 1), step=4), convolution()):
+        text = device_code(*program, "sm_80").text
+        assert "wmma.load" in text and "cvta.shared" not in text and "cvta.to.shared" not in text
+
+
 def test_loops_over_many_fragments_are_unrolled(tmp_path):
     assembled(product((256, 128, 64), tiles=(4, 4), warps=(2, 2)), "sm_80", tmp_path)
 
