@@ -7,6 +7,7 @@ called, `class Name(parameters)` or `class Name` for classes, `name` for all els
     not planned: words    the name does not exist; words say why, or what to use
 
 A note behind the title of a section holds for all its names. `span` is no parameter here: it is left out of the comparison.
+`since.txt` says in which release each name came to be.
 """
 
 from __future__ import annotations
@@ -67,6 +68,30 @@ def read(text: str) -> Iterator[Name]:
         if kind and (kind not in NOTES or not words):
             raise ValueError(f"{line!r}: a note is one of {NOTES}, and words")
         yield Name(place, name.strip(), is_class, parameters[:-1] if bracket else None, kind, words)
+
+
+OLDEST = "0.6"
+
+
+@cache
+def releases() -> dict[str, str]:
+    """What `since.txt` lists: names, and places with `.*`, with their releases."""
+    listed: dict[str, str] = {}
+    release = ""
+    for line in FILES.with_name("since.txt").read_text().splitlines():
+        if line.endswith(":"):
+            release = line[:-1]
+        elif line and not line.startswith("#"):
+            for path in line.split():
+                if path in listed:
+                    raise ValueError(f"{path} is listed twice, under {listed[path]} and {release}")
+                listed[path] = release
+    return listed
+
+
+def since(name: Name) -> str:
+    """The first of the releases 0.6, 0.7 and 0.8 that has this name."""
+    return releases().get(name.path) or releases().get(f"{name.place}.*") or OLDEST
 
 
 def find(path: str) -> Any:

@@ -1,5 +1,6 @@
 """Each public name of TVM v0.8 is here with its parameters, or the data say what differs."""
 
+import collections
 import itertools
 import pathlib
 import re
@@ -9,7 +10,7 @@ import pytest
 import tedsl
 from tedsl.errors import OptionError
 from tedsl.tir.not_planned import NOT_PLANNED
-from tests.names.table import Name, difference, differing_parameters, names, read
+from tests.names.table import Name, difference, differing_parameters, names, read, releases, since
 
 PLACES = [(place, list(group)) for place, group in itertools.groupby(names(), lambda name: name.place)]
 
@@ -59,6 +60,16 @@ def test_each_pass_has_a_row_or_a_reason():
 def test_no_name_is_listed_twice():
     paths = [name.path for name in names()]
     assert len(paths) == len(set(paths)) and len(paths) > 1500
+
+
+def test_each_release_is_that_of_names():
+    paths, places = {name.path for name in names()}, {f"{name.place}.*" for name in names()}
+    assert not set(releases()) - paths - places
+    count = collections.Counter(map(since, names()))
+    assert set(count) == {"0.6", "0.7", "0.8", "0.8 or before"} and min(count.values()) > 100
+    of = {name.path: since(name) for name in names()}
+    assert (of["te.compute"], of["te.size_var"], of["te.Stage.rolling_buffer"], of["tir.transform.Simplify"]) == (
+        "0.6", "0.7", "0.8", "0.7")
 
 
 @pytest.mark.parametrize("there, here, differs", [
