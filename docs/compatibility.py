@@ -59,8 +59,9 @@ def notes(note: str, title: str) -> list[str]:
 def listing() -> str:
     """docs/names.md: every name with its release and what it is here, by module; those of one place that are alike together."""
     lines = ["# Every name of TVM v0.8", "",
-             "In which release each public name of TVM came to be, of 0.6, 0.7 and 0.8, and what it is in tedsl. A name of 0.6 may",
-             'have another path there: "What is called otherwise" in `docs/compatibility.md`. The data are in `tests/names`.', ""]
+             "In which release each public name of TVM came to be, of 0.6, 0.7 and 0.8, and what it is in tedsl. A name",
+             'of 0.6 may have another path there: "What is called otherwise" in `docs/compatibility.md`. The data are in',
+             "`tests/names`.", ""]
     for room in dict.fromkeys(room_of(name) for name in names()):
         rows: dict[tuple[str, str, str], list[str]] = {}
         for name in names():
