@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from tedsl import te
+from tests.passes.device.test_share_memory import chain, chained
 
 X, Y, Z = "x", "y", "z"
 
@@ -223,6 +224,12 @@ def column_sums(rows=40, columns=64, threads=16, parts=4):
     return s, [A, B], lambda a: a.sum(axis=0)
 
 
+def phases(dtypes=("float16", "int32"), each=3, **options):
+    """Buffers of two dtypes that have the same shared memory, one after the other in each iteration."""
+    s, args, *_ = chain(dtypes=dtypes, each=each, **options)
+    return s, args, lambda a: chained(a, dtypes[1])
+
+
 CASES = {
     **{f"matmul_{tile}_{step}_{each}": functools.partial(matmul, tile=tile, step=step, each=each)
        for tile, step, each in ((16, 8, 2), (16, 4, 1), (8, 8, 1), (32, 16, 4), (16, 16, 4), (8, 4, 2), (32, 8, 2))},
@@ -246,6 +253,9 @@ CASES = {
        for columns, threads, each in ((100, 64, 1), (256, 128, 2), (64, 256, 1), (100, 96, 2), (1000, 512, 1))},
     **{f"column_sums_{threads}_{parts}": functools.partial(column_sums, 40, 64, threads, parts)
        for threads, parts in ((16, 4), (32, 8), (8, 16), (64, 2))},
+    "phases": phases, "phases_at_once": functools.partial(phases, each=1),
+    "phases_f64_i8": functools.partial(phases, ("float64", "int8"), 2),
+    "phases_dynamic": functools.partial(phases, scopes=("shared.dyn", "shared.dyn")),
 }
 WITHOUT_SHARED = {"vector_add": vector_add, "vector_add_f16": functools.partial(vector_add, dtype="float16"),
                   "row_sums_in_warps": functools.partial(row_sums, threads=8, rows_of_block=4),

@@ -11,17 +11,19 @@ assertion, or to the innermost loop or let that its size depends on. Its live ra
 loop that has an access but not the allocation itself belongs to it as a whole, since values may be carried from iteration to
 iteration. Two share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or
 equal. An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
+Shared memory keeps the loop that it was moved out of as a note (HOME), for buffers of other dtypes (`device/share_memory.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.node import Node
 from tedsl.ir.stmt import (
     LAUNCH,
     LOGICAL_SHAPE,
@@ -34,7 +36,6 @@ from tedsl.ir.stmt import (
     LetStmt,
     SeqStmt,
     Stmt,
-    Store,
     While,
     seq,
 )
@@ -43,6 +44,7 @@ from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.live_ranges import HOME, LiveRange, LiveRanges
 
 SMALL = 32  # bits: what fits a register is not worth sharing
 
@@ -57,20 +59,6 @@ def rewrite_storage(func: PrimFunc) -> PrimFunc:
     return func.with_body(substitute(body, shared) if shared else body)
 
 
-@dataclass(eq=False)
-class _Life:
-    """The live range of one allocation: the numbers of the first and last statement that accesses it."""
-
-    node: Allocate
-    loops: int  # how many loops stand around the allocation itself
-    first: int | None = None
-    last: int = -1
-
-    def touch(self, first: int, last: int) -> None:
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = max(self.last, last)
-
-
 @dataclass
 class _Slot:
     """Memory that several allocations use one after the other."""
@@ -78,15 +66,8 @@ class _Slot:
     node: Allocate
     size: Expr
     free_after: int
+    home: Var | None
     is_shared: bool = False
-
-
-@dataclass
-class _Loop:
-    """A loop that is being visited: its first statement number, and the allocations that are live for the whole loop."""
-
-    begin: int
-    carried: dict[_Life, None] = field(default_factory=dict)
 
 
 class _Planner:
@@ -95,10 +76,10 @@ class _Planner:
     """
 
     def __init__(self) -> None:
-        self.clock = 0
-        self.lives: dict[Var, _Life] = {}
-        self.loops: list[_Loop] = []
-        self.pending: list[_Life] = []
+        self.live = LiveRanges()
+        self.loops: list[Var | None] = []  # around, by their variables; None: of other kinds
+        self.homes: dict[LiveRange, Var | None] = {}
+        self.pending: list[LiveRange] = []
         self.shared: dict[Var, Var] = {}
         self.descent = Descent()
         self.launched: frozenset[Var] = frozenset()  # the threads of the kernel around
@@ -116,27 +97,27 @@ class _Planner:
             case For() | While():
                 return self.loop(stmt)
             case LetStmt():
-                self.accesses(stmt.value)
+                self.live.accessed(stmt.value)
                 return self.fenced(stmt, {stmt.var})
             case AssertStmt():
-                self.accesses(stmt.condition)
+                self.live.accessed(stmt.condition)
                 return self.fenced(stmt, None)
             case AttrStmt():
-                self.accesses(stmt.value)
+                self.live.accessed(stmt.value)
                 return self.launch(stmt) if stmt.attr_key == LAUNCH else self.fenced(stmt, set())
             case IfThenElse():
-                self.accesses(stmt.condition)
+                self.live.accessed(stmt.condition)
                 then = self.visit(stmt.then_case)
                 other = None if stmt.else_case is None else self.visit(stmt.else_case)
                 same = then is stmt.then_case and other is stmt.else_case
                 return stmt if same else IfThenElse(stmt.condition, then, other)
             case _:
-                self.accesses(stmt)
+                self.live.accessed(stmt)
                 return stmt
 
     def allocation(self, node: Allocate) -> Stmt:
-        life = _Life(node, len(self.loops))
-        self.lives[node.buffer_var] = life
+        life = self.live.allocated(node)
+        self.homes[life] = self.loops[-1] if self.loops else None
         if build.is_true(node.condition) and not any(isinstance(n, Load) for e in node.extents for n in post_order(e)):
             self.pending.append(life)
             return self.visit(node.body)
@@ -156,11 +137,8 @@ class _Planner:
         if outside:
             new = self.fenced(stmt, {var} - outside)
         else:
-            self.loops.append(_Loop(self.clock + 1))
-            new = self.fenced(stmt, None)
-            done = self.loops.pop()
-            for life in done.carried:
-                life.touch(done.begin, self.clock)
+            with self.repeated(None):
+                new = self.fenced(stmt, None)
         self.launched = outside
         return new
 
@@ -180,51 +158,43 @@ class _Planner:
 
     def loop(self, loop: For | While) -> Stmt:
         outer, self.pending = self.pending, []
-        self.loops.append(_Loop(self.clock + 1))
-        if isinstance(loop, For):
-            self.accesses(loop.min, loop.extent)
-        else:
-            self.accesses(loop.condition)
+        with self.repeated(loop.loop_var if isinstance(loop, For) else None):
+            self.live.accessed(*((loop.min, loop.extent) if isinstance(loop, For) else (loop.condition,)))
+            body = self.visit(loop.body)
         private = isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING)
-        body = self.visit(loop.body)
-        done = self.loops.pop()
-        for life in done.carried:
-            life.touch(done.begin, self.clock)
         body = self.settle(body, None if private else {loop.loop_var} if isinstance(loop, For) else set())
         self.pending = outer + self.pending
         return loop if body is loop.body else loop.replace(body=body)
 
-    def accesses(self, *nodes: Node) -> None:
-        """Numbers a statement and extends the live ranges of the memory that it accesses to it."""
-        self.clock += 1
-        for root in nodes:
-            for node in post_order(root):
-                v = node.buffer_var if isinstance(node, (Load, Store)) else node
-                life = self.lives.get(v) if isinstance(v, Var) else None
-                if life is None:
-                    continue
-                life.touch(self.clock, self.clock)
-                for loop in self.loops[life.loops:]:
-                    loop.carried[life] = None
+    @contextmanager
+    def repeated(self, var: Var | None) -> Iterator[None]:
+        """Context manager in which the body of a loop over `var` is visited, or of one of another kind."""
+        self.loops.append(var)
+        with self.live.repeated():
+            yield
+        self.loops.pop()
 
-    def place(self, body: Stmt, lives: list[_Life]) -> Stmt:
+    def place(self, body: Stmt, lives: list[LiveRange]) -> Stmt:
         """Returns `body` inside the allocations `lives`, those with disjoint live ranges merged."""
         slots: list[_Slot] = []
         for life in sorted(lives, key=lambda life: -1 if life.first is None else life.first):
             size = _size(life.node)
             slot = _free_slot(slots, life, size)
             if slot is None:
-                slots.append(_Slot(life.node, size, life.last))
+                slots.append(_Slot(life.node, size, life.last, self.homes[life]))
             else:
                 self.shared[life.node.buffer_var] = slot.node.buffer_var
                 slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
+                slot.home = slot.home if slot.home is self.homes[life] else None
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
             node = slot.node
             extents = node.extents if len(node.extents) == 1 and node.extents[0] is slot.size else (slot.size,)
-            same = body is node.body and extents is node.extents
             notes = _notes(node) if slot.is_shared else node.annotations
-            body = node if same and not slot.is_shared else node.replace(body=body, extents=extents, annotations=notes)
+            if slot.home is not None and notes.get(HOME) is not slot.home and memory_kind(_scope(node)) == "shared":
+                notes = {**notes, HOME: slot.home}
+            same = body is node.body and extents is node.extents and notes is node.annotations
+            body = node if same else node.replace(body=body, extents=extents, annotations=notes)
         return body
 
 
@@ -239,7 +209,7 @@ def _size(node: Allocate) -> Expr:
     return size
 
 
-def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
+def _free_slot(slots: list[_Slot], life: LiveRange, size: Expr) -> _Slot | None:
     """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
     if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
         return None  # registers, or as good as
@@ -253,8 +223,10 @@ def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
 
 
 def _notes(node: Allocate) -> dict[str, Any]:
-    """Returns those annotations of an allocation (all but its shape) that must be equal for two allocations to share memory."""
-    return {key: value for key, value in node.annotations.items() if key != LOGICAL_SHAPE}
+    """Returns those annotations of an allocation that must be equal for two allocations to share memory: all but its shape and
+    its loop.
+    """
+    return {key: value for key, value in node.annotations.items() if key not in (LOGICAL_SHAPE, HOME)}
 
 
 def _comparable(a: Expr, b: Expr) -> bool:
