@@ -12,6 +12,8 @@ import pytest
 import tedsl
 from tedsl import te, tir
 from tedsl.ir import build
+from tedsl.ir.calls import datatypes
+from tedsl.ir.dtype import CUSTOM_CODES
 from tedsl.ir.expr import Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.stmt import AssertStmt, Evaluate
@@ -22,12 +24,14 @@ from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.device.copy_asynchronously import copy_asynchronously
+from tedsl.passes.device.join_kernels import join_kernels
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
-from tedsl.passes.machine.lower_bfloat16 import promote_bfloat16
+from tedsl.passes.lower_datatypes import lower_datatypes
+from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
@@ -36,7 +40,7 @@ from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
-from tedsl.target import Target
+from tedsl.target import Target, datatype
 from tests.passes.device.test_share_memory import chain
 from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
 
@@ -128,6 +132,33 @@ def rows_under_a_guard():
     outer, _ = s[B].split(B.op.axis[0], factor=8)
     s[B].parallel(outer)
     return s, [A, B]
+
+
+def of_a_type(run):
+    """`run` where there is a type "mine", whose sums are calls of MyAdd32."""
+    def registered(*args):
+        datatype.register("mine", 201)
+        datatype.register_op(datatype.create_lower_func({32: "MyAdd32"}), "Add", "llvm", "mine")
+        try:
+            return run(*args)
+        finally:
+            datatypes._RULES.clear()
+            CUSTOM_CODES.clear()
+    return registered
+
+
+@example("lower_datatypes", run=of_a_type(lambda func: lower_datatypes(func, ("llvm",))))
+@of_a_type
+def a_sum_of_a_type_of_the_program():
+    f = Function(A=(8, "custom[mine]32"), B=(8, "custom[mine]32"), C=(8, "custom[mine]32"))
+    return f.func(loop(I, 8, f.store("C", I, f.load("A", I) + f.load("B", I))))
+
+
+@example("retyped", run=bfloat16_as_bits)
+def bits_of_bfloat16():
+    f = Function(A=(8, "bfloat16"), C=(8, "bfloat16"))
+    upper = te.reinterpret(f.load("A", I), "uint16") + tir.const(1, "uint16")
+    return f.func(loop(I, 8, f.store("C", I, te.reinterpret(upper, "bfloat16"))))
 
 
 @example("lower_bfloat16", run=promote_bfloat16)
@@ -346,6 +377,12 @@ def two_buffers_one_after_the_other():
 @example("split_kernels", run=lambda func: split_kernels(func, CUDA).host)
 def a_launch():
     return barriers_of(read_backwards)
+
+
+@example("join_kernels", run=lambda host: join_kernels(
+    {"main": host, "main_kernel0": split_kernels(a_launch(), CUDA).kernels[0]})["main"])
+def a_call_of_a_kernel():
+    return split_kernels(a_launch(), CUDA).host
 
 
 @example("own_memory", run=own_memory)
