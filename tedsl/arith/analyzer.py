@@ -20,7 +20,7 @@ from tedsl.arith.simplify import LEAVES, known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32
-from tedsl.ir.expr import Expr, IntImm, SizeVar, Var
+from tedsl.ir.expr import Expr, IntImm, SizeVar, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 
 
@@ -57,7 +57,11 @@ class Analyzer:
         elif isinstance(expr, tuple):
             self._bind_ends(name, *(None if end is None else build.as_expr(end, name.dtype) for end in expr))
         else:
-            self._bind_value(name, build.as_expr(expr, name.dtype))
+            value = build.as_expr(expr, name.dtype)
+            if value.dtype.is_handle is not name.dtype.is_handle:
+                raise ArgumentTypeError(f"bind: {expr!r} is no value of {name.name}, which is {name.dtype}",
+                                        hint="bind a range, a pair of bounds, or an expression")
+            self._bind_value(name, value)
         if met:  # otherwise no result remembered depends on it
             self._done.clear()
 
@@ -116,7 +120,9 @@ class Analyzer:
     def simplify(self, expr: Expr, steps: int = 2) -> Expr:
         """Returns the simplest form found of `expr`; the same object if nothing changed."""
         if not isinstance(expr, Expr):
-            expr = build.as_expr(expr)
+            expr = _number(expr)
+        if type(steps) is not int:
+            raise ArgumentTypeError(f"simplify: the number of steps is an int, not {steps!r}")
         simplified = self._done.get(expr)
         if simplified is not None:
             return simplified
@@ -152,11 +158,11 @@ class Analyzer:
 
     def rewrite_simplify(self, expr: Expr) -> Expr:
         """Returns the same as `simplify`: there is one simplifier."""
-        return self.simplify(build.as_expr(expr))
+        return self.simplify(_number(expr))
 
     def canonical_simplify(self, expr: Expr) -> Expr:
         """Returns the same as `simplify`: there is one simplifier."""
-        return self.simplify(build.as_expr(expr))
+        return self.simplify(_number(expr))
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
         """Returns the least and the greatest value of an integer or bool expression.
@@ -189,6 +195,13 @@ class Analyzer:
             low, high = intersect(self.known.range(var), (low, high))
         self.known.set_range(var, low, high)
         self._done.clear()
+
+
+def _number(value: object) -> Expr:
+    expr = build.as_expr(value)
+    if isinstance(expr, StringImm):
+        raise ArgumentTypeError(f"simplify takes an expression, not {value!r}", hint="variables are declared: te.var('x')")
+    return expr
 
 
 def _integer(value: object) -> Expr:

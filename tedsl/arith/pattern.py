@@ -11,6 +11,7 @@ from tedsl.arith.bound import detect_clip_bound as detect_clip_bound
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, factors, product_of
 from tedsl.arith.sets import variables_of
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
@@ -40,6 +41,8 @@ def detect_linear_equation(expr: Expr, var_list: Sequence[Var | IterVar]) -> lis
     """Returns [a1, ..., an, b] with expr = a1*v1 + ... + an*vn + b, no variable in any of them; [] if `expr` is not linear."""
     names = variables_of(var_list, "detect_linear_equation")
     expr = build.as_expr(expr)
+    if expr.dtype.is_handle:
+        raise ArgumentTypeError(f"detect_linear_equation takes an expression of integers, got {expr!r}", hint="x * 2 + 1")
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:
         return []
     known = Bounds()

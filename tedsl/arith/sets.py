@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from tedsl.arith.ranges import Range
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Expr, Ramp, Var
@@ -22,6 +22,9 @@ class ConstIntBound:
     max_value: int
     POS_INF: ClassVar[int] = (1 << 63) - 1
     NEG_INF: ClassVar[int] = -((1 << 63) - 1)
+
+    def __post_init__(self) -> None:
+        _check_integers("ConstIntBound", "ConstIntBound(0, 9)", self.min_value, self.max_value)
 
     @staticmethod
     def of(found: Range) -> ConstIntBound:
@@ -40,6 +43,17 @@ class ModularSet:
 
     coeff: int
     base: int
+
+    def __post_init__(self) -> None:
+        _check_integers("ModularSet", "ModularSet(4, 1): 1, 5, 9, ...", self.coeff, self.base)
+        if self.coeff < 0:
+            raise ArgumentError(f"ModularSet: the coefficient is at least 0, not {self.coeff}", hint="ModularSet(4, 1)")
+
+
+def _check_integers(who: str, example: str, *values: object) -> None:
+    for value in values:
+        if type(value) is not int:
+            raise ArgumentTypeError(f"{who} takes two integers, got {value!r}", hint=example)
 
 
 def variable_of(value: object, who: str) -> Var:

@@ -4,12 +4,14 @@ import itertools
 import sys
 
 import pytest
+from arith_reference import value
 
+from tedsl import arith
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bound import deduce_bound
 from tedsl.arith.pattern import detect_linear_equation, solve_for
 from tedsl.arith.sets import NEG_INF, POS_INF, ConstIntBound, IntervalSet, IntSet, ModularSet
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import FloatImm, IntImm, Let, Ramp, SizeVar, Var
 from tedsl.ir.iters import Range
@@ -267,3 +269,43 @@ def test_what_update_takes():
 def test_residue_of_a_let():
     assert Analyzer().modular(Let(X, Y * 4 + 2, X * 2 + X + 1)) == ModularSet(12, 7)
     assert Analyzer().modular(Let(X, Y * 4 + 2, X + 1)) == ModularSet(4, 3)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda: ConstIntBound("a", 4), lambda: ConstIntBound(4, None), lambda: ModularSet("a", 0), lambda: ModularSet(2, None),
+    lambda: ModularSet(-1, 0), lambda: Analyzer().bind(X, "a"), lambda: Analyzer().simplify("x"),
+    lambda: Analyzer().rewrite_simplify("x"), lambda: Analyzer().simplify(X, "2"), lambda: detect_linear_equation("x", [X]),
+    lambda: arith.solve_linear_inequalities([X < 3], 3), lambda: arith.solve_linear_equations([X.equal(3)], "x"),
+    lambda: arith.IterMark(X, "a"), lambda: arith.IterMark(X, 1.5), lambda: arith.IntGroupBounds(1, ["a"], [], []),
+    lambda: arith.IntConstraints(3, {}, []), lambda: arith.IntConstraints([X], 3, []),
+    lambda: arith.IntConstraints([X], {}, 3), lambda: arith.IntConstraints(["x"], {}, []),
+    lambda: arith.IntConstraints([X], {X: 3}, []), lambda: arith.IntConstraints([X], {}, [X]),
+    lambda: arith.IntConstraintsTransform(1, 2, 3, 4),
+    lambda: arith.IntConstraintsTransform(arith.IntConstraints(), arith.IntConstraints(), 3, {})])
+def test_arguments_that_are_refused(wrong):
+    with pytest.raises((ArgumentTypeError, ArgumentError)):
+        wrong()
+
+
+@pytest.mark.parametrize("e, bounds", [
+    ((X + 5) // 4, (1, 5)), ((X + 5) // 4 // 2, (0, 2)), (((X + 5) // 4 + 3) // 2, (2, 4)), ((X + 5) % 16 // 4, (0, 3)),
+    ((X - 5) // 4, (-2, 2)), (((X - 5) // 4 - 1) // 3, (-1, 0)), ((X * 3 + 7) // 5 % 4, (0, 3)), (X // 4 * 4 + 3, (3, 15))])
+def test_bounds_of_quotients_with_offsets(e, bounds):
+    """They hold, and are the values at the ends where the quotients grow with x."""
+    known = Analyzer()
+    known.bind(X, Range(0, 16))
+    found, values = known.const_int_bound(e), [value(e, {X: i}) for i in range(16)]
+    assert (found.min_value, found.max_value) == bounds
+    assert bounds[0] <= min(values) and max(values) <= bounds[1]
+
+
+@pytest.mark.parametrize("low, high", [(1, 8), (0, 8), (-3, -1), (-3, 2)])
+def test_products_that_are_zero(low, high):
+    known = Analyzer()
+    for var in (X, Y):
+        known.bind(var, Range(low, high + 1))
+    pairs = list(itertools.product(range(low, high + 1), repeat=2))
+    for e in ((X * Y).equal(0), X * Y > 0, X * Y >= 0, (X * Y * 2).equal(0), build.not_equal(X * Y, 0)):
+        simple, values = known.simplify(e), {value(e, {X: i, Y: j}) for i, j in pairs}
+        assert all(value(simple, {X: i, Y: j}) == value(e, {X: i, Y: j}) for i, j in pairs)
+        assert isinstance(simple, IntImm) == (len(values) == 1), e

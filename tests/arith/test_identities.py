@@ -40,8 +40,11 @@ SUMS = [
 ]
 SUMS += [
     (X * Y + X * Z, "(x*(y + z))"), (X * Y - Z * X, "(x*(y - z))"), (X * Y * 2 + Z * X * 4, "((x*(y + (z*2)))*2)"),
-    (X * Y + X * Z + N, "((x*(y + z)) + n)"), (X * Y + X, None), (X * Y + Z * N, None), (X * X + X * Y, "(x*(x + y))"),
-    (X * Y * Z * 2 + (Y * 2 - 1) * Z, "(z*((((x*y)*2) + (y*2)) - 1))"),
+    (X * Y + X * Z + N, "((x*(y + z)) + n)"), (X * Y + X, "(x*(y + 1))"), (X * Y + Z * N, None), (X * X + X * Y, "(x*(x + y))"),
+    (X * Y * Z * 2 + (Y * 2 - 1) * Z, "(z*(((y*(x + 1))*2) - 1))"), (X + Y * X, "(x*(y + 1))"), (X * Y - X, "(x*(y - 1))"),
+    (X - X * Y, "(x*(1 - y))"), (X * Y + X * 3, "(x*(y + 3))"), (X * (Y + 1) + X, "(x*(y + 2))"), (X * Y + 1, None),
+    (X * Y * Z + X * Y + X, "(x*((y*(z + 1)) + 1))"), (X * Y * 2 + X * 4 + Z, "(((x*(y + 2))*2) + z)"),
+    (A8 * A8 + A8, None),
     (X - floormod(X, 4), "(floordiv(x, 4)*4)"), (X * 3 - floormod(X, 4) * 3, "(floordiv(x, 4)*12)"),
     (X + 2 - floormod(X + 2, 4), "(floordiv((x + 2), 4)*4)"), (X * 2 - floormod(X, 4), None), (X - floormod(Y, 4), None),
     (floordiv(X, 2) - floormod(floordiv(X, 2), 4), "(floordiv(x, 8)*4)"), (X - floormod(X, -4), None),

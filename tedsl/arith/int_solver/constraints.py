@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.int_solver.inequalities import Bound, Ranges
+from tedsl.arith.sets import condition_of, variables_of
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
@@ -24,6 +25,18 @@ class IntConstraints:
     ranges: Mapping[Var, Range] = field(default_factory=dict)
     relations: Sequence[Expr] = ()
 
+    def __post_init__(self) -> None:
+        variables_of(self.variables, "IntConstraints")
+        spans = self.ranges if isinstance(self.ranges, Mapping) else None
+        if spans is None or not all(isinstance(span, Range) for span in spans.values()):
+            raise ArgumentTypeError(f"IntConstraints: the ranges are {self.ranges!r}, not a mapping from variables to ranges",
+                                    hint="write {x: tedsl.ir.Range(0, 10)} for 0 to 9")
+        if isinstance(self.relations, (str, Expr)) or not isinstance(self.relations, Iterable):
+            raise ArgumentTypeError(f"IntConstraints: the relations are {self.relations!r}, not a list of conditions",
+                                    hint="write [x + y == 10, x <= 5]")
+        for relation in self.relations:
+            condition_of(relation, "IntConstraints")
+
 
 @record(eq=False)
 class IntConstraintsTransform:
@@ -37,6 +50,15 @@ class IntConstraintsTransform:
     dst: IntConstraints
     src_to_dst: Mapping[Var, Expr]
     dst_to_src: Mapping[Var, Expr]
+
+    def __post_init__(self) -> None:
+        for system in (self.src, self.dst):
+            if not isinstance(system, IntConstraints):
+                raise ArgumentTypeError(f"IntConstraintsTransform goes from IntConstraints to IntConstraints, got {system!r}")
+        for mapping in (self.src_to_dst, self.dst_to_src):
+            if not isinstance(mapping, Mapping):
+                raise ArgumentTypeError(f"IntConstraintsTransform: {mapping!r} does not say what each variable is",
+                                        hint="write {x: n0 + 1}")
 
 
 class IntGroupBounds:
@@ -53,6 +75,10 @@ class IntGroupBounds:
                                     hint="IntGroupBounds(1, [0], [], [n - 1])")
         self.lower, self.equal, self.upper = (tuple([build.as_expr(bound) for bound in bounds])
                                               for bounds in (lower, equal, upper))
+        for bound in (*self.lower, *self.equal, *self.upper):
+            if not bound.dtype.is_integer:
+                raise ArgumentTypeError(f"IntGroupBounds: the bound {bound!r} is {bound.dtype}, and bounds are integers",
+                                        hint="IntGroupBounds(1, [0], [], [n - 1])")
 
     @staticmethod
     def from_range(rng: Range) -> IntGroupBounds:

@@ -142,6 +142,8 @@ def _constraints(where: str, equations: Any, variables: Any, ranges: Any) -> Int
     for relation in relations:
         if not relation.dtype.is_bool or relation.dtype.lanes != 1:
             raise ArgumentTypeError(f"{where}: {relation!r} is not a condition", hint="write x + y == 10, or x <= 5")
+    if variables is not None and (isinstance(variables, (str, Expr)) or not isinstance(variables, Iterable)):
+        raise ArgumentTypeError(f"{where}: the variables are {variables!r}, not a list", hint="write [x, y]")
     names = tuple([_variable(where, var) for var in variables or ()])
     if ranges is not None and not isinstance(ranges, Mapping):
         raise ArgumentTypeError(f"{where}: the ranges are {ranges!r}, not a mapping from variables",

@@ -29,6 +29,9 @@ class IterMark(Node):
         if not isinstance(self.source, IterMapExpr):
             set_field(self, "source", _integer("source", self.source))
         set_field(self, "extent", build.as_expr(self.extent))
+        if not (self.extent.dtype.is_integer or self.extent.dtype.is_bool):  # of a predicate: the condition itself
+            raise ArgumentTypeError(f"extent is {self.extent!r} of {self.extent.dtype}, and iterators are integers",
+                                    hint="give an int or an integer expression")
 
 
 @node

@@ -82,18 +82,18 @@ def _with_sides(term: Any, sign: int, first: Expr, second: Expr) -> Expr:
 # --- products -------------------------------------------------------------------------------------------------------------
 
 def _common_factor(s: Sum, known: Bounds) -> Sum | None:
-    """Simplifies x*y + x*z → x*(y + z), products that share a factor: the first that most of them have."""
+    """Simplifies x*y + x*z → x*(y + z) and x*y + x*3 → x*(y + 3), terms that share a factor: the first that most have."""
     shared: dict[Expr, list[Expr]] = {}
     for term in s.terms:
         if type(term) is Mul:
             for factor in dict.fromkeys(factors(term)):
-                shared.setdefault(factor, []).append(term)
+                shared.setdefault(factor, [factor] if factor in s.terms else []).append(term)
     by, terms = max(shared.items(), key=lambda item: len(item[1]))
     if len(terms) < 2:
         return None
     rest, inner = s, Sum({})
     for term in terms:
-        others = list(factors(term))
+        others = list(factors(term)) if term is not by else [term]
         del others[next(i for i, factor in enumerate(others) if factor is by)]
         rest = rest.without(term)
         inner = inner.plus(known.sum(product_of(others, term.dtype)), s.terms[term])
