@@ -217,3 +217,20 @@ def test_rows_of_threads_have_a_warp_each(scope, tags, bound, checked):
     c = np.zeros((9, *[2] * (len(tags) - 1)), "int32")
     tedsl.build(s, args, checked=checked)(a, c)
     np.testing.assert_array_equal(c, a.sum(1) if len(tags) == 1 else a.sum(1)[:, None] + np.arange(2))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_block_of_no_threads(rows, monkeypatch):
+    """OpenCL C declared 0 threads, which compilers refuse: nothing is declared, and nothing runs."""
+    monkeypatch.setenv("TEDSL_CUDA", "sim")
+    A, k = te.placeholder((rows, 4), name="A"), te.reduce_axis((0, 4), name="k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.y"))
+    s[B].bind(s[B].op.reduce_axis[0], te.thread_axis("threadIdx.x"))
+    text = tedsl.build(s, [A, B], target="opencl").imported_modules[0].get_source()
+    assert text.count("reqd_work_group_size") == (rows > 0) and text.count("__kernel") == 1
+    device, a = tedsl.cuda(0), np.arange(4 * rows, dtype="float32").reshape(rows, 4)
+    b = tedsl.nd.empty((rows,), "float32", device)
+    tedsl.build(s, [A, B], target="cuda")(tedsl.nd.array(a, device), b)
+    np.testing.assert_array_equal(b.numpy(), a.sum(1))

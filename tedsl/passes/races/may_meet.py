@@ -63,6 +63,8 @@ class Axes:
         self.lets: set[Var] = set()  # variables of which nothing is known
         self.callers: set[Var] = set()  # memory that comes from outside
         self._apart: dict[str, bool] = {}  # of indices into it: whether the points have different ones
+        self._texts: dict[Expr, str] = {}  # each access is compared with many
+        self._sums: dict[Expr, _Sum | None] = {}
         for axis in (*self.shared, *self.axes):
             self.analyzer.bind(axis.var, Range.from_min_extent(axis.min, axis.extent))
 
@@ -95,8 +97,8 @@ class Axes:
         """
         if memory not in self.callers or one is None:
             return False
-        words = key_text(one)
-        if other is None or words != key_text(other):
+        words = self._text(one)
+        if other is None or words != self._text(other):
             return False
         parts = self._sum(one)
         if parts is not None and not any(v in self.lets for v in variables(parts.rest)):
@@ -104,6 +106,11 @@ class Axes:
         if words not in self._apart:
             self._apart[words] = self._tells_apart(one)
         return self._apart[words]
+
+    def _text(self, index: Expr) -> str:
+        if index not in self._texts:
+            self._texts[index] = key_text(index)
+        return self._texts[index]
 
     def _tells_apart(self, index: Expr) -> bool:
         """Tells whether `index` has different values at different points, or values that are unknown."""
@@ -154,20 +161,26 @@ class Axes:
     def _sum(self, index: Expr | None) -> _Sum | None:
         if index is None:
             return None
+        if index not in self._sums:
+            self._sums[index] = self._summed(index)
+        return self._sums[index]
+
+    def _summed(self, index: Expr) -> _Sum | None:
+        rest: Expr | None = index
         if index.dtype.lanes > 1:
             lane = Var("lane", index.dtype.element)
             self.loop(lane, IntImm(lane.dtype, 0), IntImm(lane.dtype, index.dtype.lanes))
-            index = one_lane(index, lane)
-        if index is None or any(isinstance(node, Load) for node in post_order(index)):
+            rest = one_lane(index, lane)
+        if rest is None or any(isinstance(node, Load) for node in post_order(rest)):
             return None
         factors = []
         for axis in self.axes:
-            split = split_linear(index, axis.var, self.analyzer)
+            split = split_linear(rest, axis.var, self.analyzer)
             if split is None:
                 return None
             factors.append(split[0])
-            index = split[1]
-        return _Sum(tuple(factors), index)
+            rest = split[1]
+        return _Sum(tuple(factors), rest)
 
     def _distance(self, factors: tuple[int, ...]) -> int | None:
         """Returns the least distance between the sums of axes times `factors` at two different points; None if two may be

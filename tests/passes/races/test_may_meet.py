@@ -7,6 +7,7 @@ from tedsl.ir.expr import Load, Ramp, Var, pointer_var
 from tedsl.ir.stmt import Store
 from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import OUTSIDE, Loop
+from tedsl.passes.facts.guard_ranges import split_linear
 from tedsl.passes.races.may_meet import Axes, may_meet
 
 S, T = pointer_var("S", "float32"), pointer_var("T", "float32")
@@ -100,3 +101,14 @@ def test_strides_of_the_callers_are_trusted_to_tell_points_apart():
 
 def test_one_point_meets_nobody():
     assert not may_meet(write(0), write(0), distinct=Axes([]))
+
+
+def test_an_index_is_taken_apart_once(monkeypatch):
+    """Each access is compared with all others: the barriers of a hundred statements took a minute."""
+    taken = []
+    monkeypatch.setattr("tedsl.passes.races.may_meet.split_linear", lambda *args: taken.append(args[0]) or split_linear(*args))
+    of, axes = [write(X * 2 + number) for number in range(8)], threads()
+    for a in of:
+        for b in of:
+            may_meet(a, b, distinct=axes)
+    assert 0 < len(taken) <= len(of) * len(axes.axes)

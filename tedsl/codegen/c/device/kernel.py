@@ -105,10 +105,10 @@ def _bind_threads(out: Emitter, launch: Kernel, language: Language) -> dict[str,
 
 
 def fixed_block(launch: Kernel) -> tuple[int, int, int]:
-    """Returns the sizes of a block along x, y and z; 0, 0, 0 where one is not a constant."""
+    """Returns the sizes of a block along x, y and z; 0, 0, 0 where one is not a constant, or nothing runs."""
     counts = {axis.axis.thread_tag: as_int(axis.count) for axis in launch.axes}
     x, y, z = (counts.get(f"threadIdx.{letter}", 1) for letter in "xyz")
-    return (0, 0, 0) if x is None or y is None or z is None else (x, y, z)
+    return (x, y, z) if x and y and z else (0, 0, 0)
 
 
 def _header(name: str, declared: Sequence[str], language: Language, block: tuple[int, int, int]) -> str:
