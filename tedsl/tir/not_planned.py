@@ -4,7 +4,6 @@ _BY_BACKENDS = "the backends do it as they write code; tedsl.build takes the mod
 _NO_MACHINE = "tedsl makes no code for machines that need it"
 _OF_BLOCKS = "it is of TensorIR's blocks, which came beside te; tedsl.lower makes loops without them"
 NOT_PLANNED = {
-    "MakePackedAPI": "calls of a function are checked by code that tedsl.build writes from its parameters (docs/runtime.md)",
     "LowerTVMBuiltin": _BY_BACKENDS, "LegalizePackedCalls": _BY_BACKENDS,
     "DecorateDeviceScope": "SplitHostDevice finds launches of threads without a mark",
     "InferFragment": "fragments are known by the calls that fill and read them: tir.tvm_load_matrix_sync and its kin",

@@ -24,6 +24,7 @@ from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import partition
+from tedsl.passes.device.join_kernels import CALLING_CONVENTION, PACKED
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.split_kernels import split_kernels
@@ -58,10 +59,10 @@ from tedsl.tir.not_planned import NOT_PLANNED
 __all__ = [
     "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
     "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread", "InstrumentBoundCheckers",
-    "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeUnpackedAPI",
-    "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipAssert",
-    "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory",
-    "prim_func_pass",
+    "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakePackedAPI",
+    "MakeUnpackedAPI", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
+    "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
+    "VerifyMemory", "prim_func_pass",
 ]
 
 
@@ -342,6 +343,29 @@ def SplitHostDevice() -> ModulePass:
         return IRModule(made)
 
     return ModulePass(PassInfo(0, "tir.SplitHostDevice"), split)
+
+
+def MakePackedAPI(num_unpacked_params: int = 0) -> ModulePass:
+    """Returns the pass that makes functions callable with arrays and numbers, which their attribute "calling_conv" says: 1.
+    `build` writes the checks of a call from the parameters, so these and the body stay. Kernels, whose convention is 2, and
+    functions that have another one, stay as they are.
+
+    Raises LoweringError for a function that cannot be called so: a pointer of it has no buffer.
+    """
+    if build.as_int(num_unpacked_params) != 0:
+        raise ArgumentError(f"MakePackedAPI: all parameters are packed, not all but {num_unpacked_params!r}",
+                            hint="MakeUnpackedAPI() makes all of them pointers and numbers")
+
+    def packed(func: PrimFunc) -> PrimFunc:
+        if CALLING_CONVENTION in func.attrs:
+            return func
+        for param in func.params:
+            if param.dtype.is_handle and param not in func.buffer_map:
+                raise LoweringError(f"MakePackedAPI: {func.name} cannot be called with an array for {param.name}, a pointer "
+                                    "that has no buffer", hint=f"buffer_map={{{param.name}: tir.decl_buffer((n,), dtype)}}")
+        return func.with_attr(CALLING_CONVENTION, PACKED)
+
+    return _own_pass("MakePackedAPI", packed)
 
 
 def MakeUnpackedAPI() -> ModulePass:

@@ -17,7 +17,7 @@ PASSES = {name: getattr(T, name)() for name in (
     "Simplify", "LoopPartition", "VectorizeLoop", "InjectVirtualThread", "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop",
     "RemoveNoOp", "RewriteUnsafeSelect", "HoistIfThenElse", "InjectPrefetch", "InjectRollingBuffer", "LowerIntrin",
     "SkipAssert", "BF16Promote", "BF16TypeLowering", "BF16Legalize", "InstrumentBoundCheckers", "VerifyMemory",
-    "MakeUnpackedAPI")}
+    "MakePackedAPI", "MakeUnpackedAPI")}
 PASSES |= {"NarrowDataType32": T.NarrowDataType(32), "NarrowDataType16": T.NarrowDataType(16),
            "StorageFlatten": T.StorageFlatten(64), "ThreadSync": T.ThreadSync("shared")}
 ROWS, COLUMNS = 4, 8

@@ -275,6 +275,26 @@ def test_functions_with_the_parameters_of_machine_code(golden):
     np.testing.assert_array_equal(c, a * 2)
 
 
+def test_functions_that_are_called_with_arrays():
+    """What the pass takes is built as it is; kernels have a convention of their own."""
+    n, pack = SizeVar("n"), tir.transform.MakePackedAPI()
+    A, C = tir.decl_buffer((n,), name="A"), tir.decl_buffer((n,), name="C")
+    func = PrimFunc((A, C), loop(I, n, BufferStore(C, A.vload([I]) * 2.0, (I,))))
+    kernel = PrimFunc((A.data, n), Evaluate(0), attrs={"calling_conv": 2})
+    mod = IRModule({"f": func, "k": kernel})
+    made = pack(mod)
+    assert made["f"].attrs["calling_conv"] == 1 and made["f"].body is func.body and made["k"] is kernel
+    assert pack(made)["f"] is made["f"]
+    flat = tir.transform.StorageFlatten(64)(IRModule({"f": made["f"]}))
+    a, c = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+    tedsl.build(flat)["f"](a, c)
+    np.testing.assert_array_equal(c, a * 2)
+    with pytest.raises(LoweringError, match="g cannot be called with an array for A, a pointer that has no buffer"):
+        pack(IRModule({"g": PrimFunc((A.data, n), Evaluate(0)).with_attr("global_symbol", "g")}))
+    with pytest.raises(ArgumentError, match="all parameters are packed"):
+        tir.transform.MakePackedAPI(1)
+
+
 @pytest.mark.parametrize("align, expected", [(1, 100 + 40 + 12), (16, 112 + 48 + 16), (64, 128 + 64 + 64)])
 def test_the_largest_workspace(align, expected):
     f = Function(A=(3,))

@@ -25,7 +25,8 @@ from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.runtime.devices.launch import ALLOCATE, FREE
 from tedsl.runtime.signature import WRITTEN
 
-CALLING_CONVENTION, DEVICE = "calling_conv", 2  # attribute of a kernel, as in TVM
+CALLING_CONVENTION = "calling_conv"  # attribute of a function, with TVM's numbers:
+PACKED, DEVICE = 1, 2  # called with arrays and numbers; a kernel of a device
 
 
 def is_kernel(func: PrimFunc) -> bool:
