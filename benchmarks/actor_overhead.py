@@ -1,6 +1,7 @@
-"""What actors cost: `python -m benchmarks.actor_overhead` prints microseconds for each actor and batch, and what 100,000
-batches add to the memory of the process. `--ray`: milliseconds for each batch that goes to another process and back.
-`--sleeping`: chains whose stages sleep, beside the formula for the time from batch to batch.
+"""What actors cost: `python -m benchmarks.actor_overhead` prints microseconds for each actor and batch, beside those in which
+one thread of Python wakes another, and what 100,000 batches add to the memory of the process. `--ray`: milliseconds for each
+batch that goes to another process and back. `--sleeping`: chains whose stages sleep, beside the formula for the time from batch
+to batch.
 """
 
 import argparse
@@ -8,9 +9,13 @@ import resource
 import time
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import numpy as np
 
+import tedsl
+from tedsl import te
 from tedsl.actors import Pipeline, RayCluster, Runtime, Spec
 
 
@@ -22,21 +27,53 @@ def copied(x, out):
     np.copyto(out, x)
 
 
-def chain(threads, tasks=3):
-    """A plan of `tasks` tasks that do nothing, on one thread or one for each."""
+def kernels():
+    """A kernel that fills an array of one element, and one that copies it."""
+    A = te.placeholder((1,), name="A")
+    filled, copied = te.compute((1,), lambda i: 1.0, name="B"), te.compute((1,), lambda i: A[i], name="C")
+    return [tedsl.build(te.create_schedule(args[-1].op), args) for args in ([filled], [A, copied])]
+
+
+def chain(threads, tasks=3, functions=(nothing, nothing)):
+    """A plan of `tasks` tasks that do nothing, on one thread or one for each. functions: of the first, and of those between it
+    and the last, which has none if they are kernels.
+    """
+    first, between = functions
+    thread = "" if threads else "all"
     p = Pipeline("overhead")
-    stream = p.source("t0", nothing, Spec((1,)), thread="t0")
+    stream = p.source("t0", first, Spec((1,)), thread=thread)
     for at in range(1, tasks - 1):
-        stream = p.task(f"t{at}", nothing, [stream], Spec((1,)), thread=f"t{at}" if threads else "t0")
-    p.sink("end", nothing, [stream], thread="end" if threads else "t0")
+        stream = p.task(f"t{at}", between, [stream], Spec((1,)), thread=thread)
+    p.sink("end", nothing if first is nothing else None, [stream], thread=thread)
     return p.plan()
 
 
-def microseconds(threads, batches=20_000, tasks=3):
+def microseconds(threads, batches=20_000, tasks=3, functions=(nothing, nothing)):
     """For each actor and batch: the least of five runs."""
-    runtime = Runtime(chain(threads, tasks))
+    runtime = Runtime(chain(threads, tasks, functions))
     runtime.run(500)
     return min(runtime.run(batches).seconds for _ in range(5)) / batches / tasks * 1e6
+
+
+def waking(times=20_000):
+    """Microseconds from a message of one thread to another until that one runs: the least of five runs."""
+    def answer(asked, answered):
+        for _ in range(times):
+            asked.get()
+            answered.put(None)
+
+    taken = []
+    for _ in range(5):
+        asked, answered = SimpleQueue(), SimpleQueue()
+        other = Thread(target=answer, args=(asked, answered))
+        other.start()
+        begin = time.perf_counter()
+        for _ in range(times):
+            asked.put(None)
+            answered.get()
+        taken.append(time.perf_counter() - begin)
+        other.join()
+    return min(taken) / times / 2 * 1e6
 
 
 def resident():
@@ -99,8 +136,11 @@ def main():
         for size in (8, 800_000):
             print(f"{size:7} bytes to a process and back: {milliseconds_with_ray(size):.2f} ms a batch")
         return
-    print(f"one thread: {microseconds(False):.2f} µs for each actor and batch")
-    print(f"a thread each: {microseconds(True):.2f} µs")
+    works = {"kernels": kernels(), "functions of Python": (nothing, nothing)}
+    for name, threads in (("one thread", False), ("a thread each, as by default", True)):
+        times = [f"{microseconds(threads, functions=work):.2f} µs with {what}" for what, work in works.items()]
+        print(f"{name}: for each actor and batch {', '.join(times)}")
+    print(f"one thread of Python wakes another in {waking():.2f} µs")
     print(f"100,000 batches add {growth() / 1024:.0f} KiB to the memory of the process")
 
 

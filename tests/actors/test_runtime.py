@@ -8,8 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from tedsl import actors
+import tedsl
+from tedsl import actors, te
 from tedsl.actors import Pipeline, Runtime, Spec, simulate
+from tedsl.actors.running import part, thread
 from tedsl.errors import ActorError, ArgumentError, ArgumentTypeError, PlanError
 from tests.actors.random_plans import random_plan
 
@@ -27,7 +29,12 @@ def collected(plan, batches, **kwargs):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_plans_compute_what_their_formulas_say(seed):
+@pytest.mark.parametrize("short_acts, nanoseconds", [(16, 20_000), (0, 10**12), (2, 5_000)], ids=["", "lent", "lent at times"])
+def test_random_plans_compute_what_their_formulas_say(seed, short_acts, nanoseconds, monkeypatch):
+    monkeypatch.setattr(thread, "_SHORT_ACTS", short_acts)
+    monkeypatch.setattr(thread, "_SHORT", nanoseconds)
+    if nanoseconds != 20_000:
+        monkeypatch.setattr(part, "waits_for_nobody", lambda function: True)
     rng = np.random.default_rng(100 + seed)
     for _ in range(5):
         plan, sinks = random_plan(rng)
@@ -279,6 +286,69 @@ def test_a_model_is_changed_before_the_next_batch_sees_it():
     for a, b in zip(inputs, targets):
         expected -= 0.1 * 2 * a.T @ (a @ expected - b) / 8
     np.testing.assert_allclose(weight, expected, rtol=1e-12)
+
+
+def threads_of_acts(**places):
+    """By actor, the threads on which its function was called in 300 short acts."""
+    seen = {name: set() for name in ("a", "b", "c")}
+
+    def noted(name):
+        return lambda *arrays: seen[name].add(threading.current_thread().name)
+
+    p = Pipeline()
+    stream = p.source("a", noted("a"), Spec((1,)), thread=places.get("a", ""))
+    p.sink("c", noted("c"), p.task("b", noted("b"), stream, Spec((1,)), thread=places.get("b", "")))
+    Runtime(p.plan()).run(300)
+    return seen
+
+
+def test_short_acts_are_done_by_whoever_has_nothing_else_to_do(monkeypatch):
+    monkeypatch.setattr(thread, "_SHORT", 10**12)
+    assert threads_of_acts() == {"a": {"a"}, "b": {"b"}, "c": {"c"}}, "functions of Python have threads of their own"
+    monkeypatch.setattr(part, "waits_for_nobody", lambda function: True)
+    assert any(names - {actor} for actor, names in threads_of_acts().items())
+    held = threads_of_acts(a="mine", b="mine")
+    assert held["a"] == held["b"] == {"mine"}, "a thread with a name of its own is for what was asked to be there"
+
+
+def test_kernels_wait_for_nobody():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] * 2, name="B")
+    kernel = tedsl.build(te.create_schedule(B.op), [A, B])
+    assert all(map(part.waits_for_nobody, (kernel, kernel["default_function"], None)))
+    assert not any(map(part.waits_for_nobody, (time.sleep, print, lambda: None)))
+
+
+def test_a_message_does_not_wait_for_the_next_act_of_its_sender(monkeypatch):
+    """After acts that count as short the source waits until the sink has seen what it sent before."""
+    monkeypatch.setattr(thread, "_SHORT", 10**12)
+    monkeypatch.setattr(part, "waits_for_nobody", lambda function: True)
+    seen, answers = [], []
+
+    def feed(number, out):
+        time.sleep(0.001)  # the sink is asleep
+        end = time.monotonic() + 2
+        while number == 30 and 29 not in seen and time.monotonic() < end:
+            time.sleep(0.001)
+        answers.append(number < 30 or 29 in seen)
+
+    p = Pipeline()
+    p.sink("end", None, [p.source("a", lambda out: None, Spec((1,)), count=40)])
+    Runtime(p.plan()).run(31, feed=feed, fetch=lambda number, value: seen.append(number))
+    assert all(answers) and seen == list(range(31))
+
+
+def test_functions_that_were_short_may_wait_for_each_other():
+    """The source in act 20 and later, and the sink three acts behind, go on when both are in an act."""
+    both = threading.Barrier(2, timeout=10)
+
+    def meet(number, *arrays):
+        if 20 <= number < 32:
+            both.wait()
+
+    p = Pipeline()
+    p.sink("end", None, p.repeat("b", p.source("a", None, Spec((1,)), count=4), 1, count=4))
+    assert Runtime(p.plan()).run(40, feed=meet, fetch=lambda number, x: meet(number + 3)).shares["end"].acts == 40
 
 
 def test_long_runs_take_no_more_memory():

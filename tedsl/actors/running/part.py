@@ -21,8 +21,11 @@ from tedsl.actors.plan.memory import MemoryPlan, arrays_at
 from tedsl.actors.running.report import Record
 from tedsl.actors.running.thread import ActorThread, Bus
 from tedsl.record import record
+from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.module import Module
 
 _PATIENCE = 5.0  # seconds that a run which ends early waits for functions to return
+_LOOK = 0.05  # seconds after which threads are woken while the one that would act for them is in a long act
 Functions = Mapping[str, Callable[..., Any] | None]
 
 
@@ -87,8 +90,9 @@ class Part:
         by_thread: dict[str, list[Actor]] = {}
         for name, actor in self.actors.items():
             by_thread.setdefault(tasks[name].thread or name, []).append(actor)
-        self.threads: list[Thread] = [ActorThread(name, members, self.bus, called, self.records, (cores or {}).get(name))
-                                      for name, members in by_thread.items()]
+        self.threads = [ActorThread(name, members, self.bus, called, self.records, (cores or {}).get(name),
+                                    lends=[actor.name for actor in members] == [name] and waits_for_nobody(called.get(name)))
+                        for name, members in by_thread.items()]
         self._mirrors(arrays)
         for other in dict.fromkeys([task.worker for task in plan.tasks.values()]):
             if other != worker and send is not None:
@@ -139,13 +143,15 @@ class Part:
 
     def run(self, also: list[Thread]) -> list[Thread]:
         """Starts the threads, and others that take part, and returns when all have ended; those that did not in time."""
-        threads = [*self.threads, *also]
+        threads: list[Thread] = [*self.threads, *also]
         for thread in threads:
             thread.start()
         try:
             for thread in threads:
                 while thread.is_alive() and not self.bus.stopping:
-                    thread.join(0.2)
+                    thread.join(_LOOK)
+                    for one in self.threads:
+                        one.wake()
         except BaseException:  # Ctrl-C
             self.bus.stop()
             _join(threads)
@@ -159,6 +165,11 @@ class Part:
     def incomplete(self) -> tuple[str, int, int] | None:
         """An actor that ended in the middle of what belongs together, its steps so far, and of how many."""
         return next(((one.name, one.step, one.task.steps) for one in self.actors.values() if one.is_incomplete), None)
+
+
+def waits_for_nobody(function: Callable[..., Any] | None) -> bool:
+    """Whether a function is a kernel, or there is none: others of Python may wait for what another actor does."""
+    return function is None or isinstance(function, Module) or isinstance(getattr(function, "__self__", function), CheckedCall)
 
 
 def allocated(plan: Plan, memory: MemoryPlan, chunks: Mapping[str, Any]) -> dict[str, list[list[Any]]]:

@@ -1,11 +1,17 @@
-"""Threads of actors: each takes messages, its own first, and does the acts that are possible."""
+"""Threads of actors: each takes messages, its own first, and does the acts that are possible.
+
+To wake a thread takes longer than a short act (10 to 25 µs on two processors), and Python runs one thread at a time. A kernel
+whose acts have been short is therefore lent: whoever has nothing else to do acts for it, and its own thread sleeps on.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from queue import SimpleQueue
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -14,6 +20,9 @@ from tedsl.actors.machine.actor import Act, Actor, Message
 from tedsl.actors.running.report import Record
 from tedsl.errors import ActorError
 from tedsl.record import record
+
+_SHORT = 20_000  # nanoseconds of an act, which to wake a thread would double
+_SHORT_ACTS = 16  # in a row, after which an actor is lent
 
 
 @record(eq=False)
@@ -39,6 +48,29 @@ class Bus:
         self.homes: dict[str, Home] = {}
         self.failure: Failure | None = None
         self.stopping = False
+        self._lent: deque[ActorThread] = deque()  # those for which messages wait
+
+    def lend(self, thread: ActorThread) -> None:
+        """Leaves the messages of a lent thread to the next one of this process that has nothing else to do."""
+        self._lent.append(thread)
+
+    def help(self) -> bool:
+        """Acts for those whose messages wait at present, and returns whether there were any."""
+        count = len(self._lent)
+        for thread in islice(self._waiting(), count):
+            if not thread.act_for():
+                thread.wake()
+        return count > 0
+
+    def wake(self) -> None:
+        """Wakes those whose messages wait, since nobody will be there to act for them."""
+        for thread in self._waiting():
+            thread.wake()
+
+    def _waiting(self) -> Iterator[ActorThread]:
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                yield self._lent.popleft()
 
     def fail(self, failure: Failure) -> None:
         """Ends the run; the first failure is the one that is told."""
@@ -56,60 +88,120 @@ class Bus:
 class ActorThread(threading.Thread):
     """Runs actors one act at a time. functions: what their acts call, of the number of the act and the arrays.
 
-    cores: the processors of the machine that it may run on; None: all that the process may use.
+    cores: the processors of the machine that it may run on; None: all that the process may use. lends: whether other threads
+    may act for its actors while these have short acts.
     """
 
     def __init__(self, name: str, actors: list[Actor], bus: Bus, functions: Mapping[str, Callable[..., Any] | None],
-                 records: Mapping[str, Record], cores: Collection[int] | None = None) -> None:
+                 records: Mapping[str, Record], cores: Collection[int] | None = None, lends: bool = False) -> None:
         super().__init__(name=name, daemon=True)
         self.actors = {actor.name: actor for actor in actors}
-        self.inbox: SimpleQueue[Message | None] = SimpleQueue()
+        self.inbox: deque[Message | None] = deque()
         self.local: deque[Message] = deque()
-        self.send = self.inbox.put
         self.cores = cores
         self.bus, self.functions, self.records = bus, functions, records
         self.acting: Act | None = None
+        self._ready: deque[Actor] = deque()
+        self._open = actors
+        self._turn = threading.Lock()  # of whoever takes its messages and acts
+        self._asleep = False
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._lends = lends and cores is None and not any(actor.devices for actor in actors)
+        self._shown = self._to_show = _SHORT_ACTS  # short acts after which it is lent, and those of them that are to come
         bus.homes |= dict.fromkeys(self.actors, self)
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether other threads may act for its actors at present."""
+        return self._lends and not self._to_show
+
+    @property
+    def _ended(self) -> bool:
+        return self.bus.stopping or not self._open
 
     def run(self) -> None:
         """Until every actor is done, or the run is to stop."""
         try:
             if self.cores is not None:
                 os.sched_setaffinity(0, self.cores)  # of this thread alone
-            self._run()
+            with self._turn:
+                self._begin()
+                self._work()
+            while not self._ended:
+                self._sleep()
+                with self._turn:
+                    self._work()
         except BaseException as error:  # also the end of the interpreter: nobody else would tell of it
-            act = self.acting
-            self.bus.fail(Failure(act.actor.name if act else next(iter(self.actors)), act.number if act else 0, error))
+            self._fail(error)
+        finally:
+            self.bus.wake()
 
-    def _run(self) -> None:
-        ready: deque[Actor] = deque()
+    def send(self, message: Message | None) -> None:
+        """Brings a message, and wakes the thread."""
+        self.inbox.append(message)
+        self.wake()
+
+    def wake(self) -> None:
+        """Wakes the thread if it sleeps and there are messages."""
+        if self._asleep and self.inbox:
+            self._asleep = False
+            self._bell.put(None)  # a second one, of two wakers at once, makes the thread look once more
+
+    def act_for(self) -> bool:
+        """Does what the thread would do if it woke, on the calling thread, and returns whether it did: it has to be lent."""
+        if not self.is_lent or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._work()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._turn.release()
+        if self._ended:
+            self._bell.put(None)
+        return True
+
+    def _sleep(self) -> None:
+        """Waits for messages, and acts meanwhile for others."""
+        self._asleep = True  # before it looks: who sends after the look wakes
+        while not self.inbox and not self._ended:
+            if not self.bus.help():
+                self._bell.get()
+                self._asleep = True
+        self._asleep = False
+
+    def _fail(self, error: BaseException) -> None:
+        act = self.acting
+        self.bus.fail(Failure(act.actor.name if act else next(iter(self.actors)), act.number if act else 0, error))
+
+    def _begin(self) -> None:
         for actor in self.actors.values():
             if actor.batches == 0:
                 actor.stop()
                 self._post(actor.flush())
-            self._look(actor, ready)
-        open_actors = [actor for actor in self.actors.values() if not actor.is_done]
+            self._look(actor)
+
+    def _work(self) -> None:
+        """Takes messages and acts while there are any; the caller has the turn."""
         while not self.bus.stopping:
             if self.local:
-                self._take(self.local.popleft(), ready)
-            elif not self.inbox.empty():
-                self._take(self.inbox.get(), ready)
-            elif ready:
-                self._act(ready.popleft(), ready)
+                self._take(self.local.popleft())
+            elif self.inbox:
+                self._take(self.inbox.popleft())
+            elif self._ready:
+                self._act(self._ready.popleft())
             else:
-                open_actors = [actor for actor in open_actors if not actor.is_done]
-                if not open_actors:
-                    return
-                self._take(self.inbox.get(), ready)
+                self._open = [actor for actor in self._open if not actor.is_done]
+                return
 
-    def _take(self, message: Message | None, ready: deque[Actor]) -> None:
+    def _take(self, message: Message | None) -> None:
         if message is None:
             return
         actor = self.actors[message.to]
         actor.receive(message)
         if actor.messages:
             self._post(actor.flush())
-        self._look(actor, ready)
+        self._look(actor)
 
     def _post(self, messages: list[Message]) -> None:
         homes = self.bus.homes
@@ -117,16 +209,20 @@ class ActorThread(threading.Thread):
             home = homes[message.to]
             if home is self:
                 self.local.append(message)
+            elif isinstance(home, ActorThread) and home.is_lent:
+                home.inbox.append(message)
+                self.bus.lend(home)
             else:
                 home.send(message)
 
-    @staticmethod
-    def _look(actor: Actor, ready: deque[Actor]) -> None:
-        if actor.ready and actor not in ready:
-            ready.append(actor)
+    def _look(self, actor: Actor) -> None:
+        if actor.ready and actor not in self._ready:
+            self._ready.append(actor)
 
-    def _act(self, actor: Actor, ready: deque[Actor]) -> None:
+    def _act(self, actor: Actor) -> None:
         act = self.acting = actor.begin()
+        if not self.is_lent:
+            self.bus.help()  # before an act that may be long
         begin = perf_counter_ns()
         try:
             more = act.run(self.functions.get(actor.name))
@@ -142,13 +238,23 @@ class ActorThread(threading.Thread):
             self._post(actor.cancel(act))
         else:
             end = perf_counter_ns()
+            self._show(end - begin)
             messages = actor.finish(act)
             can_read, can_write = actor.read_ready, actor.write_ready
             self.records[actor.name].add(act.number, begin, end, can_read, can_write)
             self._post(messages)
-            if can_read and can_write and not actor.zombie and actor not in ready:
-                ready.append(actor)
+            if can_read and can_write and not actor.zombie and actor not in self._ready:
+                self._ready.append(actor)
         self.acting = None
+
+    def _show(self, nanoseconds: int) -> None:
+        """Counts short acts. After a long one while it was lent, which kept another from its own, it has to show twice as many.
+        """
+        if nanoseconds > _SHORT:
+            self._shown *= 1 if self._to_show else 2
+            self._to_show = self._shown
+        elif self._to_show:
+            self._to_show -= 1
 
     @staticmethod
     def _check_result(result: Any, act: Act) -> None:
