@@ -149,7 +149,7 @@ def test_hardware_params_are_limits_of_blocks():
         task_of(8, hardware_params=3)
 
 
-@pytest.mark.parametrize("name", ["RPCRunner", "extract_tasks", "register_task_input_buffer", "EmptyPolicy",
+@pytest.mark.parametrize("name", ["RPCRunner", "register_task_input_buffer", "EmptyPolicy",
                                   "PreloadCustomSketchRule"])
 def test_names_that_are_not_here_say_what_to_use(name):
     with pytest.raises((AttributeError, OptionError), match=r"hint: .{20}"):

@@ -13,7 +13,7 @@ from tedsl.errors import AbsentModuleError
 _LAYOUTS = "layouts of a network are chosen by a model of their time: graph.passes has layouts"
 _RECORDS = "tedsl ships no records: without one, topi's rules and a model of the machine choose"
 _TASKS = "write a task for each operator, autotvm.task.create(\"conv2d_NCHWc.x86\", args, target), or give the program to " \
-         "tedsl.tune(function, args=...), which needs no template"
+         "tedsl.tune(function, args=...), which needs no template; auto_scheduler.extract_tasks(graph) gives those of a network"
 MODULES = {"graph_tuner": _LAYOUTS, "tophub": _RECORDS}
 NAMES = {**MODULES, "ApplyGraphBest": _LAYOUTS, "apply_graph_best": _LAYOUTS, "DPTuner": _LAYOUTS, "PBQPTuner": _LAYOUTS,
          "ApplyFixedConfig": "autotvm.ApplyConfig(config) holds for every template inside of its block",

@@ -24,6 +24,7 @@ from tedsl.passes.context import PassContext, current_options
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.versions import machine, versions
+from tedsl.schedule.record.advice import is_advised
 from tedsl.target.target import Target
 from topi.schedules import schedule
 
@@ -106,8 +107,10 @@ def _options(source: KernelSource) -> AbstractContextManager[object]:
 
 
 def _key(source: KernelSource, target: Target) -> str | None:
-    """The key of a kernel in the cache on disk; None if it has none."""
-    if current_store() is None or not target.runs_here or not all(is_of_topi(node.operator) for node in source.graph.nodes):
+    """The key of a kernel in the cache on disk; None if it has none, as where records of measurements advise on schedules."""
+    if current_store() is None or is_advised() or not target.runs_here:
+        return None
+    if not all(is_of_topi(node.operator) for node in source.graph.nodes):
         return None
     environment = versions()
     return None if environment is None else identity((environment, machine(target), _WHAT, source.key, current_options()))

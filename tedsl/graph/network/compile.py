@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from tedsl.graph.graph import Graph
 from tedsl.graph.network.absorbed import drop_elements
 from tedsl.graph.network.build import build_kernels
 from tedsl.graph.network.instance import Instance
-from tedsl.graph.network.kernels import KernelSource
+from tedsl.graph.network.kernels import ExternalSource, KernelSource
 from tedsl.graph.network.network import Network, concrete_graph, uses_of, variables_of
 from tedsl.graph.network.prepare import Split, split_constants
 from tedsl.graph.network.steps import step_of
@@ -34,6 +35,14 @@ def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Seque
     extents = _extents(graph, batches)
     split = split_constants(optimized(graph, machine, opt_level))
     return assembled(split, machine, extents)
+
+
+def kernels_in(graph: Graph, target: Target, opt_level: int) -> Counter[KernelSource]:
+    """The kernels that `compile` would make of a graph, and how many steps of a call each does; those of other compilers are
+    left out.
+    """
+    split = split_constants(optimized(graph, _checked(target), opt_level)).graph
+    return Counter([use.source for use in uses_of(split, overwrites(split)) if not isinstance(use.source, ExternalSource)])
 
 
 def optimized(graph: Graph, target: Target, opt_level: int) -> Graph:

@@ -30,6 +30,11 @@ def advised_by(*advisers: Adviser) -> Iterator[None]:
         _ADVISERS.reset(before)
 
 
+def is_advised() -> bool:
+    """Whether an adviser is in force: what `topi.schedules.schedule` returns is then not known from the formulas alone."""
+    return bool(_ADVISERS.get())
+
+
 def advised_schedule(outs: Sequence[Tensor], target: Target) -> Schedule | None:
     """The schedule of `outs` that an adviser in force knows for `target`; None if none does."""
     advisers = _ADVISERS.get()
