@@ -13,13 +13,14 @@ from tedsl.errors import missing_name
 
 # A module of TVM 0.6, and the module that has its names here.
 MODULES = {
-    "api": "tedsl.compat.v06", "arith": "tedsl.arith", "build_module": "tedsl.driver", "container": "tedsl.ir.container",
-    "contrib": "tedsl.contrib", "error": "tedsl.error", "expr": "tedsl.tir", "hybrid": "tedsl.te.hybrid",
-    "intrin": "tedsl.compat.v06", "ir_builder": "tedsl.tir.ir_builder", "ir_pass": "tedsl.compat.ir_pass", "make": "tedsl.tir",
-    "module": "tedsl.runtime", "nd": "tedsl.nd", "ndarray": "tedsl.nd", "node": "tedsl.ir", "runtime": "tedsl.runtime",
-    "schedule": "tedsl.te.schedule", "stmt": "tedsl.tir", "target": "tedsl.target", "te": "tedsl.te",
-    "tensor": "tedsl.te.tensor",
-    "testing": "tedsl.testing", "tir": "tedsl.tir", "topi": "topi", "transform": "tedsl.transform",
+    "api": "tedsl.compat.v06", "arith": "tedsl.arith", "autotvm": "tedsl.autotvm", "build_module": "tedsl.driver",
+    "container": "tedsl.ir.container", "contrib": "tedsl.contrib", "datatype": "tedsl.target.datatype",
+    "error": "tedsl.error", "expr": "tedsl.tir", "hybrid": "tedsl.te.hybrid", "intrin": "tedsl.compat.v06",
+    "ir_builder": "tedsl.tir.ir_builder", "ir_pass": "tedsl.compat.ir_pass", "make": "tedsl.tir",
+    "module": "tedsl.compat.module", "nd": "tedsl.nd", "ndarray": "tedsl.nd", "node": "tedsl.ir", "runtime": "tedsl.runtime",
+    "schedule": "tedsl.te.schedule", "stmt": "tedsl.tir", "tag": "tedsl.te.tag", "target": "tedsl.target", "te": "tedsl.te",
+    "tensor": "tedsl.te.tensor", "testing": "tedsl.testing", "tir": "tedsl.tir", "topi": "topi",
+    "transform": "tedsl.transform",
 }
 # A function or class of the root, and the module that has it here; under another name after the colon.
 NAMES = {
@@ -32,7 +33,9 @@ NAMES = {
     "Tensor": "tedsl.te", "Schedule": "tedsl.te", "Range": "tedsl.te",
     **dict.fromkeys(("decl_buffer", "layout", "bijective_layout", "call_packed", "call_extern", "call_pure_extern",
                      "call_llvm_intrin"), "tedsl.tir"),
-    "call_pure_intrin": "tedsl.tir:call_intrin", "select": "tedsl.tir:Select", "pow": "tedsl.te:power",
+    **dict.fromkeys(("load_json", "save_json"), "tedsl.ir"),
+    "call_intrin": "tedsl.tir", "call_pure_intrin": "tedsl.tir:call_intrin",
+    "select": "tedsl.tir:Select", "pow": "tedsl.te:power",
     **dict.fromkeys(("var", "size_var", "const", "min_value", "max_value", "placeholder", "compute", "scan", "extern",
                      "thread_axis", "reduce_axis", "create_schedule", "tag_scope", "decl_tensor_intrin", "comm_reducer",
                      "sum", "min", "max", "any", "all", "exp", "erf", "tanh", "sigmoid", "log", "cos", "sin", "atan", "sqrt",

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from tedsl.contrib import utils as utils
 
 _MODULES = ("cc", "clang", "intrinsics", "sparse", "utils")
+_OLDER = {"util": "utils"}  # names in TVM 0.6 and 0.7
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
+        name = _OLDER.get(name, name)
         if name not in _MODULES:
             raise missing_name(__name__, name, _MODULES)
         return import_module(f"tedsl.contrib.{name}")

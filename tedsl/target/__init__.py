@@ -12,13 +12,24 @@ from tedsl.target.generic import (
 )
 from tedsl.target.kinds import TargetKind, register_kind
 from tedsl.target.machine import Cache, Machine
-from tedsl.target.named import arm_cpu, bifrost, create, cuda, intel_graphics, mali, rasp, riscv_cpu, rocm
+from tedsl.target.named import (
+    arm_cpu,
+    bifrost,
+    create,
+    cuda,
+    current_target,
+    intel_graphics,
+    mali,
+    rasp,
+    riscv_cpu,
+    rocm,
+)
 from tedsl.target.tags import list_tags, register_tag
 from tedsl.target.target import Target
 
-__all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "create", "codegen",
-           "cuda", "datatype", "generic_func", "get_native_generic_func", "host_target", "intel_graphics", "list_tags", "mali",
-           "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind",
+__all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "codegen", "create",
+           "cuda", "current_target", "datatype", "generic_func", "get_native_generic_func", "host_target", "intel_graphics",
+           "list_tags", "mali", "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind",
            "register_tag", "riscv_cpu", "rocm"]
 
 entries(globals(), instead={"build_config": "tedsl.transform.build_config"})

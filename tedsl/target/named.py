@@ -76,3 +76,8 @@ def _named(kind: str, model: str, options: Options, fixed: str = "") -> Target:
 def create(target: Any) -> Target:
     """Returns a target from a str, a dict or a Target: the older name of `Target(target)`."""
     return Target(target)
+
+
+def current_target(allow_none: bool = True) -> Target | None:
+    """Returns the target of the innermost `with` block, as `Target.current`: its name in TVM 0.6."""
+    return Target.current(allow_none)

@@ -47,6 +47,26 @@ def test_passes_over_statements():
     assert [store.value.dtype for store in stores] == ["float32x4"] * 8
 
 
+def test_modules_by_their_old_names():
+    from tedsl.contrib import util
+
+    A = tvm.placeholder((4,), name="A")
+    B = tvm.compute((4,), lambda i: A[i] + 1, name="B")
+    with tvm.target.create("llvm"):
+        assert tvm.target.current_target().kind.name == "llvm"
+        f = tvm.build(tvm.create_schedule(B.op), [A, B])
+    assert tvm.target.current_target() is None
+    folder = util.tempdir()
+    path = folder.relpath("f.so")
+    f.export_library(path)
+    b = np.zeros(4, "float32")
+    tvm.module.load(path)(np.ones(4, "float32"), b)
+    np.testing.assert_array_equal(b, 2)
+    assert tvm.contrib.util.tempdir is util.tempdir and tvm.module.enabled("llvm")
+    assert isinstance(tvm.load_json(tvm.save_json(tvm.var("x") + 1)), tvm.expr.Add)
+    assert tvm.datatype.get_type_registered(7) is False
+
+
 def test_passes_over_expressions():
     x = tvm.var("x")
     assert tvm.ir_pass.Equal(tvm.ir_pass.Simplify((x * 4 + 3) // 4), x)

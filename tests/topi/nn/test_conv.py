@@ -6,7 +6,7 @@ import scipy.signal
 
 import topi
 from tedsl import te
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tests.topi.checking import check
 from topi import nn, testing
 from topi.kinds import ConvOp, DepthwiseConvOp, PackedConvOp, TransposedConvOp
@@ -268,7 +268,15 @@ def test_layouts_by_the_names_of_later_versions():
     assert list(map(int, made.shape)) == list(map(int, by_old_name.shape)) == [1, 3, 3, 4] and made.op.tag == by_old_name.op.tag
     row, taps = te.placeholder((1, 9, 3), name="row"), te.placeholder((3, 3, 4), name="taps")
     assert list(map(int, topi.nn.conv1d(row, taps, data_layout="NWC", kernel_layout="WIO").shape)) == [1, 7, 4]
+    by_place = topi.nn.conv2d(data, kernel, 1, 0, 1, "NHWC", "HWIO", "float64")
+    assert by_place.dtype == "float64" and topi.nn.conv2d(data, kernel, 1, 0, 1, "NHWC", "").dtype == "float32"
+    assert topi.nn.conv1d(row, taps, 1, "VALID", 1, "NWC", "WIO").dtype == "float32"
+    assert topi.nn.conv1d(row, taps, 1, "VALID", 1, "NWC", "float64").dtype == "float64"
+    for wrong in (("NHWC", "float32", "HWIO"), ("NHWC", "HWIO", "float32", 1)):
+        with pytest.raises(ArgumentTypeError, match="behind out_dtype"):
+            topi.nn.conv2d(data, kernel, 1, 0, 1, *wrong)
     for refused, words in (
+            (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, "NHWC", "OHWI"), 'kernel_layout is "OHWI"'),
             (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHWC", kernel_layout="OHWI"),
              'conv2d of data: kernel_layout is "OHWI"; to data of "NHWC" belongs "HWIO"(.|\\n)*layout_transform'),
             (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, layout="HWCN", data_layout="NHWC"), 'layout is "HWCN" and data_'),
