@@ -1,7 +1,8 @@
 """What all tests share: golden files, and machine code that is made soon where only values are checked.
 
 `--update-golden` writes the golden files anew, to be reviewed as a difference. `--optimized` has LLVM optimise in every
-test; the mark `optimized` asks for it in one. Compiled code is not kept: tests of the cache on disk name a folder of their own.
+test; the mark `optimized` asks for it in one. `--assembled` has NVIDIA's assembler read all PTX. Compiled code is not kept:
+tests of the cache on disk name a folder of their own.
 """
 
 import os
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tedsl.codegen.llvm.backend import LLVMBackend
+from tedsl.codegen.nvptx.backend import PTXBackend
 from tedsl.passes.context import PassContext
+from tests.codegen.nvptx.assembler import complaints
 from tests.golden_files import Golden
 
 # Tests of results; what LLVM optimises is tested in codegen.
@@ -27,6 +30,7 @@ os.environ["TEDSL_CACHE_DIR"] = "off"  # also of processes that tests start: wha
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew; review the difference")
     parser.addoption("--whole", action="store_true", help="run the tests marked `whole` too, which take minutes together")
+    parser.addoption("--assembled", action="store_true", help="all PTX goes through NVIDIA's assembler, and spills no register")
     parser.addoption("--optimized", action="store_true", help="optimise the machine code also where only values are checked")
 
 
@@ -60,6 +64,27 @@ def _machine_code_made_soon(request, monkeypatch):
     folder = request.path.relative_to(ROOT).parts[0]
     if folder in VALUES and not request.config.getoption("--optimized") and not request.node.get_closest_marker("optimized"):
         monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
+
+
+@pytest.fixture(autouse=True)
+def _assembled(request, monkeypatch):
+    """With --assembled a test fails whose PTX NVIDIA's assembler refuses or spills registers of, but for the mark `spills`."""
+    if not request.config.getoption("--assembled"):
+        yield
+        return
+    made = {}
+
+    def compile_and_keep(*args):
+        code = compile_kernels(*args)
+        made[code.text] = args[2].cpu
+        return code
+
+    compile_kernels = PTXBackend.compile_kernels
+    monkeypatch.setattr(PTXBackend, "compile_kernels", compile_and_keep)
+    yield
+    found = [words for text, arch in made.items() if (words := complaints(text, arch))]
+    if not request.node.get_closest_marker("spills"):
+        assert not found, "\n".join(found)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import zlib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,25 @@ def assemble(ptx, arch, folder):
     spilled = [int(count) for count in re.findall(r"(\d+) bytes spill", done.stderr)]
     assert spilled and not any(spilled), f"{arch}: {done.stderr}\n{ptx}"
     return image, max(int(count) for count in re.findall(r"Used (\d+) registers", done.stderr))
+
+
+def complaints(ptx, made_for):
+    """What the assembler has against `ptx`, for the device that it was made for and a later one; "" for nothing. Each text is
+    assembled for the same two devices whenever it comes.
+    """
+    later = [arch for arch in ARCHS if int(arch[3:]) > int(made_for[3:])]
+    chosen = [later[zlib.crc32(ptx.encode()) % len(later)]] if later else []
+    return "\n".join(filter(None, (_complaint(ptx, arch) for arch in (made_for, *chosen))))
+
+
+@functools.cache
+def _complaint(ptx, arch):
+    command = [assembler_for(arch), "-v", f"-arch={arch}", "-", "-o", "/dev/null"]
+    done = subprocess.run(command, input=ptx, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        return f"{arch}: {done.stderr}\n{ptx}"
+    spilled = [line for line in done.stderr.splitlines() if re.search(r"[1-9]\d* bytes spill", line)]
+    return f"{arch}: {spilled[0].strip()}" if spilled else ""
 
 
 def instructions(image):

@@ -23,6 +23,7 @@ def test_kernels_that_fit():
     built(product((32, 32, 32)))
 
 
+@pytest.mark.spills
 def test_too_many_accumulators_are_refused():
     """A warp of 48 accumulators: 384 numbers of each thread."""
     program = product((128, 96, 32), tiles=(8, 6))
