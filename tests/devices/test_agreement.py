@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
+import tedsl.testing
 from tedsl.ir.evaluate import run
 from tedsl.target import Target
 from tests.devices.agreement import EACH, TOLERANCE
@@ -64,6 +65,12 @@ def test_simulated_ptx(name, monkeypatch):
 @pytest.mark.parametrize("name", EACH)
 def test_opencl(name):
     compare(name, "opencl", tedsl.opencl(0))
+
+
+@tedsl.testing.requires_cuda
+@pytest.mark.parametrize("name", EACH)
+def test_cuda(name):
+    compare(name, "cuda", tedsl.cuda(0))
 
 
 def test_there_are_enough():

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import tedsl
+import tedsl.testing
 import topi
 from tedsl import te
+from tests.devices.opencl_device import needs_opencl
 
 RNG = np.random.default_rng(0)
 ROWS, WEIGHTS = RNG.random((8, 50), "float32"), RNG.random((30, 50), "float32")
@@ -51,10 +53,10 @@ def built(name, kind):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind, device", [("cuda", tedsl.sim(0)), ("opencl", tedsl.opencl(0))])
+@pytest.mark.parametrize("kind, device", [
+    ("cuda", tedsl.sim(0)), pytest.param("opencl", tedsl.opencl(0), marks=needs_opencl),
+    pytest.param("cuda", tedsl.cuda(0), marks=tedsl.testing.requires_cuda())])
 def test_an_operator_on_a_device(kind, device, name):
-    if not device.exist:
-        pytest.skip(f"there is no {device} here: {device.missing}")
     inputs, _, _, reference = CASES[name]
     wanted = reference(*inputs)
     result = tedsl.nd.empty(wanted.shape, "int32" if name == "argmax" else "float32", device)
