@@ -25,7 +25,8 @@ _REGISTERS = {"threadIdx": "tid", "blockIdx": "ctaid"}
 @record
 class Launch:
     """The thread axes of a kernel, outermost first. block: their sizes in a block (x, y, z), 0 where it is not a constant.
-    has_tiles: each thread has several results in registers, of operands in shared memory.
+    has_tiles: each thread has several results in registers, or a part of the matrices of tensor cores, of operands in shared
+    memory.
     """
 
     axes: tuple[str, ...]
@@ -56,8 +57,13 @@ def launch_of(kernel: PrimFunc) -> Launch:
 def _has_tiles(kernel: PrimFunc) -> bool:
     memory = [node for node in post_order(kernel.body) if isinstance(node, Allocate)]
     shared = any(scope_of(node.buffer_var.type_annotation).startswith("shared") for node in memory)
-    return shared and any(scope_of(node.buffer_var.type_annotation) == "local" and size != 1
-                          for node in memory for size in (math.prod(as_int(extent) or 2 for extent in node.extents),))
+    return shared and any(_has_several(node) for node in memory)
+
+
+def _has_several(node: Allocate) -> bool:
+    """Tells whether an allocation is several numbers of each thread: its own, or its part of matrices of tensor cores."""
+    scope, count = scope_of(node.buffer_var.type_annotation), math.prod(as_int(extent) or 2 for extent in node.extents)
+    return scope == "wmma" or (scope == "local" and count != 1)
 
 
 def emit_launch(out: Emitter, s: AttrStmt) -> None:

@@ -21,7 +21,8 @@ FOUND = [  # spilled, or more shared memory than a block has
     ("tensor cores", 8, 64, 64, 7, 2, 1, 32, 256, "float16", False, "sm_90"),
     ("tensor cores", 8, 28, 28, 5, 1, 2, 128, 256, "float16", True, "sm_90"),
     ("depthwise NCHW", 1, 17, 22, 3, 1, 1, 64, 2, "float32", False, "sm_80"),
-    ("tensor cores", 16, 56, 19, 1, 2, 2, 128, 64, "float16", False, "sm_80")]
+    ("tensor cores", 16, 56, 19, 1, 2, 2, 128, 64, "float16", False, "sm_80"),
+    ("tensor cores", 16, 56, 19, 1, 2, 2, 128, 64, "float16", False, "sm_90")]
 
 
 def drawn(seed):
