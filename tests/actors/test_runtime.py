@@ -252,7 +252,12 @@ PLANS = {
     "function": (lambda: P.task("t", "relu", [A], Spec((3,))), ArgumentTypeError, "its function is a str"),
     "pieces": (lambda: P.unpack("u", A, 2), PlanError, "no first dimension of which 2 equal pieces"),
     "kind": (lambda: P.of_kind("u", "magic", A, Spec((3,))), ArgumentError, "no kind of actor 'magic'"),
+    "kind of a user": (lambda: actors.register_kind("mine"), ArgumentTypeError, "a kind is a Kind, not a str"),
+    "chunks": (lambda: actors.shared_chunks([3]), ArgumentTypeError, r"takes a list of MemoryPlans, not \[3\]"),
     "after": (lambda: P.after("a", "z"), PlanError, "there is no task 'z'; tasks: a"),
+    "device": (lambda: P.source("s", None, Spec((3,)), device=3), ArgumentTypeError, "source s: device is an int"),
+    "thread": (lambda: P.sink("s", None, A, thread=b"s"), ArgumentTypeError, "sink s: thread is a bytes"),
+    "nothing": (lambda: Pipeline("q").plan(), PlanError, "plan q has no task"),
 }
 
 

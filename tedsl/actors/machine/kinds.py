@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.record import record
 from tedsl.runtime.array import NDArray
 from tedsl.runtime.devices.memory import DeviceArray
@@ -123,6 +123,8 @@ def kind_named(name: str) -> Kind:
 
 def register_kind(kind: Kind) -> Kind:
     """Adds a kind of actor. Raises ArgumentError if there is one of its name."""
+    if not isinstance(kind, Kind):
+        raise ArgumentTypeError(f"register_kind: a kind is a Kind, not {type_in_words(kind)}", hint="actors.Kind(name, run)")
     if kind.name in KINDS:
         raise ArgumentError(f"register_kind: there is a kind {kind.name!r}", hint="choose another name")
     KINDS[kind.name] = kind

@@ -16,6 +16,8 @@ def check_parts(plan: Plan) -> None:
     """Raises PlanError for a plan that cannot run: the message names task and register."""
     for register in plan.registers.values():
         _check_register(plan, register)
+    if not plan.tasks:
+        raise PlanError(f"plan {plan.name} has no task", hint='numbers = p.source("count", None, Spec((4,))) begins a pipeline')
     for task in plan.tasks.values():
         _check_task(plan, task)
     _check_circles(plan)

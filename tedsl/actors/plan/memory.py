@@ -15,6 +15,7 @@ import numpy
 from tedsl.actors.machine.kinds import kind_named
 from tedsl.actors.plan.check import path_of
 from tedsl.actors.plan.description import Plan, RegisterDescription
+from tedsl.errors import ArgumentTypeError
 from tedsl.graph.plan.offsets import Range, place
 from tedsl.record import record
 from tedsl.runtime.array import NDArray, aligned, numpy_dtype
@@ -86,6 +87,9 @@ def _share(plan: Plan, block: str, blocks: dict[str, Block], chunks: dict[str, i
 
 def shared_chunks(plans: Sequence[MemoryPlan]) -> dict[str, int]:
     """The chunks that serve plans of which one runs at a time: for each device the largest."""
+    if not isinstance(plans, Sequence) or not all(isinstance(plan, MemoryPlan) for plan in plans):
+        raise ArgumentTypeError(f"shared_chunks takes a list of MemoryPlans, not {plans!r}",
+                                hint="shared_chunks([memory_of(training), memory_of(evaluation)])")
     devices = dict.fromkeys([device for plan in plans for device in plan.chunks])
     return {device: max(plan.chunks.get(device, 0) for plan in plans) for device in devices}
 

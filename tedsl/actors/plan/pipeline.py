@@ -146,6 +146,10 @@ class Pipeline:
              count: int,
              device: str, thread: str, steps: int = 1, in_place: bool = False) -> Stream:
         self._check(name, kind, function, inputs, count, steps)
+        for what, text in (("device", device), ("thread", thread)):
+            if not isinstance(text, str):
+                raise ArgumentTypeError(f"{kind} {name}: {what} is {type_in_words(text)}; it is a str",
+                                        hint='device="opencl:1", thread="loading"')
         specs = tuple(_specs(name, outputs))
         for stream in inputs:
             known = self.registers[stream.register]
