@@ -1,13 +1,16 @@
-"""Target kinds and intrinsics of others: registered, or declared by installed packages as entry points."""
+"""Target kinds, intrinsics and devices of others: registered, or declared by installed packages as entry points."""
 
 from importlib import metadata
 
+import numpy as np
 import pytest
 
 import tedsl
 from tedsl import te, topi
 from tedsl.contrib import intrinsics
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
+from tedsl.runtime.devices.table import register_device
+from tedsl.simulate.driver import SimDriver
 from tedsl.target import Target, TargetKind, register_kind
 
 
@@ -25,10 +28,12 @@ def no_intrinsic():
 HOME = __name__
 LISTING = TargetKind("listing", keys=("cpu",), options=("width",), backend=f"{HOME}:Listing")
 BROKEN = TargetKind("broken", keys=("cpu",), backend="no_such_package.backend:Backend")
+DRIVER = SimDriver()  # stands for that of another package
 ENTRIES = metadata.EntryPoints([
     metadata.EntryPoint("listing", f"{HOME}:LISTING", "tedsl.targets"),
     metadata.EntryPoint("missing", "no_such_package:KIND", "tedsl.targets"),
     metadata.EntryPoint("junk", f"{HOME}:HOME", "tedsl.targets"),
+    metadata.EntryPoint("their", f"{HOME}:DRIVER", "tedsl.devices"),
     metadata.EntryPoint("mine", f"{HOME}:no_intrinsic", "tedsl.intrinsics"),
     metadata.EntryPoint("twice", f"{HOME}:no_intrinsic", "tedsl.intrinsics"),
     metadata.EntryPoint("twice", f"{HOME}:Listing", "tedsl.intrinsics"),
@@ -40,6 +45,7 @@ def clean(monkeypatch):
     """Nothing that a test adds outlives it."""
     monkeypatch.setattr("tedsl.target.kinds._ADDED", {})
     monkeypatch.setattr("tedsl.contrib.intrinsics.table._ADDED", {})
+    monkeypatch.setattr("tedsl.runtime.devices.table._ADDED", {})
 
 
 @pytest.fixture
@@ -126,3 +132,28 @@ def test_wrong_intrinsics_are_refused(installed):
         intrinsics.register("gemm_f32", no_intrinsic)
     with pytest.raises(ArgumentTypeError, match="not 3"):
         intrinsics.register("three", 3)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_devices_of_other_packages(declared, request):
+    """By a call, or by an entry point."""
+    if declared:
+        request.getfixturevalue("installed")
+    else:
+        register_device("their", DRIVER)
+    place = tedsl.device("their", 1)
+    assert place.exist and str(place) == "their(1)"
+    array = tedsl.nd.array(np.arange(6.0).reshape(2, 3), place)
+    assert array.device == place
+    np.testing.assert_array_equal(array.copyto(tedsl.cpu(0)).numpy(), np.arange(6.0).reshape(2, 3))
+
+
+def test_wrong_drivers_are_refused():
+    with pytest.raises(ArgumentTypeError, match="not a driver: it lacks"):
+        register_device("their", object())
+    with pytest.raises(ArgumentTypeError, match="is an identifier, not 'a b'"):
+        register_device("a b", DRIVER)
+    for kind in ("cuda", "their"):
+        register_device("their", DRIVER)
+        with pytest.raises(ArgumentError, match="have a driver already"):
+            register_device(kind, SimDriver())
