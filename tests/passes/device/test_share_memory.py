@@ -116,6 +116,52 @@ def test_what_an_iteration_leaves_to_the_next_is_in_use_all_the_time():
     assert share_memory(before) is before
 
 
+def staged(ahead, blocks=2, rows=2, steps=3):
+    """In each row sums over steps, whose tiles X are filled in shared memory, then passed to other threads through Y.
+    ahead: a tile is filled while the one before is read.
+    """
+    n = 4 * THREADS
+    A, k = te.placeholder((blocks, rows, steps, n), name="A"), te.reduce_axis((0, steps), name="k")
+    X = te.compute(A.shape, lambda b, o, r, i: A[b, o, r, i], name="X")
+    L = te.compute((blocks, rows, n), lambda b, o, i: te.sum(X[b, o, k, (i + 1) % n], axis=k), name="L")
+    Y = te.compute(L.shape, lambda b, o, i: L[b, o, i].astype("float64"), name="Y")
+    Z = te.compute(L.shape, lambda b, o, i: Y[b, o, (i + 3) % n] + 1, name="Z")
+    s = te.create_schedule(Z.op)
+    for tensor, scope in ((X, "shared"), (Y, "shared"), (L, "local")):
+        s[tensor].set_scope(scope)
+    s[Z].bind(Z.op.axis[0], te.thread_axis("blockIdx.x"))
+    for tensor in (Z, Y, L, X):
+        outer, inner = s[tensor].split(tensor.op.axis[-1], factor=THREADS)
+        s[tensor].bind(inner, te.thread_axis("threadIdx.x"))
+        if tensor is L:
+            s[L].reorder(k, inner, outer)
+    for tensor in (Y, L):
+        s[tensor].compute_at(s[Z], Z.op.axis[1])
+    s[X].compute_at(s[L], k)
+    if ahead:
+        s[X].double_buffer()
+    a = np.random.default_rng(0).integers(0, 9, (blocks, rows, steps, n)).astype("float32")
+    return s, [A, Z], a, np.roll(a.sum(2).astype("float64"), -4, -1) + 1
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_threads_wait_once_before_a_loop_inside(ahead, tmp_path):
+    """Y lives in the loop over rows, X in one inside of it: between both they wait before that one, not in it."""
+    s, args, a, expected = staged(ahead)
+    after = share_memory(loops(s, args))
+    assert {offset_of(node) for node in allocations(after) if node.buffer_var.name in "XY"} == {0}
+    rows, *inside = sorted((node for node in post_order(after.body) if isinstance(node, For)),
+                           key=lambda loop: -len(list(post_order(loop))))
+    counts = [sum(isinstance(node, Call) and node.op is SYNC for node in post_order(loop)) for loop in (rows, *inside)]
+    assert counts == [2] + [0] * len(inside)
+    f = tedsl.build(s, args, target="cuda -arch=sm_80")
+    with simulate.mode("checked"):
+        np.testing.assert_array_equal(simulated(f, a, expected), expected)
+    text = f.imported_modules[0].get_source("ptx")
+    assert ("cp.async" in text) == ahead
+    assemble(text, "sm_80", tmp_path)
+
+
 @pytest.mark.parametrize("of", [{"scopes": ("shared", "shared.dyn")}, {"parts": 1, "dtypes": ("int8", "int8")}], ids=str)
 def test_what_lies_in_two_scopes_or_saves_little_keeps_its_memory(of):
     s, args, *_ = chain(**of)
