@@ -206,8 +206,10 @@ def InjectPrefetch() -> ModulePass:
 
 
 def StorageRewrite() -> ModulePass:
-    """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory."""
-    return _own_pass("StorageRewrite", rewrite_storage)
+    """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory. A
+    result takes the place of an operand that its statement reads element by element, and that nothing reads later.
+    """
+    return _own_pass("StorageRewrite", lambda func: rewrite_storage(func, in_place=True))
 
 
 def UnrollLoop() -> ModulePass:

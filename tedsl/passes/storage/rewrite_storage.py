@@ -10,8 +10,9 @@ An allocation is moved out to the function, to the body of the parallel loop (ea
 assertion, or to the innermost loop or let that its size depends on. Its live range reaches from its first to its last access; a
 loop that has an access but not the allocation itself belongs to it as a whole, since values may be carried from iteration to
 iteration. Two share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or
-equal. An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
-Shared memory keeps the loop that it was moved out of as a note (HOME), for buffers of other dtypes (`device/share_memory.py`).
+equal. An output never takes the place of an operand that the same launch of threads reads, and of one of one statement only
+with `in_place`. Shared memory keeps the loop that it was moved out of as a note (HOME), for buffers of other dtypes
+(`device/share_memory.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
     LAUNCH,
     LOGICAL_SHAPE,
+    THREADS,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -36,6 +38,7 @@ from tedsl.ir.stmt import (
     LetStmt,
     SeqStmt,
     Stmt,
+    Store,
     While,
     seq,
 )
@@ -45,15 +48,19 @@ from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.live_ranges import HOME, LiveRange, LiveRanges
+from tedsl.passes.storage.in_place import stores_over
 
 SMALL = 32  # bits: what fits a register is not worth sharing
 
 
-def rewrite_storage(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing."""
+def rewrite_storage(func: PrimFunc, *, in_place: bool = False) -> PrimFunc:
+    """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing.
+
+    in_place: a result may take the place of an operand that its statement is the last to read (`in_place.py`).
+    """
     if not contains(func.body, Allocate):
         return func
-    planner = _Planner()
+    planner = _Planner(in_place)
     body = planner.place(planner.visit(func.body), planner.pending)
     shared = {old: new for old, new in planner.shared.items() if old is not new}
     return func.with_body(substitute(body, shared) if shared else body)
@@ -67,6 +74,7 @@ class _Slot:
     size: Expr
     free_after: int
     home: Var | None
+    holder: LiveRange  # the last that uses it
     is_shared: bool = False
 
 
@@ -75,14 +83,17 @@ class _Planner:
     `place`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_place: bool) -> None:
         self.live = LiveRanges()
-        self.loops: list[Var | None] = []  # around, by their variables; None: of other kinds
+        self.loops: list[For | None] = []  # around; None: of other kinds
+        self.stores: dict[int, tuple[Store, tuple[For | None, ...]]] | None = {} if in_place else None  # by their numbers
+        self.headers: set[int] = set()  # the numbers of the bounds of loops
         self.homes: dict[LiveRange, Var | None] = {}
         self.pending: list[LiveRange] = []
         self.shared: dict[Var, Var] = {}
         self.descent = Descent()
         self.launched: frozenset[Var] = frozenset()  # the threads of the kernel around
+        self.threads = 0  # how many axes of threads are around: others may store to the same element
 
     def visit(self, stmt: Stmt) -> Stmt:
         return self.descent(self.planned, stmt)
@@ -104,7 +115,10 @@ class _Planner:
                 return self.fenced(stmt, None)
             case AttrStmt():
                 self.live.accessed(stmt.value)
-                return self.launch(stmt) if stmt.attr_key == LAUNCH else self.fenced(stmt, set())
+                self.threads += stmt.attr_key in THREADS
+                made = self.launch(stmt) if stmt.attr_key == LAUNCH else self.fenced(stmt, set())
+                self.threads -= stmt.attr_key in THREADS
+                return made
             case IfThenElse():
                 self.live.accessed(stmt.condition)
                 then = self.visit(stmt.then_case)
@@ -113,11 +127,14 @@ class _Planner:
                 return stmt if same else IfThenElse(stmt.condition, then, other)
             case _:
                 self.live.accessed(stmt)
+                if isinstance(stmt, Store) and self.stores is not None and not self.threads:
+                    self.stores[self.live.clock] = stmt, tuple(self.loops)
                 return stmt
 
     def allocation(self, node: Allocate) -> Stmt:
         life = self.live.allocated(node)
-        self.homes[life] = self.loops[-1] if self.loops else None
+        around = self.loops[-1] if self.loops else None
+        self.homes[life] = None if around is None else around.loop_var
         if build.is_true(node.condition) and not any(isinstance(n, Load) for e in node.extents for n in post_order(e)):
             self.pending.append(life)
             return self.visit(node.body)
@@ -158,8 +175,9 @@ class _Planner:
 
     def loop(self, loop: For | While) -> Stmt:
         outer, self.pending = self.pending, []
-        with self.repeated(loop.loop_var if isinstance(loop, For) else None):
+        with self.repeated(loop if isinstance(loop, For) else None):
             self.live.accessed(*((loop.min, loop.extent) if isinstance(loop, For) else (loop.condition,)))
+            self.headers.add(self.live.clock)
             body = self.visit(loop.body)
         private = isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING)
         body = self.settle(body, None if private else {loop.loop_var} if isinstance(loop, For) else set())
@@ -167,24 +185,49 @@ class _Planner:
         return loop if body is loop.body else loop.replace(body=body)
 
     @contextmanager
-    def repeated(self, var: Var | None) -> Iterator[None]:
-        """Context manager in which the body of a loop over `var` is visited, or of one of another kind."""
-        self.loops.append(var)
+    def repeated(self, loop: For | None) -> Iterator[None]:
+        """Context manager in which the body of `loop` is visited, or of one of another kind."""
+        self.loops.append(loop)
         with self.live.repeated():
             yield
         self.loops.pop()
+
+    def free_slot(self, slots: list[_Slot], life: LiveRange, size: Expr) -> _Slot | None:
+        """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest.
+        """
+        if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
+            return None  # registers, or as good as
+        fitting = [slot for slot in slots if (slot.free_after < life.first or self.in_place(slot.holder, life))
+                   and slot.node.dtype is life.node.dtype
+                   and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
+                   and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
+        if not isinstance(size, IntImm) or not fitting:
+            return fitting[0] if fitting else None
+        large = [slot for slot in fitting if _value(slot.size) >= size.value]
+        return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
+
+    def in_place(self, old: LiveRange, new: LiveRange) -> bool:
+        """Tells whether the statement with which `new` begins is the last that reads `old`, and may store over it."""
+        if self.stores is None or new.first is None or old.last not in self.stores:
+            return False
+        if not all(number in self.headers for number in range(new.first, old.last)):
+            return False  # more than this statement is in the loops
+        store, loops = self.stores[old.last]
+        alive = loops[min(old.loops, new.loops):]
+        return store.buffer_var is new.node.buffer_var and stores_over(store, old.node.buffer_var, alive)
 
     def place(self, body: Stmt, lives: list[LiveRange]) -> Stmt:
         """Returns `body` inside the allocations `lives`, those with disjoint live ranges merged."""
         slots: list[_Slot] = []
         for life in sorted(lives, key=lambda life: -1 if life.first is None else life.first):
             size = _size(life.node)
-            slot = _free_slot(slots, life, size)
+            slot = self.free_slot(slots, life, size)
             if slot is None:
-                slots.append(_Slot(life.node, size, life.last, self.homes[life]))
+                slots.append(_Slot(life.node, size, life.last, self.homes[life], life))
             else:
                 self.shared[life.node.buffer_var] = slot.node.buffer_var
                 slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
+                slot.holder = life
                 slot.home = slot.home if slot.home is self.homes[life] else None
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
@@ -207,19 +250,6 @@ def _size(node: Allocate) -> Expr:
     for extent in node.extents[1:]:
         size = build.product_of_extents(size, extent)
     return size
-
-
-def _free_slot(slots: list[_Slot], life: LiveRange, size: Expr) -> _Slot | None:
-    """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
-    if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
-        return None  # registers, or as good as
-    fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
-               and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
-               and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
-    if not isinstance(size, IntImm) or not fitting:
-        return fitting[0] if fitting else None
-    large = [slot for slot in fitting if _value(slot.size) >= size.value]
-    return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
 
 
 def _notes(node: Allocate) -> dict[str, Any]:
