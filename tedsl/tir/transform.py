@@ -207,9 +207,10 @@ def InjectPrefetch() -> ModulePass:
 
 def StorageRewrite() -> ModulePass:
     """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory. A
-    result takes the place of an operand that its statement reads element by element, and that nothing reads later.
+    result takes the place of an operand that its statement reads element by element, and that nothing reads later. Values of
+    several dtypes of one width share memory as their bits.
     """
-    return _own_pass("StorageRewrite", lambda func: rewrite_storage(func, in_place=True))
+    return _own_pass("StorageRewrite", lambda func: rewrite_storage(func, in_place=True, across_dtypes=True))
 
 
 def UnrollLoop() -> ModulePass:

@@ -13,10 +13,10 @@ import tedsl
 from tedsl import te, tir
 from tedsl.ir import build
 from tedsl.ir.calls import datatypes
-from tedsl.ir.dtype import CUSTOM_CODES
-from tedsl.ir.expr import Select, SizeVar, Var
+from tedsl.ir.dtype import CUSTOM_CODES, dtype
+from tedsl.ir.expr import Load, Select, SizeVar, Var, pointer_var
 from tedsl.ir.func import Accesses
-from tedsl.ir.stmt import AssertStmt, Evaluate
+from tedsl.ir.stmt import AssertStmt, Evaluate, Store
 from tedsl.lower.inputs import functions_of
 from tedsl.lower.lower import lower_schedule
 from tedsl.lower.request import FunctionOptions
@@ -36,6 +36,7 @@ from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.lower_fragments import lower_fragments
@@ -159,6 +160,15 @@ def bits_of_bfloat16():
     f = Function(A=(8, "bfloat16"), C=(8, "bfloat16"))
     upper = te.reinterpret(f.load("A", I), "uint16") + tir.const(1, "uint16")
     return f.func(loop(I, 8, f.store("C", I, te.reinterpret(upper, "bfloat16"))))
+
+
+@example("as_bits", run=lambda func: rewrite_storage(func, across_dtypes=True))
+def floats_and_then_integers():
+    f, j = Function(A=(64,), B=(64,)), Var("j")
+    floats, integers = pointer_var("S", dtype("float32")), pointer_var("T", dtype("int32"))
+    body = seq(loop(I, 64, Store(floats, f.load("A", I), I)), loop(j, 64, f.store("B", j, Load(dtype("float32"), floats, j))),
+               Store(integers, imm(3), imm(0)), f.store("A", 0, build.cast("float32", Load(dtype("int32"), integers, imm(0)))))
+    return f.func(allocate(floats, 64, allocate(integers, 64, body, "int32")))
 
 
 @example("lower_bfloat16", run=promote_bfloat16)

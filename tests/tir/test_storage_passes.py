@@ -153,6 +153,35 @@ def test_a_result_stays_beside_its_operand(second):
     assert through(second)
 
 
+@pytest.mark.parametrize("dtypes, count", [
+    (("float32", "int32"), 1), (("int32", "float32", "uint32"), 1), (("float32", "float64"), 2), (("int8", "bool"), 2),
+    (("float16", "bfloat16", "int16"), 1)])
+def test_values_of_several_dtypes_share_memory_of_one_width(dtypes, count):
+    """B = the sum of what passes through memories of each dtype, one after the other."""
+    f = Function(A=(8,), B=(8,))
+    temps = [memory(f"T{k}", dtype=of) for k, of in enumerate(dtypes)]
+    parts = []
+    for data, of in zip(temps, dtypes):
+        i, j = Var("i"), Var("j")
+        parts += [loop(i, 8, Store(data, build.cast(of, f.load("A", i)), i)),
+                  loop(j, 8, f.store("B", j, f.load("B", j) + build.cast("float32", element(data, j, of))))]
+    body = seq(*parts)
+    for data, of in reversed(list(zip(temps, dtypes))):
+        body = allocate(data, 8, body, of)
+    made = check(REWRITE, f.func(body))
+    assert len(allocations(made)) == count
+    assert count == 2 or {node.dtype for node in allocations(made)} == {f"uint{DType(dtypes[0]).bits}"}
+
+
+def test_memory_whose_address_goes_elsewhere_keeps_its_dtype():
+    f = Function(A=(8,), B=(8,))
+    first, other = memory("S"), memory("T", dtype="int32")
+    call = tir.Evaluate(tir.call_extern("int32", "touch", other))
+    body = allocate(first, 8, allocate(other, 8, seq(copied(first, f.data("A"), Var("i")), copied(f.data("B"), first, Var("k")),
+                                                     call), "int32"))
+    assert len(allocations(REWRITE(f.func(body)))) == 2
+
+
 def test_threads_keep_results_and_operands_apart():
     """Each thread may compute the same element."""
     f, thread = Function(A=(8,), B=(8,)), te.thread_axis("threadIdx.x")

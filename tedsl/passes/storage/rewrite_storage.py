@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, Load, Var
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Expr, IntImm, Load, Var, pointer_var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
     LAUNCH,
@@ -48,21 +49,26 @@ from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.live_ranges import HOME, LiveRange, LiveRanges
+from tedsl.passes.storage.as_bits import as_bits, bits_of, have_bits_alike, only_loaded_and_stored
 from tedsl.passes.storage.in_place import stores_over
 
 SMALL = 32  # bits: what fits a register is not worth sharing
 
 
-def rewrite_storage(func: PrimFunc, *, in_place: bool = False) -> PrimFunc:
+def rewrite_storage(func: PrimFunc, *, in_place: bool = False, across_dtypes: bool = False) -> PrimFunc:
     """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing.
 
-    in_place: a result may take the place of an operand that its statement is the last to read (`in_place.py`).
+    in_place: a result may take the place of an operand that its statement is the last to read (`in_place.py`). across_dtypes:
+    values of several dtypes of one width may share memory (`as_bits.py`).
     """
     if not contains(func.body, Allocate):
         return func
-    planner = _Planner(in_place)
+    planner = _Planner(in_place, only_loaded_and_stored(func.body) if across_dtypes else frozenset())
     body = planner.place(planner.visit(func.body), planner.pending)
-    shared = {old: new for old, new in planner.shared.items() if old is not new}
+    if planner.mixed:
+        bits = {slot: pointer_var(slot.name, bits_of(of), scope) for slot, (of, scope) in planner.mixed.items()}
+        body = as_bits(body, {old: bits[new] for old, new in (*planner.shared.items(), *zip(bits, bits)) if new in bits})
+    shared = {old: new for old, new in planner.shared.items() if old is not new and new not in planner.mixed}
     return func.with_body(substitute(body, shared) if shared else body)
 
 
@@ -83,7 +89,9 @@ class _Planner:
     `place`.
     """
 
-    def __init__(self, in_place: bool) -> None:
+    def __init__(self, in_place: bool, plain: frozenset[Var]) -> None:
+        self.plain = plain  # memory that may hold values of several dtypes
+        self.mixed: dict[Var, tuple[DType, str]] = {}  # memory that does: one of these dtypes, and its scope
         self.live = LiveRanges()
         self.loops: list[For | None] = []  # around; None: of other kinds
         self.stores: dict[int, tuple[Store, tuple[For | None, ...]]] | None = {} if in_place else None  # by their numbers
@@ -198,13 +206,16 @@ class _Planner:
         if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
             return None  # registers, or as good as
         fitting = [slot for slot in slots if (slot.free_after < life.first or self.in_place(slot.holder, life))
-                   and slot.node.dtype is life.node.dtype
+                   and (slot.node.dtype is life.node.dtype or self.share_bits(slot.node, life.node))
                    and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
                    and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
         if not isinstance(size, IntImm) or not fitting:
             return fitting[0] if fitting else None
         large = [slot for slot in fitting if _value(slot.size) >= size.value]
         return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
+
+    def share_bits(self, a: Allocate, b: Allocate) -> bool:
+        return a.buffer_var in self.plain and b.buffer_var in self.plain and have_bits_alike(a.dtype, b.dtype)
 
     def in_place(self, old: LiveRange, new: LiveRange) -> bool:
         """Tells whether the statement with which `new` begins is the last that reads `old`, and may store over it."""
@@ -228,6 +239,8 @@ class _Planner:
                 self.shared[life.node.buffer_var] = slot.node.buffer_var
                 slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
                 slot.holder = life
+                if life.node.dtype is not slot.node.dtype:
+                    self.mixed[slot.node.buffer_var] = slot.node.dtype, _scope(slot.node)
                 slot.home = slot.home if slot.home is self.homes[life] else None
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
