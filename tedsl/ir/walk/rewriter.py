@@ -26,6 +26,7 @@ class Rewriter:
 
     def __call__(self, root: Any) -> Any:
         done, wanted = self._done, mask_of(self.kinds)
+        own_way = None if type(self).rebuilt is Rewriter.rebuilt else self.rebuilt  # a call less for most rewriters
         stack = [root]
         while stack:
             node = stack[-1]
@@ -41,7 +42,7 @@ class Rewriter:
                 stack.extend(pending)
             else:
                 stack.pop()
-                done[node] = self.rewrite(self.rebuilt(node))
+                done[node] = self.rewrite(node.map_children(done.__getitem__) if own_way is None else own_way(node))
         return done[root]
 
     def rebuilt(self, node: Any) -> Any:
