@@ -144,6 +144,7 @@ from tedsl.lang.math import (
 )
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
+from tedsl.lang.tensor import Tensor as DataProducer
 from tedsl.tir import analysis, ir_builder, stmt_functor
 from tedsl.tir.instructions import (
     Any,
@@ -176,8 +177,8 @@ __all__ = [
     "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "CallEffectKind", "Op",
     "IterVar", "Expr",
     "PrimExpr", "For", "ForKind", "While", "LetStmt", "AttrStmt", "IfThenElse", "Allocate", "Store", "BufferStore",
-    "BufferRealize", "BufferRegion", "ProducerStore", "ProducerRealize",
-    "SeqStmt", "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc",
+    "BufferRealize", "BufferRegion", "DataProducer", "ProducerStore", "ProducerRealize", "SeqStmt",
+    "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc",
     "IRModule", "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "pow",
     "power", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
     "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp", "isnan", "isinf",

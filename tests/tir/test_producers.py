@@ -66,6 +66,7 @@ def test_a_realized_region_that_does_not_begin_at_zero():
 
 def test_texts():
     A, _, _, body = doubled_and_shifted(4, "local")
+    assert isinstance(A, tir.DataProducer) and not isinstance(tir.decl_buffer((4,)), tir.DataProducer)
     assert str(body).splitlines()[0] == 'producer_realize(T, [0:4], True, "local") {' and "T[i] = (A[i]*2f32)" in str(body)
     assert script(body).splitlines()[0] == 'T = allocate(float32[4], scope="local")'
     region = tir.BufferRegion(tir.decl_buffer((8, 8), name="M"), [tedsl.ir.Range(0, 8), tedsl.ir.Range(2, 5)])
