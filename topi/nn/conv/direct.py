@@ -6,7 +6,7 @@ of the result, None for that of the data; 16-bit floats are summed in float32. F
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tedsl import te
@@ -18,19 +18,19 @@ from topi.nn.conv.packed import conv2d_NCHWc
 
 @checked
 def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any = 1,
-           layout: str | None = None, out_dtype: Any = None, *later: Any, data_layout: str | None = None,
-           kernel_layout: str = "") -> te.Tensor:
+           layout: str | None = None, out_dtype: Any = None, later_dtype: Any = None, *,
+           data_layout: str | None = None, kernel_layout: str = "") -> te.Tensor:
     """The convolution for `layout` "NCHW" (if none is given), "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc", which has
     blocked tensors.
 
     dilation: versions of TVM before 0.5 have none, and take the layout in its place. data_layout: the name of `layout` in later
     versions. kernel_layout: the layout of `filter`, which must be the one for
     the layout of the data ("" stands for it): "OIHW" for "NCHW", "HWIO" for "NHWC" and "HWCN". By position, later versions have
-    it in the place of out_dtype, which comes behind it.
+    it in the place of out_dtype, which comes behind it as later_dtype.
 
     Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
     """
-    kernel_layout, out_dtype = _by_place("conv2d", kernel_layout, out_dtype, later)
+    kernel_layout, out_dtype = _by_place("conv2d", kernel_layout, out_dtype, later_dtype)
     if isinstance(dilation, str):
         dilation, layout = 1, _one_layout(f"conv2d of {input.name}", layout, dilation, "NCHW")
     layout = _one_layout(f"conv2d of {input.name}", layout, data_layout, "NCHW")
@@ -94,15 +94,15 @@ def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding:
 
 @checked
 def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
-           layout: str | None = None, out_dtype: Any = None, *later: Any, data_layout: str | None = None,
-           kernel_layout: str = "") -> te.Tensor:
+           layout: str | None = None, out_dtype: Any = None, later_dtype: Any = None, *,
+           data_layout: str | None = None, kernel_layout: str = "") -> te.Tensor:
     """The convolution for `layout` "NCW" (if none is given) or "NWC".
 
-    data_layout, kernel_layout ("OIW", "WIO"): as of conv2d.
+    data_layout, kernel_layout ("OIW", "WIO"), later_dtype: as of conv2d.
 
     Raises ArgumentError for an unknown layout.
     """
-    kernel_layout, out_dtype = _by_place("conv1d", kernel_layout, out_dtype, later)
+    kernel_layout, out_dtype = _by_place("conv1d", kernel_layout, out_dtype, later_dtype)
     layout = _one_layout(f"conv1d of {data.name}", layout, data_layout, "NCW")
     _check_kernel(f"conv1d of {data.name}", layout, kernel_layout, {"NCW": "OIW", "NWC": "WIO"})
     convolution = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
@@ -149,14 +149,14 @@ def conv3d_ndhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any,
                     kernel_layout="DHWIO", groups=groups, name="Conv3dOutput")
 
 
-def _by_place(where: str, kernel_layout: str, out_dtype: Any, later: Sequence[Any]) -> tuple[str, Any]:
-    """Returns the layout of the kernel and the dtype of the result: out_dtype may be the former, and `later` then the latter.
-    """
-    is_layout = isinstance(out_dtype, str) and (out_dtype == "" or out_dtype.isupper())
-    if len(later) > int(is_layout):
-        raise ArgumentTypeError(f"{where} takes no argument {later[int(is_layout)]!r} behind out_dtype",
-                                hint='by position: layout, out_dtype; or data_layout, kernel_layout, out_dtype')
-    return (out_dtype, *later, None)[:2] if is_layout else (kernel_layout, out_dtype)
+def _by_place(where: str, kernel_layout: str, out_dtype: Any, later_dtype: Any) -> tuple[str, Any]:
+    """Returns the layout of the kernel and the dtype of the result: out_dtype may be the former, and later_dtype the latter."""
+    if isinstance(out_dtype, str) and (out_dtype == "" or out_dtype.isupper()):
+        return out_dtype, later_dtype
+    if later_dtype is not None:
+        raise ArgumentTypeError(f"{where} takes no argument {later_dtype!r} behind out_dtype {out_dtype!r}",
+                                hint="by position: layout, out_dtype; or data_layout, kernel_layout, out_dtype")
+    return kernel_layout, out_dtype
 
 
 def _one_layout(where: str, layout: str | None, data_layout: str | None, default: str) -> str:
