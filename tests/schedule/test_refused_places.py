@@ -288,6 +288,16 @@ def test_reindex_cache_read_by_ragged_rows(refused):
     refused(s, lambda: s.reindex_cache_read(A, "local", B), "depends on data or on another axis", "use cache_read")
 
 
+def test_reindex_cache_read_of_a_place_that_is_read_under_a_condition(refused):
+    """Places of the padding of a layout have no index: the copy would read C beyond its end."""
+    A, C = te.placeholder((7,), name="A"), te.placeholder((7,), "int32", name="C")
+    B = te.compute((7,), lambda i: A[C[i] % 7], name="B")
+    s = create_schedule(B.op)
+    s[B].transform_layout(lambda i: [i % 3, i // 3])
+    refused(s, lambda: s.reindex_cache_read(A, "local", B), "only where a condition holds", "inside of C", "use cache_read")
+
+
+
 # --- cache_write ------------------------------------------------------------------------------------------------------------
 
 def test_cache_write_of_a_placeholder(chain, refused):

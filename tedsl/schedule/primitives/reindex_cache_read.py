@@ -14,7 +14,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged
 from tedsl.lang.tensor import Tensor
@@ -74,16 +74,20 @@ def _loads(source: StageState, tensor: Tensor, reader: StageState, op: ComputeOp
 
 
 def _check_inside(source: StageState, reader: StageState, op: ComputeOp, load: ProducerLoad, directive: str) -> None:
-    """Refuses a load whose conditions keep it inside of its tensor: the copy is made for all values of the axes."""
+    """Refuses a load whose conditions keep it, or a load in its indices, inside of the tensor: the copy is made for all values
+    of the axes.
+    """
     analyzer = Analyzer()
     for axis in (*op.axis, *op.reduce_axis):
         assert axis.dom is not None
         analyzer.bind(axis.var, axis.dom)
-    for index, extent in zip(load.indices, load.producer.shape):
-        inside = build.logical_and(build.greater_equal(index, build.const(0, index.dtype)), build.less(index, extent))
-        if not has_load(index) and not analyzer.can_prove(inside):
-            raise source.refuse(directive, f"{reader.name} reads {shown(load)} only where a condition holds, and elsewhere "
-                                f"that is not known to lie inside of {source.name}", hint="use cache_read")
+    for one in post_order(load):
+        for index, extent in zip(one.indices, one.producer.shape) if isinstance(one, ProducerLoad) else ():
+            inside = build.logical_and(build.greater_equal(index, build.const(0, index.dtype)), build.less(index, extent))
+            if not has_load(index) and not analyzer.can_prove(inside):
+                where = source.name if one is load else one.producer.name
+                raise source.refuse(directive, f"{reader.name} reads {shown(one)} only where a condition holds, and elsewhere "
+                                    f"that is not known to lie inside of {where}", hint="use cache_read")
 
 
 def _start(axis: IterVar) -> Expr:
