@@ -202,9 +202,9 @@ def _always_taken(right, self, branch):
     return self.stmt(branch.then_case)
 
 
-@_fault("memory shared while it is in use", "passes.storage.rewrite_storage:_free_slot")
-def _free_too_early(right, slots, life, size):
-    return right(slots, life if life.first is None else dataclasses.replace(life, first=life.first + 2), size)
+@_fault("memory shared while it is in use", "passes.storage.rewrite_storage:_Planner.free_slot")
+def _free_too_early(right, self, slots, life, size):
+    return right(self, slots, life if life.first is None else dataclasses.replace(life, first=life.first + 2), size)
 
 
 @_fault("main part of a loop too long", "passes.loops.partition_loops:_Partitioner.main_range")
