@@ -81,8 +81,8 @@ def _check_inside(source: StageState, reader: StageState, op: ComputeOp, load: P
     for axis in (*op.axis, *op.reduce_axis):
         assert axis.dom is not None
         analyzer.bind(axis.var, axis.dom)
-    for one in post_order(load):
-        for index, extent in zip(one.indices, one.producer.shape) if isinstance(one, ProducerLoad) else ():
+    for one in [node for node in post_order(load) if isinstance(node, ProducerLoad)]:
+        for index, extent in zip(one.indices, one.producer.shape):
             inside = build.logical_and(build.greater_equal(index, build.const(0, index.dtype)), build.less(index, extent))
             if not has_load(index) and not analyzer.can_prove(inside):
                 where = source.name if one is load else one.producer.name
