@@ -24,7 +24,7 @@ from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import functions_of, lowers_in_silence
 from tedsl.lower.lower import check_function
 from tedsl.lower.request import FunctionOptions
-from tedsl.lower.written.function import disown, is_vouched_for, vouch_for
+from tedsl.lower.written.function import disown, is_vouched_for, is_vouched_for_with, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
@@ -88,8 +88,8 @@ def _whole(inputs: Any) -> Any:
     if len(functions) < sum(map(len, modules)) or not any(map(is_kernel, functions.values())):
         return inputs
     joined = join_kernels(functions)
-    if all(map(is_vouched_for, functions.values())):
-        for func in joined.values():
+    for name, func in joined.items():
+        if is_vouched_for_with(functions[name], functions):
             vouch_for(func)
     return IRModule(joined)
 

@@ -19,7 +19,7 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import statements
-from tedsl.lower.written.function import is_vouched_for, vouch_for
+from tedsl.lower.written.function import is_vouched_for, vouch_for, vouch_for_parts
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
@@ -335,8 +335,7 @@ def SplitHostDevice() -> ModulePass:
                 continue
             parts = split_kernels(gather_threads(func), _device_of(func, "SplitHostDevice"))
             if is_vouched_for(func):
-                for part in (parts.host, *parts.kernels):
-                    vouch_for(part)
+                vouch_for_parts(parts.host, parts.kernels)
             made[name] = parts.host
             for kernel in parts.kernels:
                 if kernel.name in mod:

@@ -73,6 +73,33 @@ def test_kernels_that_are_not_called_as_they_are():
     assert join_kernels(plain) == plain
 
 
+def copied(n):
+    """A copy of n numbers, whose kernel has the name of any other copy's."""
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i], name="B")
+    s = te.create_schedule(B.op)
+    block, thread = s[B].split(B.op.axis[0], 32)
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(thread, te.thread_axis("threadIdx.x"))
+    return dict(split(tedsl.lower(s, [A, B], name="f")).items())
+
+
+def test_parts_of_several_splits_are_checked_together():
+    """A host with the kernel of another program, and a kernel that takes the arrays in another order."""
+    small, large = copied(64), copied(1 << 20)
+    with pytest.raises(LoweringError, match=r"the read of A\[(.|\n)*is outside: A has the indices 0 to 63"):
+        tedsl.build(tedsl.IRModule({"f": small["f"], "f_kernel0": large["f_kernel0"]}), target="llvm")
+    A, B = te.placeholder((8,), name="A"), te.placeholder((64,), name="B")
+    C = te.compute((64,), lambda i: B[i] + A[0], name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    parts = dict(split(tedsl.lower(s, [A, B, C], name="f")).items())
+    kernel = parts["f_kernel0"]
+    turned = kernel.replace(params=kernel.params[::-1])
+    with pytest.raises(LoweringError, match="is outside"):
+        tedsl.build(tedsl.IRModule({"f": parts["f"], "f_kernel0": turned}), target="llvm")
+
+
 def test_a_kernel_that_is_called_twice():
     parts = dict(split(two_kernels(40)).items())
     host = parts["f"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +26,8 @@ from tedsl.lower.written.statements import StatementChecker
 
 # Bodies that tedsl made, with the buffers that they were made for: their accesses are in range by construction.
 _OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
+# Bodies of host functions that tedsl made, with the bodies and parameters of the kernels that they launch, by name.
+_KERNELS: WeakKeyDictionary[Node, Mapping[str, tuple[Stmt, tuple[Any, ...]]]] = WeakKeyDictionary()
 
 
 def vouch_for(func: PrimFunc) -> PrimFunc:
@@ -42,6 +44,22 @@ def disown(func: PrimFunc) -> PrimFunc:
 
 def is_vouched_for(func: PrimFunc) -> bool:
     return _OURS.get(func.body) is func.buffer_map
+
+
+def vouch_for_parts(host: PrimFunc, kernels: Sequence[PrimFunc]) -> None:
+    """Marks `host` and the kernels that it launches as parts of one checked function. A kernel takes bare pointers: it is known
+    to be safe with this host alone.
+    """
+    vouch_for(host)
+    _KERNELS[host.body] = {kernel.name: (kernel.body, kernel.params) for kernel in kernels}
+
+
+def is_vouched_for_with(host: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
+    """Tells whether `host`, and all kernels of `functions` that it launches, are the parts of one checked function."""
+    kernels = _KERNELS.get(host.body)
+    return kernels is not None and is_vouched_for(host) and all(
+        name in functions and functions[name].body is body and functions[name].params is params
+        for name, (body, params) in kernels.items())
 
 
 def well_formed(func: PrimFunc) -> PrimFunc:
