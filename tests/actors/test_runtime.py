@@ -316,6 +316,27 @@ def test_short_acts_are_done_by_whoever_has_nothing_else_to_do(monkeypatch):
     assert held["a"] == held["b"] == {"mine"}, "a thread with a name of its own is for what was asked to be there"
 
 
+def test_whoever_acts_for_others_does_a_little_at_a_time(monkeypatch):
+    """A thread that never runs: 16 messages and acts each time, none after a long act, and the rest waits for the next one."""
+    monkeypatch.setattr(part, "waits_for_nobody", lambda function: True)
+    monkeypatch.setattr(thread, "_SHORT_ACTS", 0)
+    p = Pipeline()
+    p.sink("end", None, p.source("a", None, Spec((1,)), count=100))
+    plan = p.plan()
+    arrays = {"a": [[np.zeros(1, "float32")] for _ in range(100)]}
+    whole = part.Part(plan, "", arrays, {"a": lambda out: None, "end": None}, {}, 50)
+    source = next(one for one in whole.threads if one.name == "a")
+    source._begin()
+    for acts in (16, 32):
+        source.act_for()
+        assert whole.actors["a"].acts == acts and whole.bus._lent.count(source) >= 1
+    monkeypatch.setattr(thread, "_SHORT", 0)
+    source._to_show = 0
+    source._shown = 16
+    source.act_for()
+    assert whole.actors["a"].acts == 33 and not source.is_lent
+
+
 def test_kernels_wait_for_nobody():
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] * 2, name="B")

@@ -110,11 +110,9 @@ def split_and_vectorized(s, B):
     s[B].parallel(o)
 
 
-@pytest.mark.parametrize("schedule", [None, split_and_vectorized, lambda s, B: s.cache_write(B, "local")])
-@pytest.mark.parametrize("target", ["llvm", "c"])
-def test_formulas_under_directives(schedule, target):
-    if target == "c" and schedule is not None:
-        pytest.skip("one compiled program of C is enough")
+@pytest.mark.parametrize("target, schedule", [
+    ("llvm", None), ("llvm", split_and_vectorized), ("llvm", lambda s, B: s.cache_write(B, "local")), ("c", None)])
+def test_formulas_under_directives(target, schedule):
     with_formulas(target)
     x, y = np.float32([1, -2, 0.5, 7, 3, 1e30, 0, -0.0, 9]), np.float32([2, 4, 0.25, 7, 5, 1e10, 1, 3, -4])
     def formula(a, b):

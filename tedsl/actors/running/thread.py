@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, repeat
 from queue import SimpleQueue
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from tedsl.record import record
 
 _SHORT = 20_000  # nanoseconds of an act, which to wake a thread would double
 _SHORT_ACTS = 16  # in a row, after which an actor is lent
+_AT_ONCE = 16  # messages and acts of a lent thread, after which whoever acts for it looks for its own
 
 
 @record(eq=False)
@@ -55,15 +56,14 @@ class Bus:
         self._lent.append(thread)
 
     def help(self) -> bool:
-        """Acts for those whose messages wait at present, and returns whether there were any."""
+        """Acts a little for those who wait at present, and returns whether there were any."""
         count = len(self._lent)
         for thread in islice(self._waiting(), count):
-            if not thread.act_for():
-                thread.wake()
+            thread.act_for()
         return count > 0
 
     def wake(self) -> None:
-        """Wakes those whose messages wait, since nobody will be there to act for them."""
+        """Wakes those who wait, since nobody will be there to act for them."""
         for thread in self._waiting():
             thread.wake()
 
@@ -141,30 +141,36 @@ class ActorThread(threading.Thread):
         self.inbox.append(message)
         self.wake()
 
+    @property
+    def _has_work(self) -> bool:
+        return bool(self.inbox or self.local or self._ready)
+
     def wake(self) -> None:
-        """Wakes the thread if it sleeps and there are messages."""
-        if self._asleep and self.inbox:
+        """Wakes the thread if it sleeps and has something to do."""
+        if self._asleep and self._has_work:
             self._asleep = False
             self._bell.put(None)  # a second one, of two wakers at once, makes the thread look once more
 
-    def act_for(self) -> bool:
-        """Does what the thread would do if it woke, on the calling thread, and returns whether it did: it has to be lent."""
-        if not self.is_lent or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            self._work()
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            self._turn.release()
+    def act_for(self) -> None:
+        """Does a little of what the thread would do if it woke, on the calling thread, while it is lent; wakes it otherwise."""
+        if self.is_lent and self._turn.acquire(blocking=False):
+            try:
+                self._work(_AT_ONCE)
+            except BaseException as error:
+                self._fail(error)
+            finally:
+                self._turn.release()
         if self._ended:
             self._bell.put(None)
-        return True
+        elif not self.is_lent or self._turn.locked():
+            self.wake()
+        elif self._has_work:
+            self.bus.lend(self)
 
     def _sleep(self) -> None:
         """Waits for messages, and acts meanwhile for others."""
         self._asleep = True  # before it looks: who sends after the look wakes
-        while not self.inbox and not self._ended:
+        while not self._has_work and not self._ended:
             if not self.bus.help():
                 self._bell.get()
                 self._asleep = True
@@ -181,9 +187,13 @@ class ActorThread(threading.Thread):
                 self._post(actor.flush())
             self._look(actor)
 
-    def _work(self) -> None:
-        """Takes messages and acts while there are any; the caller has the turn."""
-        while not self.bus.stopping:
+    def _work(self, most: int | None = None) -> None:
+        """Takes messages and acts while there are any; the caller has the turn. most: of both together, for another thread,
+        which ends when this one is lent no longer; None: all, for itself.
+        """
+        for _ in repeat(None) if most is None else repeat(None, most):
+            if self.bus.stopping or (most is not None and not self.is_lent):
+                break
             if self.local:
                 self._take(self.local.popleft())
             elif self.inbox:
@@ -191,8 +201,8 @@ class ActorThread(threading.Thread):
             elif self._ready:
                 self._act(self._ready.popleft())
             else:
-                self._open = [actor for actor in self._open if not actor.is_done]
-                return
+                break
+        self._open = [actor for actor in self._open if not actor.is_done]
 
     def _take(self, message: Message | None) -> None:
         if message is None:
@@ -222,7 +232,7 @@ class ActorThread(threading.Thread):
     def _act(self, actor: Actor) -> None:
         act = self.acting = actor.begin()
         if not self.is_lent:
-            self.bus.help()  # before an act that may be long
+            self.bus.wake()  # before an act that may be long, beside which they run
         begin = perf_counter_ns()
         try:
             more = act.run(self.functions.get(actor.name))

@@ -33,7 +33,8 @@ def over_buffers(body: Stmt, given: Mapping[Tensor, Buffer]) -> Stmt:
         if tensor not in buffers:
             raise LoweringError(f"the statement uses the tensor {tensor.name}, which is neither an argument nor realized in it",
                                 hint=f"give {tensor.name} as an argument, or put a tir.ProducerRealize around its use")
-    return _OverBuffers(buffers)(body)  # type: ignore[no-any-return]
+    made: Stmt = _OverBuffers(buffers)(body)
+    return made
 
 
 class _OverBuffers(Rewriter):

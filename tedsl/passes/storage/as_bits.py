@@ -42,7 +42,8 @@ def only_loaded_and_stored(root: Stmt) -> frozenset[Var]:
 
 def as_bits(root: Stmt, memory: Mapping[Var, Var]) -> Stmt:
     """Returns `root` with the accesses to each pointer of `memory` made those to the pointer to bits that it is mapped to."""
-    return _AsBits(memory)(root)  # type: ignore[no-any-return]
+    made: Stmt = _AsBits(memory)(root)
+    return made
 
 
 class _AsBits(Rewriter):
