@@ -128,7 +128,7 @@ def share_out_blocks(kernel: Kernel, stage: te.Stage, axes: list[Any], at: int, 
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None) -> list[Any]:
     """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
-    Several vectors first, to hide the latency of the additions, then one vector, then a few lanes, then single lanes.
+    Several vectors first, to hide the latency of the additions, then fewer lanes, then single lanes.
     across: the number of the axis along which rows are neighbours; their lanes are combined in vectors across them.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
@@ -140,9 +140,7 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     if extent is None or extent >= 2 * lanes or (across is not None and extent > lanes):
         loop = s[op].fuse(*along) if len(along) > 1 else along[0]
         long = extent is None or extent >= 2 * _UNROLL * lanes
-        hidden = across is not None and formula.cost >= _DEAR
-        widths = [_UNROLL * lanes, lanes] if long and not hidden else [lanes]
-        widths += [_FEW] if lanes > _FEW and (across is None or op.num_outputs == 1) else []
+        widths = _widths(op, formula, lanes, long, across is not None)
         place = 0 if across is None else len(op.axis)
         for width in widths:
             _, lane = s[op].split(loop, factor=width)
@@ -159,6 +157,19 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     if across is not None and op is not kernel.tail:
         add_across(s[op], across)
     return partial
+
+
+def _widths(op: Any, formula: Formula, lanes: int, long: bool, beside: bool) -> list[int]:
+    """The numbers of partial results of a row, step by step. beside: the rows are neighbours, combined in vectors across them.
+
+    Each step is a stage: a long row has few of them, as deep as each other, and its steps are a small part of the work.
+    """
+    if long and not beside and op.num_outputs == 1:
+        first: int = _UNROLL * lanes
+        return [first, 1 << first.bit_length() // 2]
+    hidden = beside and formula.cost >= _DEAR
+    widths = [_UNROLL * lanes, lanes] if long and not hidden else [lanes]
+    return [*widths, _FEW] if lanes > _FEW and (not beside or op.num_outputs == 1) else widths
 
 
 def add_vectors(stage: te.Stage, lane: int) -> None:
