@@ -219,8 +219,16 @@ class _Partitioner(ScopedRewriter):
         tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
         before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
         after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
-        extent, core = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
+        extent = self.analyzer.simplify(build.sub(high, low))
+        core = self.shortened(loop, extent, main) if build.as_int(low) == 0 else self.piece(loop, low, high, main)
         return seq(self.beside(before), self.stmt(core) if self.is_single(extent) else self.descend(core), self.beside(after))
+
+    def shortened(self, loop: For, extent: Expr, main: Stmt) -> Stmt:
+        """Returns the iterations from 0 on as the loop itself, with the body `main`: the pieces beside it are copies."""
+        if self.is_single(extent):
+            return folded_copy(main, {loop.loop_var: loop.min})
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, extent))
+        return loop.replace(extent=extent, body=main)
 
     def beside(self, piece: Stmt | None) -> Stmt | None:
         """Returns the loop before or after the main one: partitioned as well if it is small, since its inner loops then get
