@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from benchmarks import tuning
+from benchmarks import tuned_programs, tuning
 from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.target import Target
 
 
-@pytest.mark.parametrize("family", tuning.FAMILIES.values())
+@pytest.mark.parametrize("family", tuned_programs.FAMILIES.values())
 def test_shapes_are_drawn_by_the_seed_and_can_be_scheduled(family):
     name, args, _ = family(random.Random(1))
     assert name == family(random.Random(1))[0] != family(random.Random(2))[0]
