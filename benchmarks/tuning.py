@@ -3,11 +3,18 @@ schedules gains.
 
 For random shapes of each family: the time of the best schedule that `tedsl.auto_scheduler` finds in the given seconds, of
 topi's default schedule, and of torch, where it is installed; and how many times slower these are than the best.
-With `--kept FILE` each row is kept there as a line of JSON, and rows that are there for these seconds are not measured again,
-so that a table of many shapes is made in parts; the means are over all rows of the table.
+
+A ratio is the median of those of rounds in which all take turns, each round in an order of its own, with the interval that
+holds it in 95 % of the cases. Sittings have arrays of their own, since a place in memory may suit one kernel, and are made
+until the intervals are narrow, or MOST of them. Where the search keeps the default schedule, as it does unless another is
+surely faster, the ratio is 1. A row is below the default if its whole interval is. Torch rests the threads of all before each
+sample, where there are several: those of tedsl and of torch spin for a while after a call.
+
+With `--kept FILE` each row is kept there as a line of JSON, with the decisions of the best, and rows that are there for these
+seconds, this machine and this number of threads are not measured again, so that a table of many shapes is made in parts, each
+by a process that may be killed. `--joined FILE ...` takes the rows of further files, as of parts that were made elsewhere.
 `--families packed` is a product of 1024 from the plain formula beside the packed schedule that `benchmarks/matmul.py` writes by
-hand. Kernels take turns; torch is measured after them, since its threads and those of tedsl, which spin for a while after a
-call, would take the processors from each other. Times are medians.
+hand.
 """
 
 from __future__ import annotations
@@ -16,8 +23,9 @@ import argparse
 import json
 import math
 import statistics
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +34,64 @@ import numpy as np
 import tedsl
 from benchmarks.contenders.with_torch import torch_or_none
 from benchmarks.matmul import packed_matmul
-from benchmarks.measure import samples_of
+from benchmarks.measure import Contender, samples_of
 from benchmarks.tuned_programs import FAMILIES, Case, drawn, plain_product
 from tedsl import auto_scheduler, te
 from tedsl.auto_scheduler.search.problem import Problem
+from tedsl.runtime.parallel import get_num_threads
+from tedsl.runtime.timing import ENOUGH, median_interval
 from tedsl.target import Target
+from tedsl.tune import Record
+from tedsl.tune.measure.machine import machine_model
 from tedsl.tune.records.history import journal_of
 
-REST = 0.1  # seconds after which the threads of tedsl sleep
-ROUNDS = 60  # samples of each: the medians of fewer follow the noise of a shared machine
-BELOW = 0.98  # of the default's speed: medians differ by 2 % from run to run
+REST = 0.1  # seconds after which the threads of tedsl and torch sleep
+ROUNDS = 20  # of a sitting
+FEW, MOST = 2, 6  # sittings
 OTHERS = ("default", "torch")
-def searched(args: list[Any], seconds: float, seed: int) -> tuple[Any, int]:
-    """The module of the best schedule, and the number of trials."""
+Ratio = tuple[float, float, float]  # how many times slower than the best: the interval, with the median in its middle
+KEPT: Ratio = (1.0, 1.0, 1.0)  # of the default to itself
+
+
+@dataclass(frozen=True)
+class Row:
+    """A shape that was measured. medians: seconds; ratios: of others to the best; directives: of the best, as Python."""
+
+    case: str
+    seconds: float
+    machine: str
+    threads: int
+    trials: int
+    medians: Mapping[str, float]
+    ratios: Mapping[str, Ratio]
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+    directives: str = ""
+
+    @property
+    def key(self) -> tuple[str, float, str, int]:
+        return self.case, self.seconds, self.machine, self.threads
+
+    def __str__(self) -> str:
+        shown = [f"{self.medians[who] * 1e6:.1f}" if who in self.medians else "-" for who in ("best", *OTHERS)]
+        times = "".join(f"{one:>10}" for one in shown)
+        ratios = "".join(said(self.ratios[who]) for who in OTHERS if who in self.ratios)
+        return f"{self.case:32}{self.trials:7}{times}{ratios}"
+
+
+def said(ratio: Ratio) -> str:
+    low, middle, high = ratio
+    return f"{middle:9.2f} ({low:.2f}-{high:.2f})" if ratio != KEPT else f"{'kept':>9}" + " " * 12
+
+
+def searched(args: list[Any], seconds: float, seed: int) -> tuple[Record, Any, int]:
+    """The record of the best schedule, the schedule, and the number of trials."""
     trials: list[Any] = []
     best = auto_scheduler.search(args, seconds, seed=seed, on_trial=trials.append)
     journal = journal_of(best)
     sch = te.create_schedule([arg.op for arg in args if not isinstance(arg.op, te.PlaceholderOp)])
     if journal is not None:
         sch.replay(journal)
-    return tedsl.build(sch, args), len(trials)
+    return best, sch, len(trials)
 
 
 def arrays_of(args: list[Any]) -> list[Any]:
@@ -53,61 +99,95 @@ def arrays_of(args: list[Any]) -> list[Any]:
     return [made.random([int(extent) for extent in arg.shape], "float32") for arg in args]
 
 
-def compared(case: Case, seconds: float, seed: int, torch: Any) -> dict[str, float]:
-    """Prints a row; returns how many times slower the default, and torch where it is there, are than the best."""
+def compared(case: Case, seconds: float, seed: int, torch: Any) -> Row:
+    """Searches for a schedule of a case, and measures it beside the default and, where it is there, torch."""
     name, args, of_torch = case
-    best, trials = searched(args, seconds, seed)
-    default = tedsl.build(Problem(args, Target("llvm")).default.schedule, args)
-    arrays = arrays_of(args)
-    found = samples_of({"best": lambda: best(*arrays), "default": lambda: default(*arrays)}, rounds=ROUNDS)
-    if torch is not None and of_torch is not None:
-        tensors = [torch.from_numpy(array) for array, arg in zip(arrays, args) if isinstance(arg.op, te.PlaceholderOp)]
-        time.sleep(REST)
-        found |= samples_of({"torch": lambda: of_torch(torch, tensors)}, rounds=ROUNDS)
-    medians = {who: statistics.median(seen) for who, seen in found.items()}
-    ratios = {who: medians[who] / medians["best"] for who in medians if who != "best"}
-    print(row(name, trials, medians, ratios), flush=True)
-    return ratios
+    best, sch, trials = searched(args, seconds, seed)
+    rules = Problem(args, Target("llvm")).default.schedule
+    kernels = {"best": tedsl.build(sch, args)}
+    is_default = str(sch.journal) == str(rules.journal)
+    if not is_default:
+        kernels["default"] = tedsl.build(rules, args)
+
+    def sitting() -> dict[str, Contender]:
+        arrays = arrays_of(args)
+        calls: dict[str, Contender] = {who: partial(kernel, *arrays) for who, kernel in kernels.items()}
+        if torch is not None and of_torch is not None:
+            tensors = [torch.from_numpy(array) for array, arg in zip(arrays, args) if isinstance(arg.op, te.PlaceholderOp)]
+            calls["torch"] = lambda: of_torch(torch, tensors)
+        return calls
+
+    medians, ratios = in_turns(sitting)
+    if is_default:
+        medians, ratios = medians | {"default": medians["best"]}, ratios | {"default": KEPT}
+    found = best.candidate if isinstance(best.candidate, dict) else {}
+    return Row(name, seconds, machine_model(Target("llvm")), get_num_threads(), trials, medians, ratios,
+               found.get("decisions", {}), str(sch.journal))
 
 
-def kept_rows(path: Path | None) -> dict[tuple[str, float], dict[str, float]]:
-    """The ratios in a file of rows by the name of the case and the seconds of its search; a line cut short is left out."""
-    found: dict[tuple[str, float], dict[str, float]] = {}
-    for line in path.read_text().splitlines() if path is not None and path.exists() else ():
-        try:
-            one = json.loads(line)
-        except ValueError:
-            continue
-        found[one["case"], one["seconds"]] = one["ratios"]
+def in_turns(sitting: Callable[[], dict[str, Contender]]) -> tuple[dict[str, float], dict[str, Ratio]]:
+    """The medians of all contenders, and the ratios of the others to the one that is called "best"."""
+    samples: dict[str, list[float]] = {}
+    for number in range(MOST):
+        calls = sitting()
+        settle = REST if "torch" in calls and get_num_threads() > 1 else 0.0
+        for who, seen in samples_of(calls, rounds=ROUNDS, settle=settle).items():
+            samples.setdefault(who, []).extend(seen)
+        ratios = {who: median_interval([mine / best for mine, best in zip(seen, samples["best"])])
+                  for who, seen in samples.items() if who != "best"}
+        if number + 1 >= FEW and all(high - low <= ENOUGH * middle for low, middle, high in ratios.values()):
+            break
+    return {who: statistics.median(seen) for who, seen in samples.items()}, ratios
+
+
+def rows_in(paths: Iterable[Path]) -> dict[tuple[str, float, str, int], Row]:
+    """The rows of files by their keys, the last of each; a line cut short, or of another form, is left out."""
+    found = {}
+    for path in paths:
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                one = Row(**json.loads(line))
+                one = replace(one, ratios={who: (low, middle, high) for who, (low, middle, high) in one.ratios.items()})
+            except (ValueError, TypeError):
+                continue
+            found[one.key] = one
     return found
 
 
-def keep_row(path: Path | None, case: str, seconds: float, ratios: Mapping[str, float]) -> None:
+def keep_row(path: Path | None, one: Row) -> None:
     """Adds a row to the file."""
     if path is not None:
         with path.open("a") as file:
-            file.write("\n" + json.dumps({"case": case, "seconds": seconds, "ratios": ratios}) + "\n")  # after a torn line, too
-
-
-def row(name: str, trials: int, medians: Mapping[str, float], ratios: Mapping[str, float]) -> str:
-    """A line of the table."""
-    times = "".join(f"{medians[who] * 1e6:10.1f}" if who in medians else f"{'-':>10}" for who in ("best", *OTHERS))
-    return f"{name:32}{trials:7}{times}" + "".join(f"{ratios[who]:9.2f}" for who in OTHERS if who in ratios)
+            file.write("\n" + json.dumps(asdict(one)) + "\n")  # after a torn line, too
 
 
 def against_packed(seconds: float, seed: int) -> None:
     """The plain product of 1024 beside the schedule that packs, written by hand."""
-    best, trials = searched(plain_product(1024, 1024, 1024), seconds, seed)
-    sch, args = packed_matmul(1024)
-    packed, arrays = tedsl.build(sch, args), arrays_of(args)
-    found = samples_of({"best": lambda: best(*arrays), "packed": lambda: packed(*arrays)}, rounds=ROUNDS)
-    mine, by_hand = statistics.median(found["best"]), statistics.median(found["packed"])
-    print(f"matmul 1024 after {trials} trials: {mine * 1e3:.2f} ms, packed by hand {by_hand * 1e3:.2f} ms: "
-          f"{by_hand / mine:.2f} of its speed", flush=True)
+    args = plain_product(1024, 1024, 1024)
+    _, found, trials = searched(args, seconds, seed)
+    best, packed = tedsl.build(found, args), tedsl.build(*packed_matmul(1024))
+
+    def sitting() -> dict[str, Contender]:
+        arrays = arrays_of(args)
+        return {"best": lambda: best(*arrays), "packed": lambda: packed(*arrays)}
+
+    medians, ratios = in_turns(sitting)
+    times = {who: f"{seconds * 1e3:.2f} ms" for who, seconds in medians.items()}
+    print(f"matmul 1024 after {trials} trials: {times['best']}, packed by hand {times['packed']}: "
+          f"{said(ratios['packed']).strip()} of its speed", flush=True)
 
 
 def geomean(numbers: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
+
+
+def summary(found: Sequence[Row]) -> str:
+    """What a table says: the rows that are surely below the default, and the means."""
+    below = [one.case for one in found if one.ratios["default"][2] < 1]
+    kept = sum(one.ratios["default"] == KEPT for one in found)
+    means = [(who, [one.ratios[who][1] for one in found if who in one.ratios]) for who in OTHERS]
+    return f"below the default: {len(below)} of {len(found)} shapes{''.join(f', {name}' for name in below)}; the default was " \
+           f"kept for {kept}\ngeomean: " + ", ".join(f"{geomean(many):.2f} of {who}" for who, many in means if many)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -117,22 +197,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=1, help="shapes of each family")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", type=Path, help="file of rows, with which a table is gone on with")
+    parser.add_argument("--joined", type=Path, nargs="*", default=[], help="further files of rows, which are read")
     options = parser.parse_args(arguments)
-    torch, kept = torch_or_none(Target("llvm").machine.cores), kept_rows(options.kept)
-    print(f"{'us':32}{'trials':>7}{'best':>10}{'default':>10}{'torch':>10}{'/default':>9}{'/torch':>9}")
+    torch = torch_or_none(get_num_threads())
+    known = rows_in([*options.joined, *([options.kept] if options.kept else [])])
+    print(f"{'us':32}{'trials':>7}{'best':>10}{'default':>10}{'torch':>10}{'/default':>9}{'(95 %)':>12}{'/torch':>9}")
     found = []
     for case in (drawn(name, number, options.seed) for name in options.families if name != "packed"
                  for number in range(options.count)):
-        if (case[0], options.seconds) in kept:
-            found.append(kept[case[0], options.seconds])
-            print(f"{case[0]:32}   kept" + " " * 30 + "".join(f"{found[-1][who]:9.2f}" for who in OTHERS if who in found[-1]))
-        else:
-            found.append(compared(case, options.seconds, options.seed, torch))
-            keep_row(options.kept, case[0], options.seconds, found[-1])
+        one = known.get((case[0], options.seconds, machine_model(Target("llvm")), get_num_threads()))
+        if one is None:
+            one = compared(case, options.seconds, options.seed, torch)
+            keep_row(options.kept, one)
+        found.append(one)
+        print(one, flush=True)
     if found:
-        print(f"below the default: {sum(one['default'] < BELOW for one in found)} of {len(found)} shapes")
-        print("geomean: " + ", ".join(f"{geomean([one[who] for one in found if who in one]):.2f} of {who}" for who in OTHERS
-                                      if any(who in one for one in found)))
+        print(summary(found))
     if "packed" in options.families:
         against_packed(options.seconds, options.seed)
 

@@ -1,12 +1,16 @@
 """What the benchmark of searches measures: programs of its families, and the table."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from benchmarks import tuned_programs, tuning
+from tedsl import tune
 from tedsl.auto_scheduler.search.problem import Problem
+from tedsl.runtime.parallel import get_num_threads
 from tedsl.target import Target
+from tedsl.tune.measure.machine import machine_model
 
 
 @pytest.mark.parametrize("family", tuned_programs.FAMILIES.values())
@@ -17,29 +21,70 @@ def test_shapes_are_drawn_by_the_seed_and_can_be_scheduled(family):
     assert Problem(args, Target("llvm")).default.schedule.journal
 
 
+def row_of(case, seconds, ratio):
+    medians = {"best": 1e-6, "default": ratio * 1e-6}
+    return tuning.Row(case, seconds, machine_model(Target("llvm")), get_num_threads(), 3, medians,
+                      {"default": (ratio * 0.9, ratio, ratio * 1.1)}, {"split0 factor": 8}, "s[C].split(i, factor=8)")
+
+
 def test_a_table_is_made_in_parts(tmp_path, monkeypatch, capsys):
     measured = []
 
     def compared(case, seconds, seed, torch):
         measured.append(case[0])
-        return {"default": 2.0} if len(measured) % 2 else {"default": 0.5}
+        return row_of(case[0], seconds, 2.0 if len(measured) % 2 else 0.5)
 
     monkeypatch.setattr(tuning, "compared", compared)
-    kept = tmp_path / "kept.jsonl"
-    first = ["--families", "rows", "pooling", "--count", "1", "--seconds", "1", "--kept", str(kept)]
+    kept, other = tmp_path / "kept.jsonl", tmp_path / "other.jsonl"
+    first = ["--families", "rows", "pooling", "--seconds", "1", "--count", "1", "--kept", str(kept)]
     tuning.main(first)
     assert "below the default: 1 of 2 shapes" in capsys.readouterr().out and len(measured) == 2
     with kept.open("a") as file:
         file.write('{"case": "cut sh')
-    tuning.main([*first[:-4], *first[-4:], "--count", "2"])
-    said = capsys.readouterr().out
-    assert len(measured) == len(set(measured)) == 4 and said.count(" kept ") == 2 and "geomean: 1.00 of default" in said
     tuning.main([*first, "--count", "2"])
-    assert len(measured) == 4
-    tuning.main([*first, "--count", "2", "--seconds", "2"])
+    said = capsys.readouterr().out
+    assert len(measured) == len(set(measured)) == 4 and "geomean: 1.00 of default" in said
+    tuning.main([*first, "--count", "2"])
+    assert len(measured) == 4 and capsys.readouterr().out == said
+    tuning.main([*first[:-1], str(other), "--count", "2", "--joined", str(kept)])
+    assert len(measured) == 4 and capsys.readouterr().out == said
+    monkeypatch.setattr(tuning, "machine_model", lambda target: "another machine")
+    tuning.main([*first, "--count", "1"])
+    assert len(measured) == 6
+    tuning.main([*first, "--seconds", "2"])
     assert len(measured) == 8
 
 
 def test_a_row_and_the_mean():
-    row = tuning.row("case", 7, {"best": 1e-6, "default": 2e-6}, {"default": 2.0})
-    assert row.split() == ["case", "7", "1.0", "2.0", "-", "2.00"] and tuning.geomean([2.0, 8.0]) == pytest.approx(4.0)
+    unsure, kept = row_of("case", 1.0, 0.95), replace(row_of("same", 1.0, 1.0), ratios={"default": tuning.KEPT})
+    assert str(row_of("case", 1.0, 2.0)).split() == ["case", "3", "1.0", "2.0", "-", "2.00", "(1.80-2.20)"]
+    assert str(kept).split()[-1] == "kept" and tuning.geomean([2.0, 8.0]) == pytest.approx(4.0)
+    assert tuning.summary([unsure, kept]).startswith("below the default: 0 of 2 shapes; the default was kept for 1")
+    assert tuning.summary([row_of("case", 1.0, 0.9)]).startswith("below the default: 1 of 1 shapes, case;")
+
+
+@pytest.mark.parametrize("steady, sittings", [(True, tuning.FEW), (False, tuning.MOST)])
+def test_ratios_are_those_of_rounds_and_measured_until_they_are_sure(monkeypatch, steady, sittings):
+    made, draw = [], random.Random(0)
+
+    def samples_of(calls, rounds, settle):
+        made.append(calls)
+        drift = [1 + draw.random() for _ in range(rounds)]  # of the machine, which slows both
+        return {"best": drift, "torch": [3 * one * (1 if steady else 0.5 + draw.random()) for one in drift]}
+
+    monkeypatch.setattr(tuning, "samples_of", samples_of)
+    medians, ratios = tuning.in_turns(lambda: {"best": len, "torch": len})
+    low, middle, high = ratios["torch"]
+    assert len(made) == sittings and low <= middle <= high and 1 < medians["best"] < 2
+    assert middle == pytest.approx(3) if steady else high - low > 0.06
+
+
+def test_where_the_search_keeps_the_default_nothing_is_compared(monkeypatch):
+    case = tuned_programs.drawn("rows", 0, 0)
+    rules = Problem(case[1], Target("llvm")).default.schedule
+    best = tune.Record("", "", "", "", {"decisions": {}}, tune.Outcome((1.0,)))
+    monkeypatch.setattr(tuning, "searched", lambda args, seconds, seed: (best, rules, 5))
+    monkeypatch.setattr(tuning, "in_turns", lambda sitting: (dict.fromkeys(sitting(), 1e-3), {}))
+    one = tuning.compared(case, 1.0, 0, None)
+    assert one.ratios["default"] == tuning.KEPT and one.medians == {"best": 1e-3, "default": 1e-3}
+    assert one.directives == str(rules.journal)
