@@ -12,8 +12,8 @@
 
 sketch/ writes schedules by decisions, cost/ says what they may take, search/ breeds and measures them (by `tedsl.tune`).
 `workload.py` names programs, `dag.py` prints them, `task.py` and `policy.py` are the search as programs call it, `options.py`
-says how it measures, `record.py` its files, `scheduler.py` shares trials out among several tasks, `extract.py` makes tasks of a
-network; `absent.py` says of TVM's names that are not here what to use instead.
+says how it measures, `record.py` its files, tvm_log/ those of TVM, `scheduler.py` shares trials out among several tasks,
+`extract.py` makes tasks of a network; `absent.py` says of TVM's names that are not here what to use instead.
 """
 
 from tedsl.auto_scheduler.absent import NAMES

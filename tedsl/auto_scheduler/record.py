@@ -1,4 +1,4 @@
-"""Records of trials in files: a line of JSON for each, which `tedsl.tune.history` reads too."""
+"""Records of trials in files: a line of JSON for each, which `tedsl.tune.history` reads too. Lines of TVM are read as well."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from tedsl.auto_scheduler.dag import State
 from tedsl.auto_scheduler.search.search import Trial
-from tedsl.auto_scheduler.task import SearchTask
+from tedsl.auto_scheduler.task import SearchTask, kind_of
+from tedsl.auto_scheduler.tvm_log.line import line_of, record_of_line
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
 from tedsl.tune import Outcome, Record, history
 from tedsl.tune.measure import Failure
 from tedsl.tune.records import append_line, fastest_records, read_lines
-from tedsl.tune.records.history import journal_of
+from tedsl.tune.records.lines import append_text
 
 
 class RecordToFile:
@@ -38,10 +39,10 @@ class MeasureInput(NamedTuple):
 
     def state(self, task: SearchTask) -> State:
         """The schedule, for the task that it was measured for. Raises TedslError if it does not apply."""
-        journal = journal_of(self.record)
-        if journal is None:
+        state = task.state_of(self.record)
+        if state is None:
             raise ArgumentTypeError("the record holds no schedule")
-        return State(task.compute_dag.tensors, journal)
+        return state
 
 
 class MeasureResult(NamedTuple):
@@ -55,8 +56,8 @@ class MeasureResult(NamedTuple):
 
 
 def load_records(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """The trials in a file, in order."""
-    for one in read_lines(filename):
+    """The trials in a file, in order; those of TVM have the key of the workload as their task."""
+    for one in read_lines(filename, record_of_line):
         yield _pair(one)
 
 
@@ -71,7 +72,10 @@ def save_records(filename: Any, inputs: Sequence[MeasureInput], results: Sequenc
     if len(inputs) != len(results):
         raise ArgumentError(f"save_records: there are {len(inputs)} inputs, and {len(results)} results")
     for inp, result in zip(inputs, results):
-        before = inp.record.outcome
+        line, before = line_of(inp.record), inp.record.outcome
+        if line is not None:
+            append_text(filename, line.with_result(result.costs, result.error_no, result.all_cost, result.timestamp).encode())
+            continue
         failure = (before.failure or Failure("run", result.error_msg)) if result.error_no else None
         outcome = Outcome(tuple(result.costs), failure, before.build_seconds, result.all_cost, result.timestamp, before.machine)
         append_line(filename, replace(inp.record, outcome=outcome))
@@ -122,13 +126,22 @@ def load_best_record(filename: Any, workload_key: str | None = None, target: Any
         -> tuple[MeasureInput | None, MeasureResult | None]:
     """The fastest trial in a file, of the workload and the target if they are given; (None, None) if there is none."""
     key = None if workload_key is None else SearchTask(workload_key=workload_key, target=target).problem.key
-    ranked = fastest_records(one for one in read_lines(filename) if (key is None or one.task == key)
-                             and (target is None or one.target == str(as_target(target))))
+    wanted = None if target is None else as_target(target)
+
+    def fits(one: Record) -> bool:
+        if line_of(one) is not None:
+            return workload_key in (None, one.task) and (wanted is None or kind_of(one.target) == wanted.kind.name)
+        return key in (None, one.task) and (wanted is None or one.target == str(wanted))
+
+    ranked = fastest_records(one for one in read_lines(filename, record_of_line) if fits(one))
     return _pair(ranked[0]) if ranked else (None, None)
 
 
 def _pair(one: Record) -> tuple[MeasureInput, MeasureResult]:
-    failure = one.outcome.failure
+    failure, line = one.outcome.failure, line_of(one)
+    if line is not None:
+        return MeasureInput(one.task, one.target, one), MeasureResult(
+            line.costs, line.error_no, "" if failure is None else str(failure), line.all_cost, line.timestamp)
     result = MeasureResult(one.outcome.costs, int(failure is not None), "" if failure is None else str(failure),
                            one.outcome.all_seconds, one.outcome.timestamp)
     return MeasureInput(one.task, one.target, one), result

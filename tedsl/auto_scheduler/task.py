@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tedsl.auto_scheduler.cost.model import Corrected
@@ -11,7 +12,10 @@ from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRunner
 from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial, check_budget
+from tedsl.auto_scheduler.tvm_log.line import line_of, record_of_line
+from tedsl.auto_scheduler.tvm_log.steps import scheduled
 from tedsl.auto_scheduler.workload import WORKLOADS, made_by, make_workload_key, tensors_of
+from tedsl.cache.place import warn_once
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
@@ -123,8 +127,10 @@ class SearchTask:
         made.run(options.seconds, options.num_measure_trials or None)
 
     def best_state(self, log_file: Any) -> State:
-        """The fastest schedule of this task in a file of records that still applies. Raises TedslError if there is none."""
-        state = self.best_of(read_lines(log_file))
+        """The fastest schedule of this task in a file of records, or a log of TVM, that applies: those of tedsl before those of
+        TVM. Raises TedslError if there is none.
+        """
+        state = self.best_of(read_lines(log_file, record_of_line))
         if state is None:
             raise TedslError(f"there is no schedule of this task for {self.target} in {log_file}",
                              hint="task.tune(TuningOptions(measure_callbacks=[RecordToFile(path)], ...)) writes them")
@@ -132,16 +138,31 @@ class SearchTask:
 
     def best_of(self, records: Iterable[Record]) -> State | None:
         """The fastest schedule of this task among records that still applies; None if there is none."""
-        for one in fastest_records_of(records, self.problem.key, self.target):
+        for one in fastest_records_of(self._own(records), self.problem.key, self.target):
             try:
-                journal = journal_of(one)
-                if journal is not None:
-                    state = State(self.compute_dag.tensors, journal)
+                state = self.state_of(one)
+                if state is not None:
                     state.schedule()
                     return state
-            except TedslError:
-                continue
+            except TedslError as error:
+                warn_once(f"a record of {self.desc or self.workload_key} is skipped, since it does not apply: {error}")
         return None
+
+    def state_of(self, one: Record) -> State | None:
+        """The schedule that a record holds, for this task; None if it holds none. Raises TedslError if it does not apply."""
+        line = line_of(one)
+        if line is not None:
+            return State(self.compute_dag.tensors, scheduled(self.compute_dag.tensors, line.steps).journal)
+        journal = journal_of(one)
+        return None if journal is None else State(self.compute_dag.tensors, journal)
+
+    def _own(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records, those that TVM's logs have of this workload as ones of this task."""
+        for one in records:
+            if line_of(one) is not None and one.task == self.workload_key and kind_of(one.target) == self.target.kind.name:
+                yield replace(one, task=self.problem.key, target=str(self.target))
+            else:
+                yield one
 
     def apply_best(self, log_file: Any, include_compatible: bool = False, layout_rewrite_option: Any = None) \
             -> tuple[Schedule, list[Tensor]]:
@@ -154,6 +175,11 @@ class SearchTask:
             raise ArgumentError(f'print_best: print_mode is "schedule", not {print_mode!r}',
                                 hint="get_source() of the module that tedsl.build(*task.apply_best(file)) makes is its code")
         return str(self.best_state(log_file).journal)
+
+
+def kind_of(target: str) -> str:
+    """The kind that the notation of a target of TVM names, whose options are others."""
+    return target.split(" ")[0]
 
 
 class _Report:

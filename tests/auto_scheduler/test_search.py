@@ -89,7 +89,7 @@ def test_times_that_were_too_short_are_found_out(imagination, monkeypatch):
     monkeypatch.setattr(Search, "_note", lucky)
     best = Search(rows(), 0, rounds=8, on_trial=seen.append).run(trials=32)
     finals = [trial.record for trial in seen if trial.final]
-    assert len(finals) == 8 and best.cost == min(one.cost for one in finals) > 1e-3
+    assert len(finals) >= 8 and best.cost == min(one.cost for one in finals) > 1e-3
     assert any(one.record.candidate == best.candidate for one in seen[17:])
 
 

@@ -5,7 +5,7 @@ its trials but the running one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,12 @@ from tedsl.tune.records.record import Record, records_in
 def append_line(path: Any, record: Record) -> None:
     """Adds a record to the file, in one write. A line that a program which was killed has left unfinished is closed first."""
     (one,) = records_in([record], "append_line")
-    line = one.to_json().encode() + b"\n"
+    append_text(path, one.to_json())
+
+
+def append_text(path: Any, text: str) -> None:
+    """Adds a line to the file, as `append_line` does."""
+    line = text.encode() + b"\n"
     file = file_path(path, "append_line")
     try:
         handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -41,15 +46,17 @@ def write_lines(path: Any, records: Iterable[Record]) -> None:
         raise TedslError(f"write_lines: {file} cannot be written: {error.strerror or error}") from error
 
 
-def read_lines(path: Any) -> Iterator[Record]:
-    """The records of a file, in order. Lines that are none are skipped, with a warning that names the first."""
+def read_lines(path: Any, of_line: Callable[[str], Record] = Record.from_json) -> Iterator[Record]:
+    """The records of a file, in order. Lines that are none are skipped, with a warning that names the first. of_line: reads a
+    line, and raises ArgumentError for what is none.
+    """
     file = file_path(path, "read_lines")
     wrong: list[str] = []
     for number, line in enumerate(_content(file).split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            yield Record.from_json(line.decode())
+            yield of_line(line.decode())
         except (ArgumentError, UnicodeError) as error:
             wrong.append(f"line {number} of {file.name} is skipped: {error}")
     if wrong:

@@ -59,7 +59,8 @@ class Record:
         except (ValueError, RecursionError, TypeError) as error:
             raise ArgumentError(f"this is not a record of a trial: it is not JSON ({error})") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise ArgumentError(f'this is not a record of a trial: it is not an object with "format": "{FORMAT}"')
+            raise ArgumentError(f'this is not a record of a trial: it is not an object with "format": "{FORMAT}"',
+                                hint=_hint(data))
         if data.get("version") != VERSION:
             raise ArgumentError(f"this is a record of version {data.get('version')!r}, and version {VERSION} is read here")
         try:
@@ -84,6 +85,15 @@ def _record(data: dict[str, Any]) -> Record:
     build_seconds, all_seconds, timestamp = [_seconds(data[name]) for name in ("build_seconds", "all_seconds", "timestamp")]
     outcome = Outcome(costs, failure, build_seconds, all_seconds, timestamp)
     return Record(task, target, machine, tools, data["candidate"], outcome)
+
+
+def _hint(data: object) -> str:
+    """Who reads a line of another form."""
+    if isinstance(data, dict) and {"i", "r"} <= data.keys():
+        return "TVM's auto_scheduler wrote it: task.apply_best(path) and auto_scheduler.load_records(path) read it"
+    if isinstance(data, dict) and "input" in data:
+        return "autotvm wrote it: autotvm.apply_history_best(path) and autotvm.record.load_from_file(path) read it"
+    return ""
 
 
 def _seconds(value: object) -> float:
