@@ -16,7 +16,7 @@ from tedsl.ir.calls import datatypes
 from tedsl.ir.dtype import CUSTOM_CODES, dtype
 from tedsl.ir.expr import Load, Select, SizeVar, Var, pointer_var
 from tedsl.ir.func import Accesses
-from tedsl.ir.stmt import AssertStmt, Evaluate, Store
+from tedsl.ir.stmt import AssertStmt, AttrStmt, Evaluate, Store
 from tedsl.lower.inputs import functions_of
 from tedsl.lower.lower import lower_schedule
 from tedsl.lower.request import FunctionOptions
@@ -33,6 +33,7 @@ from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16
 from tedsl.passes.machine.straighten_indices import straighten_indices
+from tedsl.passes.machine.stride_parallel import PATTERN, stride_parallel
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
@@ -43,7 +44,7 @@ from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target, datatype
 from tests.passes.device.test_share_memory import chain
-from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
+from tests.passes.programs import PARALLEL, Function, allocate, body_text, imm, loop, seq, when
 
 PASSES = Path(tedsl.__file__).parent / "passes"
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"
@@ -497,12 +498,11 @@ def a_mask_that_the_machine_lacks():
     return s, [A, B]
 
 
-@example("stride_parallel")
+@example("stride_parallel", run=lambda func: stride_parallel(func, tasks=2))
 def iterations_dealt_out():
-    s, A, B = filled(16)
-    s[B].parallel(B.op.axis[0])
-    s[B].pragma(B.op.axis[0], "parallel_stride_pattern")
-    return s, [A, B]
+    f = Function(A=(16,), B=(16,))
+    body = loop(I, 16, f.store("B", I, f.load("A", I)), PARALLEL)
+    return f.func(AttrStmt(tir.IterVar(None, I, 0), PATTERN, imm(1), body))
 
 
 @example("use_intrinsics")
