@@ -13,7 +13,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ShapeError
 from tedsl.record import record
-from topi.extents import differ, require_integers, require_one_dtype, require_shape, shown
+from topi.extents import as_int, differ, require_integers, require_one_dtype, require_shape, shown
 
 
 @record
@@ -47,7 +47,7 @@ def matrix_of(data: te.Tensor, indices: te.Tensor, indptr: te.Tensor, where: str
         raise ShapeError(f"{where}: {data.name} has the shape {shown(data.shape)}", hint=" or ".join(words[r] for r in ranks))
     require_shape(indices, [data.shape[0]], where, f"a column for each element of {data.name}")
     require_shape(indptr, [None], where, "where each row begins, and where the last one ends")
-    if not differ(indptr.shape[0], 0):
+    if as_int(indptr.shape[0]) == 0:
         raise ShapeError(f"{where}: {indptr.name} is empty", hint="a matrix without rows has indptr [0]")
     require_integers(indices, where)
     require_integers(indptr, where, "indptr")

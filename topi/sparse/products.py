@@ -82,12 +82,14 @@ def _in_tiles(m: Matrix, extents: tuple[Any, int], element: Callable[[Any, Any],
 
 
 def _product(m: Matrix, dense: te.Tensor, shape: Sequence[Any], row: Callable[[Any], Any], place: Callable[[Any, Any], Any],
-             tag: str, bias: te.Tensor | None = None, bias_place: int = 0) -> te.Tensor:
-    """Sums for each index i of the result of the products of row(i) with the dense elements at place(i, column)."""
+             tag: str, bias: te.Tensor | None = None, bias_place: int | None = 0) -> te.Tensor:
+    """Sums for each index i of the result of the products of row(i) with the dense elements at place(i, column). The bias of i
+    is that of its coordinate `bias_place`; None: one for all.
+    """
     def write(ib: Any, ins: list[Any], outs: list[Any], index: tuple[Any, ...]) -> None:
         source, *memory = ins[:4]
         total = row_product(ib, m, memory, row(index), lambda column: source[place(index, column)])
-        outs[0][index] = total if bias is None else total + ins[4][index[bias_place]]
+        outs[0][index] = total if bias is None else total + ins[4][0 if bias_place is None else index[bias_place]]
 
     inputs = [dense, *m.tensors, *([] if bias is None else [bias])]
     made: te.Tensor = te.extern([tuple(shape)], inputs, **independently(tuple(shape), write, m.data.shape[:1]),
@@ -137,7 +139,8 @@ def sparse_conv2d(dense_data: te.Tensor, sparse_data: te.Tensor, sparse_indices:
 
 @checked
 def csrmv(a: Any, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
-    """a @ x + y: a sparse matrix (m, k), x (k, 1), y (m,); the result is (m, 1). a: of tedsl.contrib.sparse.placeholder."""
+    """a @ x + y: sparse a (m, k), x (k, 1), y (m,) or (1,); the result is (m, 1). a: of tedsl.contrib.sparse.placeholder.
+    """
     where = opening("csrmv", x)
     require_shape(x, [None, 1], where, "x is (k, 1)")
     return _right("csrmv", a, x, y, where)
@@ -153,9 +156,11 @@ def _right(operator: str, a: Any, dense: te.Tensor, bias: te.Tensor | None, wher
     m = _matrix(a, where)
     require_shape(dense, [a.shape[1], None], where, f"{dense.name} has as many rows as the sparse matrix columns")
     require_columns(m, dense, dense.shape[0], where)
-    if bias is not None:
+    for_all = bias is not None and operator == "csrmv" and bias.ndim == 1 and as_int(bias.shape[0]) == 1
+    if bias is not None and not for_all:
         require_shape(bias, [m.rows], where, "a number for each row of the sparse matrix")
-    return _product(m, dense, (m.rows, dense.shape[1]), lambda i: i[0], lambda i, k: (k, i[1]), operator, bias)
+    return _product(m, dense, (m.rows, dense.shape[1]), lambda i: i[0], lambda i, k: (k, i[1]), operator, bias,
+                    None if for_all else 0)
 
 
 @checked

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.contrib import sparse
@@ -129,6 +130,22 @@ def test_arrays_and_their_products():
     check([topi.sparse.csrmm(a, b, c), topi.sparse.csrmv(a, v), topi.sparse.dense(a, d, e), topi.sparse.dense(d, a, c)],
           {**feeds, b: bx, v: vx, c: cx, d: dx, e: ex},
           [matrix @ x + cx[:, None], matrix @ vx, matrix @ x + ex, x.T @ matrix.T + cx])
+
+
+@pytest.mark.parametrize("bias", [5, 1, None])
+def test_a_matrix_of_any_rows_and_columns(bias):
+    """The sizes are arguments of the function, as is the number of elements."""
+    rows, columns = te.size_var("rows"), te.size_var("columns")
+    a = sparse.placeholder((rows, columns), nonzeros=n, name="A")
+    x, c = te.placeholder((columns, 1), name="x"), te.placeholder((bias,), name="c") if bias else None
+    product = topi.sparse.csrmv(a, x, c)
+    s = te.create_schedule(product.op)
+    f = tedsl.build(s, [rows, a.data, a.indices, a.indptr, x, *([c] if bias else []), product])
+    matrix, vector = dense((5, 4)), np.arange(4, dtype="float32").reshape(4, 1)
+    added = np.arange(bias or 0, dtype="float32") + 7
+    array, result = sparse.array(matrix), np.zeros((5, 1), "float32")
+    f(5, array.data, array.indices, array.indptr, vector, *([added] if bias else []), result)
+    np.testing.assert_allclose(result, matrix @ vector + (added.reshape(-1, 1) if bias else 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("indices, rows, room", [([[0, 1], [0, 3], [2, 0]], 5, 6), ([], 2, 3),
