@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from math import gcd
 
-from tedsl.ir.expr import Expr, FloorDiv, FloorMod
+from tedsl.ir.expr import Div, Expr, FloorDiv, FloorMod, Mod
 
 Key = tuple[frozenset[tuple[Expr, int]], int]
 
+_OF_DIVISIONS = frozenset((FloorDiv, FloorMod, Div, Mod))
 MAX_TERMS = 24  # a longer sum is one opaque term: keeps every step O(1), so deep sums stay linear
 
 
@@ -34,9 +35,9 @@ class Sum:
 
     @property
     def splits(self) -> bool:
-        """Tells whether a term is a // or a %, so that `merge_splits` may apply."""
+        """Tells whether a term is a quotient or a remainder, so that `merge_splits` may apply."""
         for term in self.terms:  # noqa: SIM110 - half the time of any()
-            if type(term) is FloorDiv or type(term) is FloorMod:
+            if type(term) in _OF_DIVISIONS:
                 return True
         return False
 

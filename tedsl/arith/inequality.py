@@ -13,7 +13,7 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64, DType
-from tedsl.ir.expr import Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select, Var
+from tedsl.ir.expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Mul, Select, Var
 from tedsl.ir.ops import IF_THEN_ELSE
 
 STEPS = 48  # sums looked at per question: a question costs tens of microseconds, never more than a few milliseconds
@@ -46,7 +46,7 @@ def _proved(known: Bounds, s: Sum) -> bool:
     return False
 
 
-_REDUCIBLE = frozenset((Min, Max, Select, Call, FloorDiv, FloorMod, Mul))
+_REDUCIBLE = frozenset((Min, Max, Select, Call, FloorDiv, FloorMod, Div, Mod, Mul))
 
 
 def worth_a_proof(known: Bounds, s: Sum) -> bool:
@@ -158,6 +158,10 @@ class _Proof:
         """
         for term, c in s.terms.items():
             kind = type(term)
+            if kind is Div or kind is Mod:  # of x >= 0 they are // and %
+                if not self.known.within(term.a, 0, None):  # type: ignore[attr-defined]
+                    continue
+                kind = FloorDiv if kind is Div else FloorMod
             if (kind is not FloorDiv and kind is not FloorMod) or not self._divides(term):  # type: ignore[arg-type]
                 continue
             x, d, rest = self.known.sum(term.a), self.known.sum(term.b), s.without(term)  # type: ignore[attr-defined]
@@ -169,7 +173,7 @@ class _Proof:
                 if self.known.within(term.a, 0, None):  # type: ignore[attr-defined]
                     yield (rest.plus(x, c),)  # x % d <= x for x >= 0
 
-    def _divides(self, term: FloorDiv | FloorMod) -> bool:
+    def _divides(self, term: FloorDiv | FloorMod | Div | Mod) -> bool:
         """Tells whether the divisor of `term` is index arithmetic and positive."""
         low, _ = self.known.range(term.b)
         if low is not None and low > 0:

@@ -1,6 +1,7 @@
 """Merges the parts of a split index: (x//4)*4 + x%4 → x, also for parts of parts.
 
-A part of `x` is (x % upper) // lower, where lower divides upper; upper None means no `%`.
+A part of `x` is (x % upper) // lower, where lower divides upper; upper None means no `%`. Division rounds down in all operators
+of a part, or towards 0 in all: the parts of -x are those of x with the other sign then.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tedsl.arith.affine import Sum
-from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
+from tedsl.ir.expr import Div, Expr, FloorDiv, FloorMod, IntImm, Mod
 
 if TYPE_CHECKING:
     from tedsl.arith.canonical import Canonical
@@ -20,20 +21,23 @@ class Part(NamedTuple):
     x: Expr
     upper: int | None
     lower: int
+    truncated: bool = False
 
 
 def part_of(term: Expr) -> Part | None:
     """Returns `term` as a part of an index, with positive constant divisors; None if it is not one."""
-    if not isinstance(term, (FloorDiv, FloorMod)) or not isinstance(term.b, IntImm) or term.b.value <= 0:
+    if not isinstance(term, (FloorDiv, FloorMod, Div, Mod)) or not isinstance(term.b, IntImm) or term.b.value <= 0:
         return None
+    truncated = isinstance(term, (Div, Mod))
+    quotient, remainder = (Div, Mod) if truncated else (FloorDiv, FloorMod)
     inner, by = term.a, term.b.value
-    if isinstance(term, FloorDiv):
-        if isinstance(inner, FloorMod) and isinstance(inner.b, IntImm) and inner.b.value > 0 and inner.b.value % by == 0:
-            return Part(inner.a, inner.b.value, by)
-        return Part(inner, None, by)
-    if isinstance(inner, FloorDiv) and isinstance(inner.b, IntImm) and inner.b.value > 0:
-        return Part(inner.a, by * inner.b.value, inner.b.value)
-    return Part(inner, by, 1)
+    if isinstance(term, quotient):
+        if isinstance(inner, remainder) and isinstance(inner.b, IntImm) and inner.b.value > 0 and inner.b.value % by == 0:
+            return Part(inner.a, inner.b.value, by, truncated)
+        return Part(inner, None, by, truncated)
+    if isinstance(inner, quotient) and isinstance(inner.b, IntImm) and inner.b.value > 0:
+        return Part(inner.a, by * inner.b.value, inner.b.value, truncated)
+    return Part(inner, by, 1, truncated)
 
 
 def merge_splits(s: Sum, canonical: Canonical) -> Sum:
@@ -55,7 +59,7 @@ def _merge_two(s: Sum, canonical: Canonical) -> Sum | None:
         for low, c_low, q in parts:
             if q.upper == p.lower and c_high * q.lower == c_low * p.lower and _same_rest(p, q, canonical):
                 rest = s.without(high).without(low)
-                return rest.plus(canonical.sum(_make(p.x, p.upper, q.lower)), c_low)
+                return rest.plus(canonical.sum(_make(p, p.upper, q.lower)), c_low)
     return None
 
 
@@ -64,8 +68,12 @@ def _same_rest(p: Part, q: Part, canonical: Canonical) -> bool:
 
     The parts of an index can be written unlike: ((o*16 + i) % 3136)//56 is ((o % 196)*16 + i)//56 beside (o*16 + i) % 56.
     """
+    if p.truncated is not q.truncated:
+        return False
     if canonical.same(p.x, q.x):
         return True
+    if p.truncated:
+        return False
     by, first, second = p.lower, canonical.sum(p.x), canonical.sum(q.x)
     if not (canonical.is_index(first) and canonical.is_index(second)):
         return False  # data wraps
@@ -85,7 +93,7 @@ def _subtract_quotient(s: Sum, canonical: Canonical) -> Sum | None:
         k = -c // part.lower
         index = canonical.sum(part.x)
         if index.terms and all(s.terms.get(t) == k * coefficient for t, coefficient in index.terms.items()):
-            return s.without(term).plus(index, -k).plus(canonical.sum(_make(part.x, part.lower, 1)), k)
+            return s.without(term).plus(index, -k).plus(canonical.sum(_make(part, part.lower, 1)), k)
     return None
 
 
@@ -95,13 +103,15 @@ def _subtract_remainder(s: Sum, canonical: Canonical) -> Sum | None:
         part = part_of(term)
         if part is None or part.upper is None or not canonical.is_index(s):
             continue
-        whole = canonical.sum(_make(part.x, None, part.lower))
+        whole = canonical.sum(_make(part, None, part.lower))
         if whole.terms and all(s.terms.get(t) == -c * coefficient for t, coefficient in whole.terms.items()):
-            quotient = canonical.sum(_make(part.x, None, part.upper))
+            quotient = canonical.sum(_make(part, None, part.upper))
             return s.without(term).plus(whole, c).plus(quotient, -c * (part.upper // part.lower))
     return None
 
 
-def _make(index: Expr, upper: int | None, lower: int) -> Expr:
-    part = index if upper is None else FloorMod(index, IntImm(index.dtype, upper))
-    return part if lower == 1 else FloorDiv(part, IntImm(index.dtype, lower))
+def _make(like: Part, upper: int | None, lower: int) -> Expr:
+    """Returns the part (x % upper) // lower of the index of `like`, in its rounding."""
+    index, (quotient, remainder) = like.x, (Div, Mod) if like.truncated else (FloorDiv, FloorMod)
+    part = index if upper is None else remainder(index, IntImm(index.dtype, upper))
+    return part if lower == 1 else quotient(part, IntImm(index.dtype, lower))

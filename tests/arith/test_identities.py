@@ -79,7 +79,7 @@ QUOTIENTS = [
     (floormod(X + 5, 4), "floormod((x + 1), 4)"), (floormod(X - 3, 4), "floormod((x + 1), 4)"), (floormod(X + 1, 4), None),
     (floormod(X * 6, 4), "(floormod(x, 2)*2)"), (floormod(X * 5, 4), "floormod(x, 4)"),
     (floormod(X * -5, 4), "floormod((x*3), 4)"), (floormod(X * 3, 4), None), (floormod(X * -3, 4), None),
-    (floormod(X * 5 + Y, 4), None), (floormod(X * 5, -4), None),
+    (floormod(X * 5 + Y, 4), "floormod((x + y), 4)"), (floormod(X * 6 + Y, 4), None), (floormod(X * 5, -4), None),
     (floormod(X * N, N * 4), "(floormod(x, 4)*n)"), (floormod(X * Y, Y * Z), "(floormod(x, z)*y)"),
     (floormod(X * N + 1, N * 4), None), (floordiv(X * N, N * 4), None), (floordiv(X * Y, Y * Z), None),
     (tdiv(X * 4, 4), "x"), (tdiv(X * 4, 2), "(x*2)"), (tdiv(X * 2, 4), "(x/2)"), (tdiv(X * 2 + 1, 4), None),

@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, DType, dtype
-from tedsl.ir.expr import Cast, CompareOp, Expr, IntImm, Var
+from tedsl.ir.expr import Add, Cast, CompareOp, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Mul, Sub, Var
 
 # The bits of the significand, with the leading one: integers up to 2**bits are exact.
 _EXACT = {dtype("float16"): 11, dtype("bfloat16"): 8, dtype("float32"): 24, dtype("float64"): 53}
@@ -19,7 +19,9 @@ def fold_cast(e: Cast, known: Bounds) -> Expr | None:
     if not isinstance(folded, Cast):
         return folded
     inner = e.value
-    if not isinstance(inner, Cast) or e.dtype.lanes != 1:
+    if not isinstance(inner, Cast):
+        return _narrow(e, known)
+    if e.dtype.lanes != 1:
         return None
     if e.dtype is BOOL and inner.value.dtype is BOOL and inner.dtype.is_integer:   # bool(int(p)) → p
         return inner.value
@@ -27,7 +29,41 @@ def fold_cast(e: Cast, known: Bounds) -> Expr | None:
         return None
     if _holds(inner.dtype, inner.value.dtype) and _in_type(inner.value, known):    # int32(int64(x)) → int32(x)
         return build.cast(e.dtype, inner.value)
+    x = known.sum(inner.value)
+    if inner.dtype.is_integer and known.fits(x, inner.dtype) and known.fits(x, e.dtype):
+        return build.cast(e.dtype, inner.value)                                    # int32(int8(x)) → x if x fits int8
     return _through_float(e, inner, known) if inner.dtype in _EXACT else None
+
+
+_KEPT_NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
+MAX_NARROWED = 8  # nodes between a cast and the casts below it
+
+
+def _narrow(e: Cast, known: Bounds) -> Expr | None:
+    """Simplifies int32(int64(x) // 4) → x // 4: integer arithmetic on casts of narrower values, all of which fit."""
+    if not isinstance(e.value, _KEPT_NARROW) or not e.value.dtype.is_integer or not e.dtype.is_integer or e.dtype.lanes != 1:
+        return None
+    return _narrowed(e.value, e.dtype, known, [MAX_NARROWED])
+
+
+def _narrowed(node: Expr, dtype: DType, known: Bounds, left: list[int]) -> Expr | None:
+    """Returns the value of `node` as an expression of `dtype` without casts of the results, or None."""
+    left[0] -= 1
+    if isinstance(node, IntImm):
+        low, high = dtype.min_value, dtype.max_value
+        return IntImm(dtype, node.value) if low <= node.value <= high else None  # type: ignore[operator]
+    if isinstance(node, Cast):
+        return node.value if node.value.dtype is dtype and _holds(node.dtype, dtype) and _in_type(node.value, known) else None
+    if left[0] < 0 or not isinstance(node, _KEPT_NARROW):
+        return None
+    among_operands = isinstance(node, (Min, Max)) or (
+        isinstance(node, (FloorDiv, FloorMod, Div, Mod)) and isinstance(node.b, IntImm) and node.b.value > 0)
+    if not among_operands and not known.fits(known.sum(node), dtype):
+        return None
+    a = _narrowed(node.a, dtype, known, left)
+    b = None if a is None else _narrowed(node.b, dtype, known, left)
+    kind: Any = type(node)
+    return None if b is None else kind(a, b)
 
 
 def _in_type(value: Expr, known: Bounds) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
-from tedsl.ir.expr import EQ, NE, Add, BinaryOp, Call, Expr, IntImm, Max, Min, Mul, Not, Select, Sub
+from tedsl.ir.expr import EQ, LT, NE, Add, BinaryOp, Call, CompareOp, Expr, IntImm, Max, Min, Mul, Not, Select, Sub
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 
 Sides = tuple[Expr, Expr, Expr]  # condition, value where it holds, value where it does not
@@ -90,10 +90,45 @@ def _anywhere(c: Expr, d: Expr, known: Bounds) -> bool:
 
 def fold_two_choices(e: BinaryOp, known: Bounds) -> Expr | None:
     """Simplifies (c ? x : y) + (c ? z : w) → c ? x + z : y + w, for the operators of TWO_CHOICES."""
-    a, b = e.a, e.b
-    if not isinstance(a, Select) or not isinstance(b, Select):
+    for kind, sides_of in ((Select, _sides_of_select), (Call, _sides_of_choice)):
+        a, b = sides_of(e.a), sides_of(e.b)
+        if a is None or b is None:
+            continue
+        if not known.same(a[0], b[0]):
+            return None
+        x, y = (build.binary(type(e), first, second) for first, second in zip(a[1:], b[1:]))
+        return Select(a[0], x, y) if kind is Select else Call(e.dtype, IF_THEN_ELSE, (a[0], x, y))
+    return None
+
+
+def compare_choices(e: CompareOp, known: Bounds) -> Expr | None:
+    """Simplifies (c ? 1 : 0) == 1 → c and (c ? x : y) < (c ? x + 1 : y + 1) → true, decided on each side."""
+    a, b = _sides_of_any(e.a), _sides_of_any(e.b)
+    if (a is None and b is None) or (a is not None and b is not None and not known.same(a[0], b[0])):
         return None
-    if not known.same(a.condition, b.condition):
+    condition = (a or b)[0]  # type: ignore[index]
+    if condition.dtype is not BOOL:
         return None
-    return Select(a.condition, build.binary(type(e), a.true_value, b.true_value),
-                  build.binary(type(e), a.false_value, b.false_value))
+    first, second = (_holds(type(e), e.a if a is None else a[side], e.b if b is None else b[side], known) for side in (1, 2))
+    if first is None or second is None:
+        return None
+    if first == second:
+        return IntImm(BOOL, int(first))
+    return condition if first else build.logical_not(condition)
+
+
+def _sides_of_any(e: Expr) -> Sides | None:
+    return _sides_of_select(e) or _sides_of_choice(e)
+
+
+def _holds(kind: type[CompareOp], a: Expr, b: Expr, known: Bounds) -> bool | None:
+    """Decides an integer comparison by the range of the difference, or returns None."""
+    low, high = known.range_of(known.sum(b).plus(known.sum(a), -1))
+    if kind is EQ or kind is NE:
+        if low == high == 0:
+            return kind is EQ
+        return kind is NE if (low is not None and low > 0) or (high is not None and high < 0) else None
+    least = 1 if kind is LT else 0
+    if low is not None and low >= least:
+        return True
+    return False if high is not None and high < least else None

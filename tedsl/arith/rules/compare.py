@@ -8,10 +8,12 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import expand, nonnegative, worth_a_proof
 from tedsl.arith.rules.casts import compare_number_of_bool
-from tedsl.arith.rules.floordiv import constant, safe_build
+from tedsl.arith.rules.choices import compare_choices
+from tedsl.arith.rules.floordiv import constant, safe_build, same_block
+from tedsl.arith.splits import merge_splits
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, DType
-from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Cast, CompareOp, Expr, FloorDiv, IntImm, Max, Min
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Call, Cast, CompareOp, Div, Expr, FloorDiv, IntImm, Max, Min, Select
 
 
 def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
@@ -33,16 +35,45 @@ def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
     quotient = _compare_quotient(e, a, b)
     if quotient is not None:
         return quotient
+    gap = _without_small_terms(_merged(gap, known), least, known)
     return _rewrite(type(e), a, b, gap, known, e.a.dtype)
 
 
+def _merged(gap: Sum, known: Bounds) -> Sum:
+    """Merges the parts of an index in a difference: (x // 4)*4 < x → 0 < x % 4."""
+    if len(gap.terms) < 2 or not gap.splits or not known.is_index(gap):
+        return gap
+    merged = merge_splits(gap, known)
+    return merged if len(merged.terms) < len(gap.terms) else gap
+
+
+def _without_small_terms(gap: Sum, least: int, known: Bounds) -> Sum:
+    """Leaves out terms that decide nothing beside multiples of g: x*4 + y < z*4 → x < z if 0 <= y < 4. `gap` must be at least
+    `least`: of g*t + r >= 0 with k*g <= r < (k + 1)*g, t + k >= 0 is left.
+    """
+    if len(gap.terms) < 2 or not known.is_index(gap):
+        return gap
+    for g in sorted({abs(c) for c in gap.terms.values()} - {1}, reverse=True):
+        small = Sum({t: c for t, c in gap.terms.items() if c % g}, gap.const - least)
+        if not small.terms or len(small.terms) == len(gap.terms):
+            continue
+        block = same_block(known, small, g)
+        if block is not None:
+            return Sum({t: c for t, c in gap.terms.items() if c % g == 0}, block * g + least)
+    return gap
+
+
 def _compare_quotient(e: LT | LE, a: Sum, b: Sum) -> Expr | None:
-    """Simplifies x // d < c → x < c*d, c < x // d → (c + 1)*d <= x, and the same with <=, for constants c and d > 0."""
+    """Simplifies x // d < c → x < c*d, c < x // d → (c + 1)*d <= x, and the same with <=, for constants c and d > 0. Of
+    quotients that are rounded towards 0, those of numbers below 0 are one less steep: x / d < c → x <= (c - 1)*d if c <= 0.
+    """
     quotient, c = (a.single, b) if not b.terms else (b.single, a)
-    if c.terms or not isinstance(quotient, FloorDiv) or not isinstance(quotient.b, IntImm) or quotient.b.value < 1:
+    if c.terms or not isinstance(quotient, (FloorDiv, Div)) or not isinstance(quotient.b, IntImm) or quotient.b.value < 1:
         return None
     above = (quotient is b.single) == isinstance(e, LT)  # the bound is the first x whose quotient is greater than c
-    bound = constant((c.const + above) * quotient.b.value, quotient.dtype)
+    first = c.const + above
+    low = isinstance(quotient, Div) and first <= 0
+    bound = constant((first - low) * quotient.b.value + low, quotient.dtype)
     if bound is None:
         return None
     return LE(bound, quotient.a) if quotient is b.single else LT(quotient.a, bound)
@@ -51,6 +82,9 @@ def _compare_quotient(e: LT | LE, a: Sum, b: Sum) -> Expr | None:
 def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dtype: DType) -> Expr | None:
     """Rewrites a comparison: x + 1 < y + 3 → x < y + 2;  x*4 < 10 → x < 3;  x + y < x + z → y < z."""
     node_type: Any = kind
+    if not gap.terms:
+        holds = gap.const > 0 if kind is LT else gap.const >= 0 if kind is LE else (gap.const == 0) == (kind is EQ)
+        return IntImm(BOOL, int(holds))
     g = gap.common_factor()
     cancelled = len(gap.terms) < len(a.terms) + len(b.terms)
     movable = (a.const and b.const) or (a.const and not b.terms) or (b.const and not a.terms)
@@ -96,7 +130,7 @@ def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:
         expanded = expand(known, gap)
         if (not expanded.terms and expanded.const == 0) or (nonnegative(known, gap) and nonnegative(known, gap.times(-1))):
             return IntImm(BOOL, int(yes))
-    return _rewrite(type(e), a, b, gap, known, e.a.dtype)
+    return _rewrite(type(e), a, b, _merged(gap, known), known, e.a.dtype)
 
 
 def compare_minmax(e: CompareOp, known: Bounds) -> Expr | None:
@@ -106,10 +140,26 @@ def compare_minmax(e: CompareOp, known: Bounds) -> Expr | None:
     """
     for nested, other, first in ((e.a, e.b, True), (e.b, e.a, False)):
         if isinstance(nested, (Min, Max)):
+            ends = _both_ends(e, nested, other, first, known)
+            if ends is not None:
+                return ends
             if isinstance(e, (EQ, NE)):
                 return _equals_operand(e, nested, other, known)
             return _by_operands(e, nested, other, first, known)
     return None
+
+
+def _both_ends(e: CompareOp, nested: Min | Max, other: Expr, first: bool, known: Bounds) -> Expr | None:
+    """Simplifies min(x, y) < max(x, y) → x != y, min(x, y) == max(x, y) → x == y, max(x, y) <= min(x, y) → x == y."""
+    if not isinstance(other, (Min, Max)) or type(other) is type(nested):
+        return None
+    if not any(known.same(nested.a, x) and known.same(nested.b, y) for x, y in ((other.a, other.b), (other.b, other.a))):
+        return None
+    if isinstance(e, (EQ, NE)):
+        return type(e)(nested.a, nested.b)
+    if (type(nested) is Min) == first:
+        return NE(nested.a, nested.b) if type(e) is LT else IntImm(BOOL, 1)
+    return IntImm(BOOL, 0) if type(e) is LT else EQ(nested.a, nested.b)
 
 
 def _equals_operand(e: EQ | NE, nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:
@@ -136,7 +186,7 @@ def _by_operands(e: CompareOp, nested: Min | Max, other: Expr, first: bool, know
     return None
 
 
-_BY_PARTS = frozenset((Min, Max, Cast))  # operands of which the parts are compared
+_BY_PARTS = frozenset((Min, Max, Cast, Select, Call))  # operands of which the parts are compared
 
 
 def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
@@ -150,6 +200,7 @@ def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
         if type(e.a) in _BY_PARTS or type(e.b) in _BY_PARTS:
             simpler = compare_minmax(e, known)
             simpler = compare_number_of_bool(e) if simpler is None else simpler
+            simpler = compare_choices(e, known) if simpler is None else simpler
             if simpler is not None:
                 return simpler
         return fold_equal(e, known) if isinstance(e, (EQ, NE)) else fold_less(e, known)  # type: ignore[arg-type]

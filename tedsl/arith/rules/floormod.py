@@ -57,6 +57,8 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
     if len(rest.terms) == 1 and not rest.const:                                   # (x*c) % d → (x*(c % d)) % d
         (term, c), = rest.terms.items()
         rest = Sum({term: c % d}) if abs(c) > d else rest
+    elif any(c % d == 1 and abs(c) > 1 for c in rest.terms.values()):              # (x*(k*d + 1) + y) % d → (x + y) % d
+        rest = Sum({term: 1 if c % d == 1 else c for term, c in rest.terms.items()}, rest.const)
     if rest.key != x.key:
         numerator = safe_build(known, rest, e.dtype)
         return None if numerator is None else FloorMod(numerator, e.b)

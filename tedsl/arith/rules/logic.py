@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tedsl.arith.affine import Sum
@@ -26,6 +27,31 @@ def fold_logical(e: And | Or, known: Bounds) -> Expr | None:
         folded = rule(e, known)
         if folded is not None:
             return folded
+    return _in_a_chain(e, known) if type(e.a) is type(e) else None
+
+
+MAX_CHAIN = 8  # operands that the last one of a chain is compared with
+
+
+def _in_a_chain(e: And | Or, known: Bounds) -> Expr | None:
+    """Simplifies (x < 3 && y < 2) && x < 5 → x < 3 && y < 2: the last operand of a chain with one before it."""
+    kind: Any = type(e)
+    parts, chain = [e.b], e.a
+    while type(chain) is kind and len(parts) < MAX_CHAIN:
+        parts.append(chain.b)  # type: ignore[attr-defined]
+        chain = chain.a  # type: ignore[attr-defined]
+    parts.append(chain)
+    last, *before = parts
+    for at, part in enumerate(before):
+        folded = part if known.same(part, last) else None
+        for rule in (_two_bounds, _with_equality):
+            folded = rule(kind(part, last), known) if folded is None else folded
+        if folded is None or known.reads_memory(part) or known.reads_memory(last):
+            continue
+        if isinstance(folded, IntImm) or folded is part:
+            return folded if folded is not part else e.a
+        kept = [folded if i == at else other for i, other in enumerate(before)]
+        return functools.reduce(kind, reversed(kept))
     return None
 
 

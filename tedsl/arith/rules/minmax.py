@@ -8,7 +8,7 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, Max, Min
+from tedsl.ir.expr import Div, Expr, FloorDiv, IntImm, Max, Min
 
 
 def fold_minmax(e: Min | Max, known: Bounds) -> Expr | None:
@@ -27,6 +27,7 @@ def fold_minmax(e: Min | Max, known: Bounds) -> Expr | None:
             if folded is not None:
                 return folded
     folded = _distributed(e, known)
+    folded = _of_quotients(e) if folded is None else folded
     return _common_part(e, known) if folded is None else folded
 
 
@@ -40,6 +41,17 @@ def _distributed(e: Min | Max, known: Bounds) -> Expr | None:
             if known.same(x, same):
                 return other(kind(y, z), x)
     return None
+
+
+def _of_quotients(e: Min | Max) -> Expr | None:
+    """Simplifies min(x // d, y // d) → min(x, y) // d for d > 0, → max(x, y) // d for d < 0, and / likewise."""
+    a, b = e.a, e.b
+    if type(a) is not type(b) or not isinstance(a, (FloorDiv, Div)) or not isinstance(b, (FloorDiv, Div)):
+        return None
+    if not isinstance(a.b, IntImm) or not isinstance(b.b, IntImm) or a.b.value != b.b.value or abs(a.b.value) < 2:
+        return None  # MIN // -1 of data wraps
+    kind = type(e) if a.b.value > 0 else Max if type(e) is Min else Min
+    return type(a)(kind(a.a, b.a), a.b)
 
 
 def _common_part(e: Min | Max, known: Bounds) -> Expr | None:

@@ -16,7 +16,7 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     if ends is not None:
         return ends
     s = known.sum(e)
-    if len(s.terms) > 1:
+    if len(s.terms) > 1 or (s.const and s.terms):
         shorter = take_up(s, known, e.dtype)
         if shorter is not None:
             return shorter
@@ -30,14 +30,14 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     return known.build(s, e.dtype)
 
 
-def _both_ends(e: Add, known: Bounds) -> Expr | None:
-    """Simplifies min(x, y) + max(y, x) → x + y: the same two values are added, so data may wrap too."""
+def _both_ends(e: Add | Mul, known: Bounds) -> Expr | None:
+    """Simplifies min(x, y) + max(y, x) → x + y, and the product likewise: of the same two values, so data may wrap too."""
     low, high = (e.a, e.b) if type(e.a) is Min else (e.b, e.a)
     if type(low) is not Min or type(high) is not Max:
         return None
     for a, b in ((high.a, high.b), (high.b, high.a)):
         if known.same(low.a, a) and known.same(low.b, b):
-            return Add(low.a, low.b)
+            return type(e)(low.a, low.b)
     return None
 
 
@@ -48,12 +48,15 @@ def _has_all_terms(s: Sum, a: Sum, b: Sum) -> bool:
 
 
 def _merge_by_symbol(s: Sum, known: Bounds) -> Sum:
-    """Simplifies (x//d)*d + x%d → x if d != 0."""
+    """Simplifies (x//d)*d + x%d → x if d != 0, for symbols and negative constants d."""
     for term, c in s.terms.items():
-        if type(term) is not FloorMod or isinstance(term.b, IntImm) or not known.is_index(s):
+        if type(term) is not FloorMod or (isinstance(term.b, IntImm) and term.b.value >= 0) or not known.is_index(s):
             continue
-        product = known.sum(Mul(FloorDiv(term.a, term.b), term.b)).single
-        if product is not None and s.terms.get(product) == c and not_zero(known, term.b, known.sum(term.a)):
+        whole = known.sum(Mul(FloorDiv(term.a, term.b), term.b))
+        if len(whole.terms) != 1 or whole.const:
+            continue
+        (product, times), = whole.terms.items()
+        if s.terms.get(product) == c * times and not_zero(known, term.b, known.sum(term.a)):
             return _merge_by_symbol(s.without(term).without(product).plus(known.sum(term.a), c), known)
     return s
 
@@ -87,7 +90,7 @@ def _wrapping_add(e: Add, a: Sum, b: Sum) -> Expr | None:
 def fold_sub(e: Sub, known: Bounds) -> Expr | None:
     """Simplifies x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
     s = known.sum(e)
-    if len(s.terms) > 1:
+    if len(s.terms) > 1 or (s.const and s.terms):
         shorter = take_up(s, known, e.dtype)
         if shorter is not None:
             return shorter
@@ -118,7 +121,7 @@ def fold_mul(e: Mul, known: Bounds) -> Expr | None:
     if not a.terms:
         return Mul(e.b, e.a)
     if b.terms:
-        return None
+        return _both_ends(e, known)
     if b.const == 1:
         return e.a
     if b.const == 0:

@@ -16,14 +16,19 @@ _TAKE_UP = frozenset((Min, Max, Select, Call, Mul, Div, FloorDiv))  # kinds of t
 
 
 def take_up(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """Returns a shorter expression of a sum of several terms, of which one takes up others; None if none does."""
+    """Returns a shorter expression of a sum, of which one term takes up others or the constant; None if none does."""
     kinds = _TAKE_UP.intersection(map(type, s.terms))
     if not kinds or not known.is_index(s) or (dtype is not INT32 and dtype is not INT64):
         return None
+    if len(s.terms) == 1:
+        return _into_sides(s, known, dtype)
     if not kinds.isdisjoint(_SIDED):
         moved = _into_sides(s, known, dtype)
         if moved is not None:
             return moved
+        apart = _difference_of_sides(s, known)
+        if apart is not None:
+            return known.build(apart, dtype)
     if Mul in kinds:
         expanded = expand(known, s)                                               # (x + y)*z - x*z → y*z
         if len(expanded.terms) < len(s.terms):
@@ -52,8 +57,8 @@ def _sides(term: Any) -> tuple[Expr, Expr] | None:
 
 
 def _into_sides(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """Simplifies min(x, y) - x → min(y - x, 0), x - min(x, y) → max(x - y, 0), max(x - z, y) + z → max(x, y + z) and
-    (c ? x : y) - x → c ? 0 : y - x, where fewer terms are left.
+    """Simplifies min(x, y) - x → min(y - x, 0), x - min(x, y) → max(x - y, 0), max(x - z, y) + z → max(x, y + z),
+    min(x, y - 10) + 10 → min(x + 10, y) and (c ? x : y) - x → c ? 0 : y - x, where fewer terms, or constants, are left.
     """
     for term, c in s.terms.items():
         sides = _sides(term)
@@ -61,12 +66,40 @@ def _into_sides(s: Sum, known: Bounds, dtype: DType) -> Expr | None:
             continue
         rest, of_sides = s.without(term), [known.sum(side) for side in sides]
         arms = [side.times(c).plus(rest) for side in of_sides]
-        if sum(len(arm.terms) for arm in arms) >= sum(len(part.terms) for part in (*of_sides, rest)) or not rest.terms:
+        size = (lambda part: len(part.terms)) if rest.terms else _length
+        if sum(map(size, arms)) >= sum(map(size, (*of_sides, rest))):
             continue
         first, second = (known.build(arm, dtype) for arm in arms)
         if first is not None and second is not None:
             return _with_sides(term, c, first, second)
     return None
+
+
+def _length(s: Sum) -> int:
+    """Returns the number of terms, with the constant."""
+    return len(s.terms) + (s.const != 0)
+
+
+def _difference_of_sides(s: Sum, known: Bounds) -> Sum | None:
+    """Simplifies min(x + 3, y + 3) - min(y, x) → 3: the sides of two terms that differ by one constant."""
+    pairs = [(one, other, c) for one, c in s.terms.items() if c > 0 for other, d in s.terms.items() if d == -c]
+    for one, other, c in pairs:
+        kind, first, second = type(one), _sides(one), _sides(other)
+        if kind is not type(other) or first is None or second is None or (kind not in (Min, Max) and not _one_condition(
+                one, other, known)):
+            continue
+        ways = (second, second[::-1]) if kind in (Min, Max) else (second,)
+        for way in ways:
+            gaps = [known.sum(a).plus(known.sum(b), -1) for a, b in zip(first, way)]
+            if not gaps[0].terms and not gaps[1].terms and gaps[0].const == gaps[1].const:
+                return s.without(one).without(other).shifted(c * gaps[0].const)
+    return None
+
+
+def _one_condition(one: Any, other: Any, known: Bounds) -> bool:
+    """Tells whether two choices of one kind have the same condition."""
+    first, second = (e.condition if isinstance(e, Select) else e.args[0] for e in (one, other))
+    return known.same(first, second)
 
 
 def _with_sides(term: Any, sign: int, first: Expr, second: Expr) -> Expr:
