@@ -16,7 +16,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entrie
 from tedsl.ir import build
 from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.ir.stmt import BufferRealize, For, ForKind
+from tedsl.ir.stmt import BufferRealize, For, ForKind, While
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import statements
 from tedsl.lower.written.function import is_vouched_for, vouch_for, vouch_for_parts
@@ -165,17 +165,29 @@ def LoopPartition() -> ModulePass:
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
-    """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False."""
+    """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False. A
+    while loop inside of one is refused, for it runs as often as its lane says; `build` makes such a loop serial.
+    """
     if enable_vectorize not in (True, False):
         raise ArgumentTypeError(f"VectorizeLoop: enable_vectorize is True or False, not {enable_vectorize!r}")
 
     def step(func: PrimFunc) -> PrimFunc:
+        if enable_vectorize:
+            _refuse_while(func)
         made = vectorize_loops(func, enable=enable_vectorize) if not (enable_vectorize and has_buffers(func)) else func
         if made is func and any(isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED for stmt in statements(func.body)):
             raise _not_flat("VectorizeLoop", func)
         return made
 
     return _own_pass("VectorizeLoop", step)
+
+
+def _refuse_while(func: PrimFunc) -> None:
+    for loop in statements(func.body):
+        if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED and contains(loop.body, While):
+            raise LoweringError(f"VectorizeLoop: there is a while loop inside of the vectorized loop {loop.loop_var.name}: it "
+                                "may end in another iteration for each lane",
+                                hint="make the loop serial, or VectorizeLoop(enable_vectorize=False)", about=loop)
 
 
 def InjectVirtualThread() -> ModulePass:

@@ -5,7 +5,7 @@ import pytest
 
 import tedsl
 from tedsl import te, tir, transform
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir import build
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Select, SizeVar, Var
@@ -239,11 +239,17 @@ def test_a_hint_splits_a_loop_by_the_condition_of_a_user():
 VECTORS = tir.transform.VectorizeLoop()
 
 
-def test_a_while_loop_whose_lanes_end_at_different_times_stays_scalar():
+def test_a_while_loop_inside_of_a_vectorized_one_is_refused_and_built():
     f = Function(A=(4,), B=(4,))
     body = tir.While(build.less(f.load("A", I), imm(3.0, "float32")), f.store("A", I, f.load("A", I) + 1.0))
-    made = check(alone(VECTORS), f.func(loop(I, 4, body, VECTORIZED)))
+    func = f.func(loop(I, 4, loop(J, 1, body), VECTORIZED))
+    with pytest.raises(LoweringError, match=r"while loop inside of the vectorized loop i(.|\n)*enable_vectorize=False"):
+        alone(VECTORS)(func)
+    made = check(alone(tir.transform.VectorizeLoop(enable_vectorize=False)), func)
     assert isinstance(made.body, For) and made.body.kind.name == "SERIAL"
+    a = np.array([-2, 0.5, 2, 7], "float32")
+    tedsl.build(func)(a, np.zeros(4, "float32"))
+    np.testing.assert_array_equal(a, [3, 3.5, 3, 7])
 
 
 def test_lanes_of_vectors_stay_a_loop_of_vectors():

@@ -154,9 +154,9 @@ def test_a_result_stays_beside_its_operand(second):
 
 
 @pytest.mark.parametrize("dtypes, count", [
-    (("float32", "int32"), 1), (("int32", "float32", "uint32"), 1), (("float32", "float64"), 2), (("int8", "bool"), 2),
-    (("float16", "bfloat16", "int16"), 1)])
-def test_values_of_several_dtypes_share_memory_of_one_width(dtypes, count):
+    (("float32", "int32"), 1), (("int32", "float32", "uint32"), 1), (("float32", "float64"), 1), (("int8", "bool"), 2),
+    (("float16", "bfloat16", "int16"), 1), (("float64", "int8", "float16"), 1), (("int8", "float32", "int64"), 1)])
+def test_values_of_several_dtypes_share_memory(dtypes, count):
     """B = the sum of what passes through memories of each dtype, one after the other."""
     f = Function(A=(8,), B=(8,))
     temps = [memory(f"T{k}", dtype=of) for k, of in enumerate(dtypes)]
@@ -170,8 +170,53 @@ def test_values_of_several_dtypes_share_memory_of_one_width(dtypes, count):
         body = allocate(data, 8, body, of)
     made = check(REWRITE, f.func(body))
     assert len(allocations(made)) == count
-    assert count == 2 or {node.dtype for node in allocations(made)} == {f"uint{DType(dtypes[0]).bits}"}
+    widths = [DType(of).bits for of in dtypes]
+    assert count == 2 or {node.dtype for node in allocations(made)} == {f"uint{min(widths)}"}
+    assert count == 2 or build.as_int(allocations(made)[0].extents[0]) == 8 * max(widths) // min(widths)
 
+
+def by_way_of(f, data, of, size, source="A", lanes=1, stride=1, predicate=None):
+    """B = B + what passes through `data`, `lanes` elements at a time."""
+    i, j = Var("i"), Var("j")
+    at = lambda v: Ramp(v * lanes, stride, lanes) if lanes > 1 else v
+    wide = lambda name: DType(name).with_lanes(lanes)
+    read = lambda name, v: Load(wide("float32"), f.data(name), at(v))
+    put = Store(data, build.cast(wide(of), read(source, i)), at(i), predicate)
+    got = Load(wide(of), data, at(j), predicate)
+    return seq(loop(i, size // lanes, put),
+               loop(j, size // lanes, Store(f.data("B"), read("B", j) + build.cast(wide("float32"), got), at(j))))
+
+
+@pytest.mark.parametrize("sizes, dtypes, words", [
+    ((16, 4), ("int8", "float32"), 16), ((4, 16), ("float32", "int8"), 16), ((5, 3), ("int8", "int16"), 6),
+    ((3, 7, 5), ("float64", "int16", "int8"), 24), ((9, 9), ("int16", "float64"), 36)])
+def test_memory_is_large_enough_for_the_values_of_each_dtype(sizes, dtypes, words):
+    f = Function(A=(16,), B=(16,))
+    temps = [memory(f"T{k}", dtype=of) for k, of in enumerate(dtypes)]
+    body = seq(*(by_way_of(f, data, of, size) for data, of, size in zip(temps, dtypes, sizes)))
+    for data, of, size in reversed(list(zip(temps, dtypes, sizes))):
+        body = allocate(data, size, body, of)
+    made = allocations(check(REWRITE, f.func(body)))
+    assert [build.as_int(node.extents[0]) for node in made] == [words]
+
+
+@pytest.mark.parametrize("lanes, stride, count", [(4, 1, 1), (2, 1, 1), (4, 2, 2)])
+def test_vectors_share_memory_of_several_widths_if_they_are_of_neighbours(lanes, stride, count):
+    f = Function(A=(16,), B=(16,))
+    first, other = memory("S", dtype="int16"), memory("T")
+    body = seq(by_way_of(f, first, "int16", 8, lanes=lanes, stride=stride), by_way_of(f, other, "float32", 8, lanes=lanes))
+    made = check(REWRITE, f.func(allocate(first, 16, allocate(other, 16, body), "int16")))
+    assert len(allocations(made)) == count
+
+
+def test_a_wider_result_does_not_take_the_place_of_its_operand():
+    f = Function(A=(8,), B=(8,))
+    first, other = memory("S", dtype="int16"), memory("T", dtype="int32")
+    body = seq(loop(I, 8, Store(first, build.cast("int16", f.load("A", I)), I)),
+               loop(J, 8, Store(other, build.cast("int32", element(first, J, "int16")), J)),
+               loop(K, 8, f.store("B", K, build.cast("float32", element(other, K, "int32")))))
+    made = check(REWRITE, f.func(allocate(first, 8, allocate(other, 8, body, "int32"), "int16")))
+    assert len(allocations(made)) == 2
 
 def test_memory_whose_address_goes_elsewhere_keeps_its_dtype():
     f = Function(A=(8,), B=(8,))

@@ -67,13 +67,15 @@ def float_to_int(x: Any, low: int, high: int) -> int:
     return max(low, min(high, int(x)))
 
 
-def reinterpret(value: Any, source: str, target: str) -> Any:
-    """The bits of a scalar or vector seen as another dtype of equal width; names of `memory_type`."""
+def reinterpret(value: Any, source: str, target: str, is_vector: bool) -> Any:
+    """The bits of a scalar or vector seen as a scalar or vector of another dtype of equal width; names of `memory_type`."""
     stored = bfloat16_bits(value) if source == "bfloat16" else np.asarray(value, memory_type(dtype(source)))
-    seen = np.asarray(stored).view(memory_type(dtype(target)))
+    seen = np.atleast_1d(stored).view(memory_type(dtype(target)))
     if target == "bfloat16":
-        return BFLOAT16_VALUES[seen]
-    return seen if seen.ndim or dtype(target).is_float else seen.item()
+        seen = BFLOAT16_VALUES[seen]
+    if is_vector:
+        return seen
+    return seen[0] if dtype(target).is_float else seen[0].item()
 
 
 def memory_type(element: DType) -> Any:

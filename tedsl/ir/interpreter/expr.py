@@ -324,7 +324,7 @@ def _intrinsic(c: SourceWriter, e: Call, name: str) -> str | None:
     if name == "nextafter":
         return f"lambda x, y: next_after(x, y, {str(first)!r})"
     if name == "reinterpret":
-        return f"lambda x: reinterpret(x, {str(first)!r}, {str(e.dtype.element)!r})"
+        return f"lambda x: reinterpret(x, {str(first)!r}, {str(e.dtype.element)!r}, {e.dtype.lanes > 1})"
     if name in arithmetic.MATH:
         return f"lambda *x: call_math({name!r}, {str(e.dtype.element)!r}, *x)"
     return None

@@ -49,7 +49,7 @@ from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.live_ranges import HOME, LiveRange, LiveRanges
-from tedsl.passes.storage.as_bits import as_bits, bits_of, have_bits_alike, only_loaded_and_stored
+from tedsl.passes.storage.as_bits import accessed_side_by_side, as_bits, bits_of, has_bits, only_loaded_and_stored
 from tedsl.passes.storage.in_place import stores_over
 
 SMALL = 32  # bits: what fits a register is not worth sharing
@@ -59,14 +59,15 @@ def rewrite_storage(func: PrimFunc, *, in_place: bool = False, across_dtypes: bo
     """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing.
 
     in_place: a result may take the place of an operand that its statement is the last to read (`in_place.py`). across_dtypes:
-    values of several dtypes of one width may share memory (`as_bits.py`).
+    values of several dtypes may share memory (`as_bits.py`).
     """
     if not contains(func.body, Allocate):
         return func
-    planner = _Planner(in_place, only_loaded_and_stored(func.body) if across_dtypes else frozenset())
+    plain = only_loaded_and_stored(func.body) if across_dtypes else frozenset()
+    planner = _Planner(in_place, plain, plain & accessed_side_by_side(func.body) if plain else plain)
     body = planner.place(planner.visit(func.body), planner.pending)
     if planner.mixed:
-        bits = {slot: pointer_var(slot.name, bits_of(of), scope) for slot, (of, scope) in planner.mixed.items()}
+        bits = {slot: pointer_var(slot.name, bits_of(width), scope) for slot, (width, scope) in planner.mixed.items()}
         body = as_bits(body, {old: bits[new] for old, new in (*planner.shared.items(), *zip(bits, bits)) if new in bits})
     shared = {old: new for old, new in planner.shared.items() if old is not new and new not in planner.mixed}
     return func.with_body(substitute(body, shared) if shared else body)
@@ -81,7 +82,12 @@ class _Slot:
     free_after: int
     home: Var | None
     holder: LiveRange  # the last that uses it
+    nodes: list[Allocate]  # all that do
     is_shared: bool = False
+
+    def has_dtype(self, dtype: DType) -> bool:
+        """Tells whether `dtype` is that of all values in it."""
+        return all(node.dtype is dtype for node in self.nodes)
 
 
 class _Planner:
@@ -89,9 +95,10 @@ class _Planner:
     `place`.
     """
 
-    def __init__(self, in_place: bool, plain: frozenset[Var]) -> None:
-        self.plain = plain  # memory that may hold values of several dtypes
-        self.mixed: dict[Var, tuple[DType, str]] = {}  # memory that does: one of these dtypes, and its scope
+    def __init__(self, in_place: bool, plain: frozenset[Var], side_by_side: frozenset[Var]) -> None:
+        self.plain = plain  # memory that may hold values of several dtypes of one width
+        self.side_by_side = side_by_side  # and of several widths
+        self.mixed: dict[Var, tuple[int, str]] = {}  # memory that does: the bits of the narrowest dtype, and its scope
         self.live = LiveRanges()
         self.loops: list[For | None] = []  # around; None: of other kinds
         self.stores: dict[int, tuple[Store, tuple[For | None, ...]]] | None = {} if in_place else None  # by their numbers
@@ -206,21 +213,27 @@ class _Planner:
         if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
             return None  # registers, or as good as
         fitting = [slot for slot in slots if (slot.free_after < life.first or self.in_place(slot.holder, life))
-                   and (slot.node.dtype is life.node.dtype or self.share_bits(slot.node, life.node))
+                   and (slot.has_dtype(life.node.dtype) or self.share_bits(slot, life.node))
                    and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
                    and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
         if not isinstance(size, IntImm) or not fitting:
             return fitting[0] if fitting else None
-        large = [slot for slot in fitting if _value(slot.size) >= size.value]
-        return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
+        bits = {id(slot): _value(slot.size) * slot.node.dtype.bits for slot in fitting}
+        large = [slot for slot in fitting if bits[id(slot)] >= size.value * life.node.dtype.bits]
+        return min(large, key=lambda s: bits[id(s)]) if large else max(fitting, key=lambda s: bits[id(s)])
 
-    def share_bits(self, a: Allocate, b: Allocate) -> bool:
-        return a.buffer_var in self.plain and b.buffer_var in self.plain and have_bits_alike(a.dtype, b.dtype)
+    def share_bits(self, slot: _Slot, b: Allocate) -> bool:
+        """Tells whether memory may hold values of the dtype of `b` too. One of symbolic size has elements of one width."""
+        widths = {node.dtype.bits for node in (*slot.nodes, b)}
+        possible = self.plain if len(widths) == 1 else self.side_by_side if isinstance(slot.size, IntImm) else frozenset()
+        return all(node.buffer_var in possible and has_bits(node.dtype) for node in (*slot.nodes, b))
 
     def in_place(self, old: LiveRange, new: LiveRange) -> bool:
         """Tells whether the statement with which `new` begins is the last that reads `old`, and may store over it."""
         if self.stores is None or new.first is None or old.last not in self.stores:
             return False
+        if old.node.dtype.bits != new.node.dtype.bits:
+            return False  # a result covers several operands, or a part of one
         if not all(number in self.headers for number in range(new.first, old.last)):
             return False  # more than this statement is in the loops
         store, loops = self.stores[old.last]
@@ -234,13 +247,15 @@ class _Planner:
             size = _size(life.node)
             slot = self.free_slot(slots, life, size)
             if slot is None:
-                slots.append(_Slot(life.node, size, life.last, self.homes[life], life))
+                slots.append(_Slot(life.node, size, life.last, self.homes[life], life, [life.node]))
             else:
                 self.shared[life.node.buffer_var] = slot.node.buffer_var
-                slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
+                slot.size = _larger(slot.size, _in_elements(size, life.node, slot))
+                slot.free_after, slot.is_shared = life.last, True
                 slot.holder = life
-                if life.node.dtype is not slot.node.dtype:
-                    self.mixed[slot.node.buffer_var] = slot.node.dtype, _scope(slot.node)
+                slot.nodes.append(life.node)
+                if not slot.has_dtype(slot.node.dtype):
+                    self.mixed[slot.node.buffer_var] = min(node.dtype.bits for node in slot.nodes), _scope(slot.node)
                 slot.home = slot.home if slot.home is self.homes[life] else None
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
@@ -282,6 +297,13 @@ def _is_small(node: Allocate, size: Expr) -> bool:
 
 def _larger(a: Expr, b: Expr) -> Expr:
     return b if isinstance(a, IntImm) and isinstance(b, IntImm) and b.value > a.value else a
+
+
+def _in_elements(size: Expr, node: Allocate, slot: _Slot) -> Expr:
+    """Returns how many elements of a slot are as large as `size` elements of `node`."""
+    if not isinstance(size, IntImm) or node.dtype.bits == slot.node.dtype.bits:
+        return size
+    return IntImm(size.dtype, -(-size.value * node.dtype.bits // slot.node.dtype.bits))
 
 
 def _value(size: Expr) -> int:
