@@ -82,9 +82,9 @@ class _AsBits(Rewriter):
                 kept = value if of is value.dtype else Call(of, REINTERPRET, (value,))
                 return node.replace(buffer_var=self.memory[var], value=kept, index=index)
             case Allocate(buffer_var=var, dtype=of) if var in self.memory:
-                bits = element_of(self.memory[var])
-                extents = (build.mul(node.extents[0], of.bits // bits.bits), *node.extents[1:])
-                return node.replace(buffer_var=self.memory[var], dtype=bits, extents=extents)
+                element = element_of(self.memory[var])
+                extents = (build.mul(node.extents[0], of.bits // element.bits), *node.extents[1:])
+                return node.replace(buffer_var=self.memory[var], dtype=element, extents=extents)
             case _:
                 return node
 
