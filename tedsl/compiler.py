@@ -30,6 +30,7 @@ from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
 from tedsl.passes.device.join_kernels import is_kernel, join_kernels
 from tedsl.passes.lower_datatypes import lower_datatypes
+from tedsl.passes.machine.raise_builtins import raise_builtins
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blame
@@ -79,8 +80,22 @@ def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[
     return module
 
 
-def _whole(inputs: Any) -> Any:
-    """`inputs`, where it is a module or a list of modules with kernels in functions of their own, as a module without those."""
+def _raised(given: Any) -> Any:
+    """`given`, functions, modules or a list of them, with calls that LowerTVMBuiltin has lowered as calls again."""
+    if isinstance(given, PrimFunc):
+        func = raise_builtins(given)
+        return vouch_for(func) if func is not given and is_vouched_for(given) else func
+    if isinstance(given, (list, tuple)):
+        return [_raised(one) for one in given]
+    if not isinstance(given, IRModule):
+        return given
+    functions = {name: _raised(func) for name, func in given.items()}
+    return given if all(functions[name] is func for name, func in given.items()) else IRModule(functions)
+
+
+def _whole(given: Any) -> Any:
+    """`given`, where it is a module or a list of modules with kernels in functions of their own, as a module without those."""
+    inputs = _raised(given)
     modules = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     if not modules or not all(isinstance(module, IRModule) for module in modules):
         return inputs

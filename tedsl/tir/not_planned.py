@@ -1,10 +1,8 @@
 """The passes of TVM's tir.transform that tedsl does not have, each with the reason; docs/compatibility.md lists them too."""
 
-_BY_BACKENDS = "the backends do it as they write code; tedsl.build takes the module as it is"
 _NO_MACHINE = "tedsl makes no code for machines that need it"
 _OF_BLOCKS = "it is of TensorIR's blocks, which came beside te; tedsl.lower makes loops without them"
 NOT_PLANNED = {
-    "LowerTVMBuiltin": _BY_BACKENDS, "LegalizePackedCalls": _BY_BACKENDS,
     "DecorateDeviceScope": "SplitHostDevice finds launches of threads without a mark",
     "InferFragment": "fragments are known by the calls that fill and read them: tir.tvm_load_matrix_sync and its kin",
     "LowerDeviceStorageAccessInfo": _NO_MACHINE, "CombineContextCall": _NO_MACHINE, "CoProcSync": _NO_MACHINE,

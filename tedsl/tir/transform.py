@@ -34,7 +34,9 @@ from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.lower_datatypes import lower_datatypes
+from tedsl.passes.machine.legalize_calls import legalize_calls
 from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16, remove_bfloat16_casts
+from tedsl.passes.machine.lower_builtins import lower_builtins
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.module_pass import ModulePass, named_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
@@ -59,7 +61,8 @@ from tedsl.tir.not_planned import NOT_PLANNED
 __all__ = [
     "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
     "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread", "InstrumentBoundCheckers",
-    "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerThreadAllreduce", "LowerWarpMemory", "MakePackedAPI",
+    "LegalizePackedCalls", "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce",
+    "LowerWarpMemory", "MakePackedAPI",
     "MakeUnpackedAPI", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
     "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
     "VerifyMemory", "prim_func_pass",
@@ -268,6 +271,18 @@ def LowerCustomDatatypes() -> ModulePass:
 def LowerIntrin() -> ModulePass:
     """Returns the pass that replaces intrinsics without an instruction by arithmetic."""
     return _own_pass("LowerIntrin", lower_intrinsics)
+
+
+def LowerTVMBuiltin() -> ModulePass:
+    """Returns the pass that stores the arguments of `tir.call_packed` to arrays on the stack, as machine code passes them, and
+    takes memory of devices from their allocators. `build` takes such modules.
+    """
+    return _own_pass("LowerTVMBuiltin", lower_builtins)
+
+
+def LegalizePackedCalls() -> ModulePass:
+    """Returns the pass that gives `tir.call_packed` arrays for the pointers that it passes: their buffers, whole."""
+    return _own_pass("LegalizePackedCalls", legalize_calls)
 
 
 def BF16Promote() -> ModulePass:

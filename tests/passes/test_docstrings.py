@@ -31,7 +31,10 @@ from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.lower_datatypes import lower_datatypes
+from tedsl.passes.machine.legalize_calls import legalize_calls
 from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16
+from tedsl.passes.machine.lower_builtins import lower_builtins
+from tedsl.passes.machine.raise_builtins import raise_builtins
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import PATTERN, stride_parallel
 from tedsl.passes.remove_asserts import remove_asserts
@@ -170,6 +173,27 @@ def floats_and_then_integers():
     body = seq(loop(I, 64, Store(floats, f.load("A", I), I)), loop(j, 64, f.store("B", j, Load(dtype("float32"), floats, j))),
                Store(integers, imm(3), imm(0)), f.store("A", 0, build.cast("float32", Load(dtype("int32"), integers, imm(0)))))
     return f.func(allocate(floats, 64, allocate(integers, 64, body, "int32")))
+
+
+def called(array):
+    """Calls "f" with an argument and 3."""
+    f = Function(A=(4,))
+    return f.func(Evaluate(tir.call_packed("f", array(f), 3)))
+
+
+@example("lower_builtins", run=lower_builtins)
+def a_call_of_python():
+    return called(lambda f: f.buffers["A"])
+
+
+@example("raise_builtins", run=raise_builtins)
+def a_call_as_machine_code_makes_it():
+    return lower_builtins(called(lambda f: f.buffers["A"]))
+
+
+@example("legalize_calls", run=legalize_calls)
+def a_call_with_a_pointer():
+    return called(lambda f: f.data("A"))
 
 
 @example("lower_bfloat16", run=promote_bfloat16)

@@ -174,6 +174,10 @@ def _added_at_once(of: DType, args: Args) -> bool:
     return args[0].dtype.is_handle and args[1].dtype is of and is_number
 
 
+def _is_null(of: DType, args: Args) -> bool:
+    return of.is_bool and args[0].dtype.is_handle
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -222,6 +226,10 @@ SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys(("tvm_mma_sync", "tvm_bmma_sync"), Signature(
         _products_of_matrices, "it takes the memory and the number of four fragments: the result, a, b, and what is added; "
                                 "perhaps also the orders of a and b")),
+    "tvm_stack_alloca": Signature(_named, "it takes the kind of its elements, a string, and their number"),
+    **dict.fromkeys(("tvm_struct_set", "tvm_throw_last_error"), _EFFECT),
+    "tvm_struct_get": _ANY, "isnullptr": Signature(_is_null, "it takes a pointer and gives bool"),
+    "tvm_call_packed_lowered": Signature(_packed, "the first argument is a function's name, and the result one value"),
     "ret": Signature(_returned, "its dtype is that of the number that it returns"),
     **dict.fromkeys(("type_annotation", "tvm_tuple"), _ANY),
 }
