@@ -42,7 +42,7 @@ def lowered(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any,
             config: PassConfig, simple_mode: bool) -> IRModule:
     """The loops of a schedule, or of functions, to be read; what `build` refuses is a warning where there are loops to show."""
     with noted(not config.strict) as findings:
-        functions = functions_of(inp, args, name, binds, options)
+        functions = functions_of(_raised(inp), args, name, binds, options)
     functions = _to_read(functions, inp, findings)
     pipeline = reading_pipeline(config, simple_mode, options.accesses, races=not findings)
     with noted(not config.strict) as found_later:

@@ -66,6 +66,7 @@ def test_arguments_stand_on_stacks(shape):
     made = lowered(func)
     rank = len(shape)
     assert lets(made.body) == {"arg_tcode": 6, "arg_value": 6, "array": 2} | ({"shape": 2 * rank} if rank else {})
+    assert "call_packed(" in str(tedsl.lower(made))
     assert not calls(made, "call_packed") and len(calls(made, "tvm_call_packed_lowered")) == 1
     assert str(raise_builtins(made)).replace("0i64", "0") == str(func)
     a, b = np.arange(np.prod(shape), dtype="float32").reshape(shape), np.zeros(shape, "float32")
