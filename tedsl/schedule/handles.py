@@ -23,8 +23,8 @@ from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
+from tedsl.schedule.primitives.reductions.rfactor import rfactor
 from tedsl.schedule.primitives.reindex_cache_read import reindex_cache_read
-from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.record.applied import Owner, directive
 from tedsl.schedule.record.directive import OF_SCHEDULES, OF_STAGES
 from tedsl.schedule.record.replay import replay

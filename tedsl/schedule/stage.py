@@ -19,7 +19,6 @@ from tedsl.lang.tensor import Tensor
 from tedsl.schedule.explain import stage_page
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.primitives.bind import bind
-from tedsl.schedule.primitives.decompose_reduction import decompose_reduction
 from tedsl.schedule.primitives.env_threads import env_threads
 from tedsl.schedule.primitives.fuse import fuse
 from tedsl.schedule.primitives.nontemporal import nontemporal
@@ -31,6 +30,7 @@ from tedsl.schedule.primitives.places.compute_root import compute_root
 from tedsl.schedule.primitives.places.compute_with import compute_with
 from tedsl.schedule.primitives.places.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.pragma import pragma
+from tedsl.schedule.primitives.reductions.decompose_reduction import decompose_reduction
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
 from tedsl.schedule.primitives.specialize import specialize

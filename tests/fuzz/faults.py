@@ -160,12 +160,12 @@ def _clamped_beyond(right, index, extent):
     return right(index, build.add(extent, 1))
 
 
-@_fault("rfactor without its conditions", "schedule.primitives.rfactor:_factored")
+@_fault("rfactor without its conditions", "schedule.primitives.reductions.rfactor:_factored")
 def _factored_unconditionally(right, op, whole, plan, place):
     return right(op, whole, dataclasses.replace(plan, conditions=[]), place)
 
 
-@_fault("rfactor pads with the value", "schedule.primitives.rfactor:_factored")
+@_fault("rfactor pads with the value", "schedule.primitives.reductions.rfactor:_factored")
 def _padded_with_the_value(right, op, whole, plan, place):
     factored = right(op, whole, plan, place)
     if plan.reduced:

@@ -7,7 +7,7 @@ import re
 from tedsl.fuzz.directives.sites import Found, free_loops, operation, plain_loops
 from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.attach import real_consumers
-from tedsl.schedule.primitives.decompose_reduction import first_reduction
+from tedsl.schedule.primitives.reductions.decompose_reduction import first_reduction
 from tedsl.schedule.state import AttachType, StageState
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import misplaced
-from tedsl.schedule.primitives.decompose_reduction import check_init_place
+from tedsl.schedule.primitives.reductions.decompose_reduction import check_init_place
 from tedsl.schedule.scan.checks import must_keep_steps_in_order
 from tedsl.schedule.script_loops import check_order
 from tedsl.schedule.state import StageState, find, show
