@@ -101,6 +101,14 @@ def window() -> tuple[list[te.Tensor], Names]:
     return [A, W, C], {"x": C.op.axis[0], "k": k}
 
 
+def pool() -> tuple[list[te.Tensor], Names]:
+    """Maxima in windows: P[y, x] = max of A[y + ky, x + kx] over ky and kx."""
+    A = te.placeholder((6, 6), name="A")
+    ky, kx = te.reduce_axis((0, 3), "ky"), te.reduce_axis((0, 3), "kx")
+    P = te.compute((4, 4), lambda y, x: te.max(A[y + ky, x + kx], axis=[ky, kx]), name="P")
+    return [A, P], {"y": P.op.axis[0], "ky": ky}
+
+
 def launched() -> tuple[list[te.Tensor], Names]:
     """A stage of statements, and others for threads: C[x] = A[x] * 2."""
     def loops(ins: Any, outs: Any) -> Any:
@@ -125,7 +133,7 @@ def launched() -> tuple[list[te.Tensor], Names]:
 
 
 PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul, window,
-                                                                             launched)
+                                                                             pool, launched)
 
 
 def page() -> str:

@@ -117,20 +117,25 @@ class Schedule:
         return copies if several else copies[0]
 
     @directive
-    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, along: IterVar | None = None) -> Any:
         """Reduce in two steps: a new stage has a partial result for each value of the loop `axis`; `tensor` reduces over these.
 
-        factor_axis: the place of the new axis among those of the new stage. Returns the new tensor; for a reduction of several
-        values the list of them.
+        factor_axis: the place of the new axis among those of the new stage. along: an axis of `tensor` along which windows
+        overlap: partial results that are equal are one element of the new stage, whose axis for them has the place of that one.
+        Returns the new tensor; for a reduction of several values the list of them.
 
         Example (rowsum):
             ko, ki = s[B].split(k, factor=16)
             BF = s.rfactor(B, ki)
 
-        Raises ScheduleError for an axis that is not a reduction axis of the stage.
+        Example (pool):
+            rows = s.rfactor(P, ky, along=y)
+
+        Raises ScheduleError for an axis that is not a reduction axis of the stage, and for `along` if partial results of
+        different elements are not equal.
         """
         stage = stage_of(self.state, tensor, "rfactor", "the first argument")
-        factored = rfactor(stage, tensor, axis, factor_axis)
+        factored = rfactor(stage, tensor, axis, factor_axis, along)
         return factored if len(factored) > 1 else factored[0]
 
     @directive(by_name=("include_inputs",))

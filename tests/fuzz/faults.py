@@ -160,14 +160,14 @@ def _clamped_beyond(right, index, extent):
     return right(index, build.add(extent, 1))
 
 
-@_fault("rfactor without its conditions", "schedule.primitives.reductions.rfactor:_factored")
-def _factored_unconditionally(right, op, whole, plan, place):
-    return right(op, whole, dataclasses.replace(plan, conditions=[]), place)
+@_fault("rfactor without its conditions", "schedule.primitives.reductions.rfactor:_terms")
+def _factored_unconditionally(right, whole, plan):
+    return right(whole, dataclasses.replace(plan, conditions=[]))
 
 
 @_fault("rfactor pads with the value", "schedule.primitives.reductions.rfactor:_factored")
-def _padded_with_the_value(right, op, whole, plan, place):
-    factored = right(op, whole, plan, place)
+def _padded_with_the_value(right, op, whole, plan, *rest):
+    factored = right(op, whole, plan, *rest)
     if plan.reduced:
         return factored
     padded = [value.args[1] if getattr(value, "op", None) is IF_THEN_ELSE else value for value in factored.body]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tedsl.fuzz.directives.sites import SCOPES, operation, replaceable
 from tedsl.fuzz.scheduler import Scheduler
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState
 
 
@@ -69,6 +71,26 @@ def rfactor(s: Scheduler) -> str | None:
     at, place = s.draw.choice(_factorable(stage)), s.draw.between(0, len(operation(stage).axis))
     tail = f", {factored}_1" if len(s.group_of(name)) > 1 else ""
     return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), {place})"
+
+
+def rfactor_along(s: Scheduler) -> str | None:
+    """Give the partial results of neighbouring elements that are equal one place: where an index adds a loop and an axis."""
+    choices = [(name, at, axis) for name in s.tensors for at in _factorable(s.state(name))
+               for axis in _windows(s.state(name), at)]
+    if not choices:
+        return None
+    name, at, axis = s.draw.choice(choices)
+    factored = s.fresh("f")
+    tail = f", {factored}_1" if len(s.group_of(name)) > 1 else ""
+    return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), along=s[{name}].op.axis[{axis}])"
+
+
+def _windows(stage: StageState, at: int) -> list[int]:
+    """The axes that stand beside the reduction of the loop number `at` in an index."""
+    op, loop = operation(stage), stage.leaf_iter_vars[at]
+    over = {axis.var for axis in op.reduce_axis if axis is loop or loop in touched_by([axis], stage.relations)}
+    together = [set(variables(index)) for load in loads_of(op.body) for index in load.indices]
+    return [number for number, axis in enumerate(op.axis) if any(axis.var in used and used & over for used in together)]
 
 
 def _factorable(stage: StageState) -> list[int]:

@@ -1,1 +1,1 @@
-"""Directives on the memory of a stage, one file each: how it is laid out, and when it is filled."""
+"""Directives on reductions: in which stages and where their parts are computed."""

@@ -17,12 +17,13 @@ from tedsl.record import record
 from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
+from tedsl.schedule.primitives.reductions.equal_parts import EqualParts, along_axis, equal_parts
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, show
 from tedsl.schedule.tails import must_have_plain_tails
 
 
-def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> list[Tensor]:
+def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0, along: Any = None) -> list[Tensor]:
     """Adds a stage with a partial result for each iteration of the reduction loop `loop`; `stage` reduces these.
 
         B[i] = sum(A[i, k], k)  with ko, ki = split(k, 16)   → rfactor(B, ki) →
@@ -31,14 +32,24 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
     `factor_axis` is the position of the new axis in B.rf. Iterations beyond the extent of a split are excluded by the condition
     of the reduction. Start values (init) are those of the reduction that is left in `stage`. Loops that other axes were split
     or fused into are given up: both stages begin with the axes of their formulas.
+
+    along: an axis along which windows overlap. Partial results that are equal are one element of B.rf, which has an axis for
+    them in the place of that one:
+
+        B[y] = max(A[y * 2 + ky, kx], (ky, kx))   → rfactor(B, ky, along=y) →
+        B.rf[r] = max(A[r, kx], kx);  B[ax0] = max(B.rf[ax0 * 2 + ky.v], ky.v)
     """
     named = "" if whole_number(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
+    named += "" if along is None else f", along={show(along)}"
     directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
     op, whole = _check(stage, tensor, loop, directive)
     place = _place(stage, op, factor_axis, directive)
+    axis = None if along is None else along_axis(stage, op, along, place, directive)
     plan = _plan(stage, op, loop)
-    factored = _factored(op, whole, plan, place)
-    final = _final(op, whole, factored, plan, place)
+    terms, condition = _terms(whole, plan)
+    parts = None if axis is None else equal_parts(stage, [*terms, condition], axis, plan.own, directive)
+    factored = _factored(op, whole, plan, terms, condition, parts, place)
+    final = _final(op, whole, factored, plan, parts, place)
     stage.schedule.rewire(stage.schedule.rewired({stage: final}))
     join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:
@@ -137,29 +148,41 @@ def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
     return _Plan(own, tuple(reduced), values, guards(stage.relations, tiling, up))
 
 
-def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeOp:
-    """The operation of B.rf: the factored loop becomes a data axis, the other loops of the reduction axes stay reduction
-    axes.
-    """
+def _terms(whole: Reduce, plan: _Plan) -> tuple[tuple[Expr, ...], Expr]:
+    """The values that B.rf reduces, and the condition under which it does, in terms of its axes."""
     source: Reduce = substitute(whole.replace(init=()), plan.values)
     condition = source.condition
     if plan.conditions:
         condition = build.logical_and(build.likely(reduce(build.logical_and, plan.conditions)), condition)
+    return source.source, condition
+
+
+def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, terms: tuple[Expr, ...], condition: Expr, parts: EqualParts | None,
+              place: int) -> ComputeOp:
+    """The operation of B.rf: the factored loop becomes a data axis, or a part of one; the other loops of the reduction axes
+    stay reduction axes.
+    """
+    axis = (*op.axis[:place], plan.own, *op.axis[place:])
+    if parts is not None:
+        terms, condition = tuple(map(parts.rewritten, terms)), parts.rewritten(condition)
+        axis = tuple([parts.axis if one is parts.along else one for one in op.axis])
     body: tuple[Expr, ...]
     if plan.reduced:
-        body = tuple([source.replace(axis=plan.reduced, condition=condition, value_index=v) for v in range(op.num_outputs)])
+        body = tuple([Reduce(whole.combiner, terms, plan.reduced, condition, v, ()) for v in range(op.num_outputs)])
     else:
-        body = tuple([build.if_then_else(condition, value, source.combiner.identity_element[v])
-                      for v, value in enumerate(source.source)])
-    axis = (*op.axis[:place], plan.own, *op.axis[place:])
+        body = tuple([build.if_then_else(condition, value, whole.combiner.identity_element[v])
+                      for v, value in enumerate(terms)])
     return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axis, plan.reduced, body, source=op.source)
 
 
-def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place: int) -> ComputeOp:
+def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, parts: EqualParts | None,
+           place: int) -> ComputeOp:
     """The new operation of B: the reduction of B.rf over the new axis."""
     axes = tuple([note_axis(IterVar(axis.dom, Var(f"ax{at}", axis.dtype))) for at, axis in enumerate(op.axis)])
     over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
-    indices = (*axes[:place], over, *axes[place:])
+    indices: tuple[Any, ...] = (*axes[:place], over, *axes[place:])
+    if parts is not None:
+        indices = tuple([parts.place(new.var, over.var) if old is parts.along else new for old, new in zip(op.axis, axes)])
     partial = tuple([load(factored.output(v), indices) for v in range(op.num_outputs)])
     here = {old.var: new.var for old, new in zip(op.axis, axes)}
     first = Reduce(whole.combiner, partial, (over,), build.true(), 0, tuple([substitute(value, here) for value in whole.init]))
