@@ -36,6 +36,41 @@ def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     np.testing.assert_allclose(out, wanted[:, :, :out.shape[2], :out.shape[3]], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel, stride, dilation, rows", [
+    (3, 1, 1, 10), (5, 1, 1, 12), (5, 2, 1, 19), (3, 1, 2, 12), (3, 2, 2, 10),
+    (3, 2, 1, None), (2, 2, 1, None), (3, 3, 1, None), (5, 2, 3, None), (1, 1, 1, None)])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_rows_that_windows_share_are_reduced_once(kernel, stride, dilation, rows, kind):
+    """Of eight rows of results; windows that share too few, or rows between which others are not read, reduce their own."""
+    size = 7 * stride + (kernel - 1) * dilation + 1
+    x = te.placeholder((2, 3, size, size), name="x")
+    y = topi.nn.pool2d(x, (kernel, kernel), (stride, stride), (dilation, dilation), (0, 0, 0, 0), kind)
+    s = topi.schedules.schedule(y)
+    shared = [stage for stage in s.stages if stage.op.name.endswith(".rf")]
+    assert [int(stage.op.output(0).shape[2]) for stage in shared] == ([] if rows is None else [rows])
+    data = np.random.default_rng(0).standard_normal((2, 3, size, size)).astype("float32")
+    data[0, 1, 5 % size, 2 % size] = np.nan
+    out = np.empty((2, 3, 8, 8), "float32")
+    tedsl.build(s, [x, y])(data, out)
+    windows = np.lib.stride_tricks.sliding_window_view(data, (size - 7 * stride,) * 2, (2, 3))
+    windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+    wanted = (np.max if kind == "max" else np.mean)(windows, axis=(4, 5))
+    np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "int32"])
+@pytest.mark.parametrize("shape, kernel, stride, pad", [((1, 3, 13, 17), 5, 1, 2), ((2, 2, 7, 5), 3, 2, 1)])
+def test_dtypes_of_pools(shape, kernel, stride, pad, dtype):
+    x = te.placeholder(shape, name="x", dtype=dtype)
+    y = topi.nn.pool2d(x, (kernel, kernel), (stride, stride), (1, 1), (pad,) * 4, "max")
+    data = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    out = np.empty([int(extent) for extent in y.shape], dtype)
+    tedsl.build(topi.schedules.schedule(y), [x, y])(data, out)
+    whole = np.pad(data, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=-9)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+    np.testing.assert_array_equal(out, windows.max(axis=(4, 5)))
+
+
 def test_a_border_that_the_gradient_reads_too_is_left_to_both():
     """Computed inside of the pool, it would not be there for the places of the largest elements."""
     x, w = te.placeholder((2, 3, 6, 6), name="x"), te.placeholder((4, 3, 3, 3), name="w")

@@ -9,6 +9,7 @@ Vectors of results are whole: the last one of a row goes beyond it, and is store
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tedsl import te
@@ -82,12 +83,48 @@ def schedule_windows(kernel: Kernel) -> None:
         tail.unroll(loop)
     tail.vectorize(xi)
     place = share_out(tail, [n, c, *image], points)
-    s[sums].compute_at(tail, xo)
-    _sum_up(s[sums], down * vectors)
+    read = _rows_read(kernel, down)
+    if read is None:
+        s[sums].compute_at(tail, xo)
+        _sum_up(s[sums], down * vectors)
+    else:
+        _sum_up_rows_once(s, sums, (tail, xo), read * vectors)
     if border and any((*kernel.record.before, *kernel.record.after)):
         padded = s[border[0]]
         padded.compute_at(tail, place)
         padded.vectorize(padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))[1])
+
+
+def _rows_read(kernel: Kernel, down: int) -> int | None:
+    """The rows that the windows of `down` rows of a pool read, if to reduce each of them once is less work; else None."""
+    record = kernel.record
+    if not isinstance(record, PoolOp) or len(record.kernel) != 2:
+        return None
+    (height, width), common = record.kernel, math.gcd(record.strides[0], record.dilation[0])
+    step, apart = record.strides[0] // common, record.dilation[0] // common
+    rows: int = (down - 1) * step + (height - 1) * apart + 1
+    return rows if 1 in (step, apart) and rows * width + down * height < down * height * width else None
+
+
+def _sum_up_rows_once(s: te.Schedule, sums: Any, place: tuple[Any, Any], vectors: int) -> None:
+    """The rows that windows of a piece share one after the other, then the results.
+
+    place: the stage and its loop where both are computed. vectors: of the rows.
+    """
+    op = s[sums].op
+    shared = s.rfactor(op.output(0), op.reduce_axis[0], along=op.axis[2])
+    s[shared].set_scope("local")
+    for stage, count in ((s[shared], vectors), (s[sums], 0)):
+        n, c, row, x = stage.op.axis
+        (window,) = stage.op.reduce_axis
+        stage.compute_at(*place)
+        if count * (extent_of(window) or 1) <= _UNROLLED:
+            stage.reorder(n, c, row, window, x)
+            stage.unroll(window)
+        else:
+            stage.reorder(n, c, window, row, x)
+        stage.unroll(row)
+        stage.vectorize(x)
 
 
 def _sum_up(stage: Any, vectors: int) -> None:
@@ -114,7 +151,8 @@ def _piece(kernel: Kernel) -> tuple[int, int, int]:
     lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
     while lanes // 2 >= max(width, _NARROWEST):
         lanes //= 2
-    vectors = min(range(_MOST_VECTORS, 0, -1), key=lambda count: -(-width // (count * lanes)) * count)
+    counts = range(1, _MOST_VECTORS + 1) if isinstance(kernel.record, PoolOp) else range(_MOST_VECTORS, 0, -1)
+    vectors = min(counts, key=lambda count: -(-width // (count * lanes)) * count)
     if len(kernel.tail.axis) == 3:
         return 1, vectors, lanes
     height = extent_of(kernel.tail.axis[-2]) or 1
