@@ -64,25 +64,16 @@ def cache_write(s: Scheduler) -> str | None:
 
 
 def rfactor(s: Scheduler) -> str | None:
+    """Reduce in two steps; now and then with one place for equal partial results, where windows overlap along an axis."""
     name = s.pick_stage(lambda stage: bool(_factorable(stage)))
     if name is None:
         return None
     stage, factored = s.state(name), s.fresh("f")
     at, place = s.draw.choice(_factorable(stage)), s.draw.between(0, len(operation(stage).axis))
     tail = f", {factored}_1" if len(s.group_of(name)) > 1 else ""
-    return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), {place})"
-
-
-def rfactor_along(s: Scheduler) -> str | None:
-    """Give the partial results of neighbouring elements that are equal one place: where an index adds a loop and an axis."""
-    choices = [(name, at, axis) for name in s.tensors for at in _factorable(s.state(name))
-               for axis in _windows(s.state(name), at)]
-    if not choices:
-        return None
-    name, at, axis = s.draw.choice(choices)
-    factored = s.fresh("f")
-    tail = f", {factored}_1" if len(s.group_of(name)) > 1 else ""
-    return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), along=s[{name}].op.axis[{axis}])"
+    windows = _windows(stage, at)
+    where = f"along=s[{name}].op.axis[{windows[0]}]" if windows and place != len(operation(stage).axis) else str(place)
+    return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), {where})"
 
 
 def _windows(stage: StageState, at: int) -> list[int]:
