@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tedsl.arith.iter_affine_map.divide import subspace_divide
     from tedsl.arith.iter_affine_map.inverse import inverse_affine_iter_map
     from tedsl.arith.iter_affine_map.nodes import IterMapExpr, IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
-    from tedsl.arith.pattern import detect_linear_equation
+    from tedsl.arith.linear import detect_linear_equation
     from tedsl.arith.sets import ConstIntBound, IntervalSet, IntSet, ModularSet
 
 _HOMES = {  # name → the module that defines it; imported on first use

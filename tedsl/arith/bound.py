@@ -9,8 +9,9 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.conditions import conjuncts
 from tedsl.arith.interval import relax
+from tedsl.arith.linear import detect_linear_equation
 from tedsl.arith.rules.logic import at_least_zero
-from tedsl.arith.sets import IntervalSet, condition_of, intervals_of, variable_of, variables_of
+from tedsl.arith.sets import NEG_INF, POS_INF, IntervalSet, condition_of, intervals_of, variable_of, variables_of
 from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, Var
 from tedsl.ir.iters import IterVar
@@ -21,22 +22,24 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
                  relax_map: Mapping[Any, IntervalSet]) -> IntervalSet:
     """Returns the values of `var` for which `cond` holds whatever values the variables of `relax_map` take in their sets.
 
-    hint_map: sets of variables that stay symbols in the result (they help to simplify). A part of `cond` that is not
-    linear in `var` leaves that side unbounded. Results are equal to TVM's for conjunctions of comparisons.
+    hint_map: sets of variables that stay symbols in the result: they decide the signs of factors. A part of `cond` that is not
+    linear in `var` leaves that side unbounded; for one that never holds there is no value, from pos_inf to neg_inf. Results are
+    equal to TVM's for conjunctions of comparisons.
     """
     name, cond = variable_of(var, "deduce_bound"), condition_of(cond, "deduce_bound")
     hints, relaxed = intervals_of(hint_map, "deduce_bound"), intervals_of(relax_map, "deduce_bound")
-    analyzer = Analyzer()
+    analyzer, hinted = Analyzer(), Analyzer()
     for symbol, known in hints.items():
-        if symbol not in relaxed:
-            analyzer.bind(symbol, known.ends())
+        hinted.bind(symbol, known.ends())
     ranges = {v: s.ends() for v, s in relaxed.items()}
     low: Expr | None = None
     high: Expr | None = None
     for part in conjuncts(analyzer.simplify(cond)):
+        if build.as_int(part) == 0:
+            return IntervalSet(POS_INF, NEG_INF)
         for gap in _gaps(part, analyzer):
-            end = _end(gap, name, ranges, analyzer)
-            if end is not None and gap.terms[name] > 0:
+            slope, end = _solved(gap, name, ranges, analyzer, hinted)
+            if end is not None and slope > 0:
                 low = end if low is None else analyzer.simplify(build.maximum(low, end))
             elif end is not None:
                 high = end if high is None else analyzer.simplify(build.minimum(high, end))
@@ -77,6 +80,25 @@ def _gaps(part: Expr, analyzer: Analyzer) -> list[Sum]:
         return [gap, gap.times(-1)]
     single = at_least_zero(known, part)
     return [] if single is None else [single]
+
+
+def _solved(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer, hinted: Analyzer) -> tuple[int, Expr | None]:
+    """Returns the sign of the factor of `var` in a sum that is at least 0, and the bound that follows for `var`, or None."""
+    if var in gap.terms:
+        return gap.terms[var], _end(gap, var, ranges, analyzer)
+    whole = analyzer.known.build(gap, var.dtype)
+    linear = [] if whole is None else detect_linear_equation(whole, [var])
+    if not linear or any(uses(linear[0], symbol) for symbol in ranges):
+        return 0, None
+    factor, (low, high) = linear[0], hinted.known.range(linear[0])
+    worst, _ = relax(linear[1], ranges, analyzer)
+    if worst is None:
+        return 0, None
+    if low is not None and low > 0:  # var >= ceil(-worst / factor)
+        return 1, analyzer.simplify(build.floordiv(build.sub(build.sub(factor, 1), worst), factor))
+    if high is not None and high < 0:
+        return -1, analyzer.simplify(build.floordiv(worst, build.sub(0, factor)))
+    return 0, None
 
 
 def _end(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer) -> Expr | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.pattern import detect_linear_equation
+from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 

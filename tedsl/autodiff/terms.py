@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.pattern import detect_linear_equation
+from tedsl.arith.linear import detect_linear_equation
 from tedsl.autodiff.sweep import Share
 from tedsl.autodiff.zeros import eliminate_zeros
 from tedsl.errors import TedslError

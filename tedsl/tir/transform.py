@@ -381,7 +381,7 @@ def MakePackedAPI(num_unpacked_params: int = 0) -> ModulePass:
 
     Raises LoweringError for a function that cannot be called so: a pointer of it has no buffer.
     """
-    if build.as_int(num_unpacked_params) != 0:
+    if build.as_int(num_unpacked_params) not in (0, -1):
         raise ArgumentError(f"MakePackedAPI: all parameters are packed, not all but {num_unpacked_params!r}",
                             hint="MakeUnpackedAPI() makes all of them pointers and numbers")
 

@@ -72,6 +72,23 @@ def test_deduce_bound():
     both = deduce_bound(X, build.logical_and(X - 3 >= 0, X * 2 <= 21), {}, {})
     assert repr(both) == "IntervalSet[3, 10]"
     assert deduce_bound(X, X * Y < N, {}, {}).max_value is POS_INF
+    hints = {Y: IntervalSet(2, 3), Z: IntervalSet(8, 9)}
+    assert repr(deduce_bound(X, X * 4 + Y < Z, hints, {}).max_value) == "floordiv(((z - y) - 1), 4)"
+    assert repr(deduce_bound(X, Z - X * Y >= 0, hints, {}).max_value) == "floordiv(z, y)"
+    assert repr(deduce_bound(X, X * Y - Z > 0, hints, {}).min_value) == "floordiv((y + z), y)"
+    assert repr(deduce_bound(X, X * Y > Z, hints, {Z: IntervalSet(8, 9)}).min_value) == "floordiv((y + 9), y)"
+    never = deduce_bound(X, build.maximum(5, X * 4) < 0, {}, {})
+    assert (never.min_value, never.max_value) == (POS_INF, NEG_INF)
+
+
+def test_bounds_by_symbolic_factors_hold():
+    for condition in (X * Y <= Z, X * Y >= Z, X * Y < Z - 3, 0 - X * Y > Z, X * (Y + 1) + Z >= 2):
+        found = deduce_bound(X, condition, {Y: IntervalSet(1, 4)}, {})
+        for x, y, z in itertools.product(range(-9, 10), range(1, 5), range(-9, 10)):
+            env = {X: x, Y: y, Z: z}
+            low, high = (None if end is NEG_INF or end is POS_INF else value(end, env)
+                         for end in (found.min_value, found.max_value))
+            assert bool(value(condition, env)) == ((low is None or x >= low) and (high is None or x <= high))
 
 
 @pytest.mark.parametrize("e, variables, expected", [

@@ -285,6 +285,7 @@ def test_functions_that_are_called_with_arrays():
     made = pack(mod)
     assert made["f"].attrs["calling_conv"] == 1 and made["f"].body is func.body and made["k"] is kernel
     assert pack(made)["f"] is made["f"]
+    assert tir.transform.MakePackedAPI(num_unpacked_params=-1)(mod)["f"].attrs["calling_conv"] == 1
     flat = tir.transform.StorageFlatten(64)(IRModule({"f": made["f"]}))
     a, c = np.arange(5, dtype="float32"), np.zeros(5, "float32")
     tedsl.build(flat)["f"](a, c)

@@ -87,13 +87,15 @@ def test_a_size_that_the_while_loop_computes_stays_inside():
     assert isinstance(made.body, While)
 
 
-@pytest.mark.parametrize("scope, count", [("global", 1), ("global:tagged", 1), ("shared", 1), ("local.L0A", 4), ("local", 4)])
+@pytest.mark.parametrize("scope, count", [("global", 1), ("global:tagged", 1), ("shared", 1), ("local.L0A", 1), ("local", 4),
+                                          ("wmma.accumulator", 4)])
 def test_memory_of_a_scope_with_a_tag(scope, count):
     f = Function(A=(8,), B=(8,))
     temps = [memory(name, scope) for name in "STUV"]
     made = check(REWRITE, f.func(inside(temps, 8, steps(f, temps))))
     assert len(allocations(made)) == count
     assert {node.buffer_var.type_annotation.storage_scope for node in allocations(made)} == {scope}
+    assert scope != "local.L0A" or len(allocations(rewrite_storage(f.func(inside(temps, 8, steps(f, temps)))))) == 4
 
 
 def test_scopes_with_other_tags_do_not_share():

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.arith.pattern import detect_linear_equation
+from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc

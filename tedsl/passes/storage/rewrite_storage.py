@@ -210,8 +210,8 @@ class _Planner:
     def free_slot(self, slots: list[_Slot], life: LiveRange, size: Expr) -> _Slot | None:
         """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest.
         """
-        if life.first is None or _is_small(life.node, size) or memory_kind(_scope(life.node)) in ("local", "warp", "wmma"):
-            return None  # registers, or as good as
+        if life.first is None or _is_small(life.node, size) or self.in_registers(_scope(life.node)):
+            return None
         fitting = [slot for slot in slots if (slot.free_after < life.first or self.in_place(slot.holder, life))
                    and (slot.has_dtype(life.node.dtype) or self.share_bits(slot, life.node))
                    and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
@@ -221,6 +221,13 @@ class _Planner:
         bits = {id(slot): _value(slot.size) * slot.node.dtype.bits for slot in fitting}
         large = [slot for slot in fitting if bits[id(slot)] >= size.value * life.node.dtype.bits]
         return min(large, key=lambda s: bits[id(s)]) if large else max(fitting, key=lambda s: bits[id(s)])
+
+    def in_registers(self, scope: str) -> bool:
+        """Tells whether memory of `scope` is registers, or as good as. Such with a tag is memory of a machine that
+        the program knows, and `build` does not.
+        """
+        kind = memory_kind(scope)
+        return kind == "wmma" or (kind in ("local", "warp") and (kind == scope or self.stores is None))
 
     def share_bits(self, slot: _Slot, b: Allocate) -> bool:
         """Tells whether memory may hold values of the dtype of `b` too. One of symbolic size has elements of one width."""
