@@ -42,6 +42,7 @@ from tedsl.record import record
 
 READS = (Load, BufferLoad, ProducerLoad)
 WRITES = (Store, BufferStore)
+_PARTED = (And, Or, Select, IF_THEN_ELSE, Reduce, Let, ALLREDUCE)  # whose parts are evaluated at several places: see `_parts`
 
 
 def is_read(node: Node) -> bool:
@@ -157,6 +158,9 @@ def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[
     """
     if wanted is is_read and not any(contains(root, *READS) for root in roots):
         return
+    if not any(contains(root, *_PARTED) for root in roots):
+        yield from _reads_at(roots, around, wanted, statement, outside_in)
+        return
     walk = _Reads(roots, around, wanted, most_places)
     done: set[tuple[Node, Around]] = set()
     stack: list[tuple[Node, Around, bool]] = [(root, around, False) for root in reversed(roots) if root in walk.places]
@@ -175,6 +179,27 @@ def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[
             else:
                 stack.append((node, place, True))
         stack.extend((part, inside, False) for part, inside in reversed(walk.parts[node, place]))
+
+
+def _reads_at(roots: Sequence[Node], place: Around, wanted: Callable[[Node], bool], statement: Stmt | None,
+              outside_in: bool) -> Iterator[Access]:
+    """What `reads` does for expressions without conditions and bindings, of which every node is evaluated at one `place`."""
+    done: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield Access(node, place, statement)
+            continue
+        if node in done:
+            continue
+        done.add(node)
+        if wanted(node):
+            if outside_in:
+                yield Access(node, place, statement)
+            else:
+                stack.append((node, True))
+        stack.extend([(child, False) for child in reversed(node.child_nodes())])
 
 
 class _Reads:
