@@ -25,7 +25,7 @@ from tedsl.codegen.llvm.values.convert import emit_cast
 from tedsl.ir import expr as ir
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import Store
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, SeqStmt, Stmt, Store
 from tedsl.target import Target
 
 _DATA: dict[type, Callable[[Any, Any], str]] = {
@@ -92,4 +92,27 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)
     frame.emit_return(out, None)
-    return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {out.attributes}")
+    text = out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {out.attributes}")
+    return _unoptimized(text) if _only_launches(func.body) and " phi " not in text else text
+
+
+def _only_launches(body: Stmt) -> bool:
+    """Tells whether `body` does nothing but allocate memory and run parallel loops, whose bodies are functions of their own."""
+    stack = [body]
+    while stack:
+        match stack.pop():
+            case SeqStmt(seq=parts):
+                stack += parts
+            case Allocate(body=inside) | AttrStmt(body=inside):
+                stack.append(inside)
+            case For(kind=ForKind.PARALLEL):
+                continue
+            case _:
+                return False
+    return True
+
+
+def _unoptimized(text: str) -> str:
+    """Returns a function that LLVM goes through quickly, since its instructions run once a call."""
+    header, body = text.split("\n", 1)
+    return " noinline optnone nounwind".join(header.rsplit(" nounwind", 1)) + "\n" + body
