@@ -16,6 +16,7 @@ from tedsl.ir.expr import Var
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.tune import BuildOption, Record, RunOption
+from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.records import append_line, last_records, read_lines
 from tedsl.tune.records.history import journal_of
 from tedsl.tuning.progress import Progress
@@ -46,7 +47,8 @@ def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, tr
     if no trial gave a time.
     """
     known = last_records(one for one in (read_lines(path) if path is not None and path.exists() else ())
-                         if one.task == task.problem.key and one.target == str(task.target))
+                         if one.task == task.problem.key and one.target == str(task.target)
+                         and (one.machine, one.tools) == (machine_model(task.target), tool_versions()))
     found = [_trial(task, one, -1.0, None) for one in known]
     finals: list[Trial] = []
 

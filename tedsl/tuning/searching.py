@@ -24,6 +24,7 @@ from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
+from tedsl.tune.records.ranking import surely_fastest
 from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
@@ -44,9 +45,10 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
          build: BuildOption | None = None, run: RunOption | None = None, cluster: bool | str = False) -> Result:
     """The best schedule that is found in `seconds`: `tedsl.tune(task)`, or `tedsl.tune.search(task)` by its name.
 
-    task: a task of autotvm or auto_scheduler, a template (or its name), or a function, called with `args`, that returns
-    tensors, or a schedule and its arguments, for which it asks autotvm.get_config() for knobs. target: None is the current
-    one. trials: at most so many. seed: the same one gives the same order, up to what the model has learnt from times.
+    task: a task of autotvm or auto_scheduler, a template (or its name), the tensors of a program, placeholders and results, or
+    a function, called with `args`, that returns these, or a schedule and its arguments, for which it asks
+    autotvm.get_config() for knobs. target: None is the current one. trials: at most so many. seed: the same one gives the same
+    order, up to what the model has learnt from times.
     records: a file to which each trial is written as it ends, in the form that autotvm reads, and of programs without a
     template in that of `tedsl.tune.records`; a search goes on where one with that file has ended. check: results are compared
     with those of the default schedule, or of the interpreter, where no knob changes their shapes. progress: shown on standard
@@ -58,7 +60,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     and ArgumentError if no candidate ran.
     """
     _check_budget(seconds, trials)
-    _check_types(args, seed, records)
+    _check_types(args, seed, records, check, progress)
     check_cluster("tune", cluster)
     path = None if records is None else Path(records)
     found = _task_of(task, tuple(args), target)
@@ -82,7 +84,8 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
     finals = _finals(done, best, checker, build, float(seconds) * _FINAL, cluster) if has_final else []
-    chosen = min(finals or best, key=lambda trial: trial.cost)
+    chosen = surely_fastest(finals, lambda trial: trial.outcome) if finals and finals[0].candidate is done.default \
+        else min(finals or best, key=lambda trial: trial.cost)
     default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
 
@@ -114,12 +117,15 @@ def _check_budget(seconds: Any, trials: Any) -> None:
         raise ArgumentError(f"tune: trials is an int of at least 1, not {trials!r}")
 
 
-def _check_types(args: Any, seed: Any, records: Any) -> None:
+def _check_types(args: Any, seed: Any, records: Any, check: Any, progress: Any) -> None:
     if not isinstance(args, (list, tuple)):
         raise ArgumentTypeError(f"tune: args is a list or tuple of the arguments of the function, not {type_in_words(args)}",
                                 hint="tedsl.tune(matmul, args=(512, 512))")
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ArgumentTypeError(f"tune: seed is an int, not {seed!r}")
+    for name, value in (("check", check), ("progress", progress)):
+        if not isinstance(value, bool):
+            raise ArgumentTypeError(f"tune: {name} is True or False, not {value!r}")
     if records is not None and not isinstance(records, (str, PathLike)):
         raise ArgumentTypeError(f"tune: records is the path of a file, not {type_in_words(records)}")
     if records is not None and not Path(records).absolute().parent.is_dir():
@@ -133,30 +139,39 @@ def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | au
         if args:
             raise ArgumentError("tune: a task has its arguments already", hint="tedsl.tune(task)")
         return task
-    if isinstance(task, FunctionType) and not hasattr(task, "task_name"):
+    if isinstance(task, (list, tuple)) and task and all(isinstance(one, Tensor) for one in task):
+        return auto_scheduler.SearchTask(compute_dag=auto_scheduler.ComputeDAG(task), target=target)
+    if callable(task) and not isinstance(task, type) and not hasattr(task, "task_name"):
         if _gives_tensors(task, args):
             return auto_scheduler.SearchTask(task, args, target=target)
-        task = autotvm.template(task)
+        if isinstance(task, FunctionType):
+            task = autotvm.template(task)
     if isinstance(task, str) or hasattr(task, "task_name"):
         return autotvm.task.create(task, args, as_target(target))
-    raise ArgumentTypeError("tune takes a task, a template, or a function that returns tensors, or a schedule and its "
-                            f"arguments, not {type_in_words(task)}", hint="tedsl.tune(matmul, args=(512, 512))")
+    raise ArgumentTypeError("tune takes a task, a template, the tensors of a program, or a function that returns these, or a "
+                            f"schedule and its arguments, not {type_in_words(task)}",
+                            hint="tedsl.tune(matmul, args=(512, 512))")
 
 
 def _gives_tensors(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """Whether a function returns tensors alone, and no schedule of them."""
+    name = getattr(function, "__name__", "") or type(function).__name__
     try:
         inspect.signature(function).bind(*args)
     except TypeError as error:
-        raise ArgumentTypeError(f"tune: {function.__name__} is called with {len(args)} arguments: {error}",
+        raise ArgumentTypeError(f"tune: {name} is called with {len(args)} arguments: {error}",
                                 hint="tedsl.tune(function, args=(...))") from None
     with autotvm.ApplyConfig(autotvm.ConfigSpace()):
         made = function(*args)
     listed = made if isinstance(made, (list, tuple)) else [made]
-    if not listed or not isinstance(listed[0], (Tensor, Schedule)):
-        raise ArgumentTypeError(f"tune: {function.__name__} returned {type_in_words(made)}, and neither tensors nor a schedule "
-                                "and its arguments", hint="end it with: return [A, B, C]")
-    return all(isinstance(one, Tensor) for one in listed)
+    if listed and isinstance(listed[0], Schedule):
+        return False
+    if not listed or not all(isinstance(one, Tensor) for one in listed):
+        others = dict.fromkeys(type_in_words(one) for one in listed if not isinstance(one, Tensor))
+        inside = f" with {' and '.join(others)}" if isinstance(made, (list, tuple)) and others else ""
+        raise ArgumentTypeError(f"tune: {name} returned {type_in_words(made)}{inside}, and neither tensors nor a "
+                                "schedule and its arguments", hint="end it with: return [A, B, C]")
+    return True
 
 
 def _name_of(given: Any, task: auto_scheduler.SearchTask) -> str:

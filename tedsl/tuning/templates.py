@@ -16,7 +16,7 @@ from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner
-from tedsl.errors import ArgumentError, TedslError
+from tedsl.errors import ArgumentError
 from tedsl.ir.expr import Var
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -74,7 +74,7 @@ class TemplateSearch:
         _, args = self.task.plain()
         space = self.task.config_space
         for index in {0, len(space) - 1}:
-            with suppress(TedslError):  # what the template refuses has no shapes
+            with suppress(Exception):  # what the template refuses, or raises, has no shapes
                 if _shapes(self.task.instantiate(space.get(index))[1]) != _shapes(args):
                     return None
         return args

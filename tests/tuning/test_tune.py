@@ -1,5 +1,6 @@
 """tedsl.tune: budgets, orders, records that are gone on with, what is returned, and what the best have in common."""
 
+import functools
 import json
 import os
 import signal
@@ -150,6 +151,20 @@ def test_the_default_schedule_is_returned_where_nothing_is_better(imagination):
     assert result.config == {"default": True} and result.speedup == 1
 
 
+def test_the_default_stays_unless_another_is_surely_faster(imagination, monkeypatch):
+    """Where the interval of the fastest reaches the default's time, as noise does."""
+    imagination.default = 1.05e-3
+
+    def measure(self, candidates, of=imagination.measure):
+        for candidate, outcome in of(self, candidates):
+            yield candidate, Outcome(tuple(outcome.cost * part for part in (0.9, 1.0, 1.1)))
+
+    monkeypatch.setattr(imagination, "measure", measure)
+    assert searched().config == {"default": True}
+    imagination.default = 1.2e-3
+    assert searched().seconds == 1e-3
+
+
 def test_searches_without_any_time_say_why(imagination):
     imagination.failing = True
     with pytest.raises(ArgumentError, match="no candidate of tests/matmul ran: compile: it does not compile"):
@@ -186,7 +201,7 @@ def rows(n):
 
 def test_programs_need_no_template(tmp_path):
     file, quick = tmp_path / "best.json", RunOption(number=1, repeat=2, cooldown_interval=0)
-    result = tedsl.tune(rows, 4, args=(64,), trials=3, records=file, progress=False, run=quick)
+    result = tedsl.tune(rows, 8, args=(64,), trials=3, records=file, progress=False, run=quick)
     assert len(result.trials) == 3 and result.name == "rows" and result.speedup > 0
     a, b = np.ones((64, 64), "float32"), np.zeros(64, "float32")
     result.build()(a, b)
@@ -212,6 +227,37 @@ def test_the_default_is_the_schedule_of_the_rules_and_no_relative_of_it(tmp_path
     assert proposal_of(task.problem, older) is None and proposal_of(task.problem, rules.to_json()).text == rules.text
     result = tedsl.tune(task, 4, trials=1, records=file, progress=False, run=quick)
     assert result.default.candidate.to_json() == rules.to_json() and result.default.cost > 1e-8
+
+
+def test_records_of_another_machine_are_no_times_of_this_one(tmp_path):
+    file, quick = tmp_path / "best.json", RunOption(number=1, repeat=2, cooldown_interval=0)
+    task = auto_scheduler.SearchTask(rows, (64,))
+    append_line(file, Record(task.problem.key, str(task.target), "another machine", tool_versions(),
+                             default_proposal(task.problem).to_json(), Outcome((1e-12,))))
+    result = tedsl.tune(task, 4, trials=1, records=file, progress=False, run=quick)
+    assert result.seconds > 1e-9 and len(result.trials) == 1
+
+
+def test_tensors_and_whatever_can_be_called_are_programs():
+    quick = RunOption(number=1, repeat=2, cooldown_interval=0)
+    for program in (rows(32), functools.partial(rows, 32)):
+        result = tedsl.tune(program, 0.5, trials=1, progress=False, run=quick)
+        assert [arg.op.name for arg in result.args] == ["A", "B"] and result.name
+
+
+def raising(n):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s, cfg = te.create_schedule(B.op), autotvm.get_config()
+    cfg.define_knob("divisor", [1, 0, 2, 0])
+    s[B].split(B.op.axis[0], 8 // cfg["divisor"].val)
+    return s, [A, B]
+
+
+def test_a_schedule_that_raises_costs_one_trial():
+    result = tedsl.tune(raising, 4, args=(64,), progress=False)
+    failures = [str(trial.outcome.failure) for trial in result.trials if trial.outcome.failure]
+    assert len(failures) == 2 and all("ZeroDivisionError" in one for one in failures)
 
 
 def planted(good, others):
@@ -246,10 +292,13 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
 
 
 @pytest.mark.parametrize("call, error, words", [
-    (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task, a template, or a function"),
+    (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task, a template, the tensors of a program, or a function"),
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
     (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
     (lambda: tedsl.tune(matmul, float("nan")), ArgumentError, "seconds is a number above 0"),
+    (lambda: searched(check="no"), ArgumentTypeError, "check is True or False"),
+    (lambda: tedsl.tune(lambda: [te.var("n"), *rows(8)], 1), ArgumentTypeError, "returned a list with a Var, and neither"),
+    (lambda: tedsl.tune(rows, 1, args=(8,), records="/dev/zero"), ArgumentError, "it is no file"),
     (lambda: searched(seed="3"), ArgumentTypeError, "seed is an int"),
     (lambda: searched(records=3), ArgumentTypeError, "records is the path of a file"),
     (lambda: tedsl.tune(matmul, 1, args=3), ArgumentTypeError, "args is a list or tuple"),

@@ -16,8 +16,9 @@ from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
 from tedsl.tune.measure import RemoteMeasurer, limited
-from tedsl.tune.measure.machine import is_estimated
+from tedsl.tune.measure.machine import is_estimated, machine_model, tool_versions
 from tedsl.tune.records import last_records
+from tedsl.tune.records.ranking import surely_fastest
 
 _ROUND = 16  # trials between two looks at the model
 _DRAWN = 4  # random proposals from which one of the first round is chosen
@@ -73,8 +74,11 @@ class Search:
         self._limit: RunOption | None = None  # how trials are run once one was measured: ended if they take much longer
 
     def preload(self, records: Sequence[Record]) -> None:
-        """Takes what was measured before: it is not measured again, and the model knows it."""
-        for one in last_records(records):
+        """Takes what was measured before: it is not measured again, and the model knows it. Records of other models of
+        machines, or other versions of the tools, are left out: their times say less here.
+        """
+        here = (machine_model(self.problem.target), tool_versions()) if records else ("", "")
+        for one in last_records(one for one in records if (one.machine, one.tools) == here):
             proposal = proposal_of(self.problem, one.candidate) if one.task == self.problem.key else None
             if proposal is not None and proposal.text not in self.breeder.seen:
                 self.breeder.seen.add(proposal.text)
@@ -223,10 +227,6 @@ def check_budget(what: str, seconds: object, trials: object) -> None:
 
 
 def winner(finals: Sequence[Record]) -> Record | None:
-    """The fastest of finals, of which the first is the default: that one, unless another is surely faster, its whole interval
-    below the default's time. None if all failed.
-    """
-    default, best = finals[0], min(finals, key=lambda one: one.cost)
-    if not math.isfinite(best.cost):
-        return None
-    return best if max(best.outcome.costs) < default.cost else default
+    """The fastest of finals, of which the first is the default, if it is surely faster than that; None if all failed."""
+    found = surely_fastest(finals, lambda one: one.outcome)
+    return found if math.isfinite(found.cost) else None

@@ -13,7 +13,7 @@ from tedsl import te
 from tedsl.autotvm.task.dispatcher import ApplyConfig
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace, InstantiationError
-from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.graph.network.costs import formulas_of, operations_of
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
@@ -104,14 +104,14 @@ class Task:
         return sch, args
 
     def plain(self) -> Scheduled:
-        """The schedule and the arguments of the default configuration; of the first point that is not refused, if that is.
-        Raises the error of the default one if the first points are refused, too.
+        """The schedule and the arguments of the default configuration; where that is refused, or the template raises an error,
+        of the first point for which neither holds. Raises the error of the default one if there is none among the first.
         """
         try:
             return self.instantiate(FallbackConfigEntity())
-        except TedslError as error:
+        except Exception as error:
             for index in range(min(_FIRST, len(self.config_space))):
-                with suppress(TedslError):
+                with suppress(Exception):
                     return self.instantiate(self.config_space.get(index))
             raise error
 

@@ -64,6 +64,8 @@ def read_lines(path: Any, of_line: Callable[[str], Record] = Record.from_json) -
 
 
 def _content(file: Path) -> bytes:
+    if file.exists() and not file.is_file():
+        raise ArgumentError(f"the records in {file} cannot be read: it is no file")
     try:
         return file.read_bytes()
     except OSError as error:
