@@ -174,7 +174,7 @@ def test_searches_without_any_time_say_why(imagination):
 def test_points_are_built_and_run(capfd, monkeypatch):
     """Of a template, of which one configuration refuses, one raises and one computes wrong."""
     monkeypatch.setattr("tedsl.tuning.progress.current_limits", lambda target: Limits(1e11, ((1 << 30, 1e10),)))
-    result = tedsl.tune(refusing, 4, args=(1000,), trials=4)
+    result = tedsl.tune(refusing, 12, args=(1000,), trials=4)
     kinds = [trial.outcome.failure and trial.outcome.failure.kind for trial in result.trials]
     assert kinds[0] is None and sorted(map(str, kinds[1:])) == ["None", "refused", "refused", "wrong"]
     a, b = np.ones(1000, "float32"), np.zeros(1000, "float32")
@@ -201,13 +201,13 @@ def rows(n):
 
 def test_programs_need_no_template(tmp_path):
     file, quick = tmp_path / "best.json", RunOption(number=1, repeat=2, cooldown_interval=0)
-    result = tedsl.tune(rows, 8, args=(64,), trials=3, records=file, progress=False, run=quick)
+    result = tedsl.tune(rows, 12, args=(64,), trials=3, records=file, progress=False, run=quick)
     assert len(result.trials) == 3 and result.name == "rows" and result.speedup > 0
     a, b = np.ones((64, 64), "float32"), np.zeros(64, "float32")
     result.build()(a, b)
     assert (b == 128).all() and "<svg" in result.plot()
     known = len({json.dumps(one.candidate) for one in read_lines(file)})  # the best are measured once more
-    again = tedsl.tune(auto_scheduler.SearchTask(rows, (64,)), 4, trials=1, records=file, progress=False, run=quick)
+    again = tedsl.tune(auto_scheduler.SearchTask(rows, (64,)), 12, trials=1, records=file, progress=False, run=quick)
     assert len(again.trials) == known + 1 and known >= 3
     with tedsl.tune.history(file):
         assert topi.schedules.schedule(rows(64)[-1]) is not None
@@ -225,7 +225,7 @@ def test_the_default_is_the_schedule_of_the_rules_and_no_relative_of_it(tmp_path
         append_line(file, Record(task.problem.key, str(task.target), machine_model(task.target), tool_versions(), candidate,
                                  Outcome((1e-9 * (at + 1),))))
     assert proposal_of(task.problem, older) is None and proposal_of(task.problem, rules.to_json()).text == rules.text
-    result = tedsl.tune(task, 4, trials=1, records=file, progress=False, run=quick)
+    result = tedsl.tune(task, 12, trials=1, records=file, progress=False, run=quick)
     assert result.default.candidate.to_json() == rules.to_json() and result.default.cost > 1e-8
 
 
@@ -234,7 +234,7 @@ def test_records_of_another_machine_are_no_times_of_this_one(tmp_path):
     task = auto_scheduler.SearchTask(rows, (64,))
     append_line(file, Record(task.problem.key, str(task.target), "another machine", tool_versions(),
                              default_proposal(task.problem).to_json(), Outcome((1e-12,))))
-    result = tedsl.tune(task, 4, trials=1, records=file, progress=False, run=quick)
+    result = tedsl.tune(task, 12, trials=1, records=file, progress=False, run=quick)
     assert result.seconds > 1e-9 and len(result.trials) == 1
 
 
@@ -255,7 +255,7 @@ def raising(n):
 
 
 def test_a_schedule_that_raises_costs_one_trial():
-    result = tedsl.tune(raising, 4, args=(64,), progress=False)
+    result = tedsl.tune(raising, 12, args=(64,), progress=False)
     failures = [str(trial.outcome.failure) for trial in result.trials if trial.outcome.failure]
     assert len(failures) == 2 and all("ZeroDivisionError" in one for one in failures)
 
@@ -331,7 +331,7 @@ def scaled(n=256):
 def test_the_command_searches_and_goes_on(tmp_path, capsys):
     file, out, plot = tmp_path / "program.py", tmp_path / "best.json", tmp_path / "search.svg"
     file.write_text(PROGRAM)
-    command = ["tune", f"{file}:scaled", "--args", "[64]", "--seconds", "3", "--out", str(out), "--quiet"]
+    command = ["tune", f"{file}:scaled", "--args", "[64]", "--seconds", "4.9", "--out", str(out), "--quiet"]
     assert main([*command, "--trials", "2", "--plot", str(plot)]) == 0
     assert capsys.readouterr().out.startswith("<program.scaled: ") and plot.read_text().startswith("<svg")
     assert len(out.read_text().splitlines()) == 2
