@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import os
 
 from tedsl.errors import ArgumentError
@@ -27,6 +28,13 @@ class Cache:
 
     size: int
     ways: int
+
+    def evicts(self, places: int, step: int) -> bool:
+        """Whether lines of so many places, `step` bytes from one to the next, fall into so few sets that they do not all stay
+        beside a line of something else.
+        """
+        way = self.size // self.ways
+        return -(-places // max(1, way // math.gcd(step, way))) >= self.ways
 
 
 @record

@@ -14,9 +14,8 @@ ACM TOMS 43(2), 2016, starts from the same latency and throughput.)
 from __future__ import annotations
 
 import functools
-import math
 
-from tedsl.target import Machine, Target
+from tedsl.target import Target
 
 _TERMS = 256  # of a sum whose number of terms is not known
 _ENDS = 1.02  # the cost of tiles that are cut off: code of their own, masks
@@ -83,15 +82,6 @@ def registers_of_rows(columns: int | None, vectors: int, lanes: int) -> list[tup
     return [(count, row) for count, row in ((float(whole), vectors), (1.0, held)) if count and row]
 
 
-def _evict_each_other(rows: int, apart: int, machine: Machine) -> bool:
-    """Whether lines of so many rows, `apart` bytes from each other, fall into so few sets of L1 that they do not stay there
-    beside a line of the other operand.
-    """
-    way = machine.l1.size // machine.l1.ways
-    sets = max(1, way // math.gcd(apart, way))
-    return -(-rows // sets) >= machine.l1.ways
-
-
 def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target,
             embeds: bool) -> float:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
@@ -120,7 +110,7 @@ def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target,
     sums, wide = rows * vectors, max(1.0, _PORTS * bits / machine.load_bits)
     loads = (rows * (1.0 if embeds else wide) + vectors * wide * lines) / _PORTS
     instructions = (sums + vectors + (0 if embeds and vectors == 1 and bits == 512 else rows) + _COUNTING) / _ISSUE
-    evicted = _evict_each_other(rows, apart, machine)
+    evicted = machine.l1.evicts(rows, apart)
     rows_bits = rows * (8 * machine.line if evicted else 0 if stays else bits // lanes)
     far = (rows_bits + (0 if stays else vectors * bits * lines)) / machine.l2_bits
     return sums / machine.fmas(bits), loads, instructions, far
