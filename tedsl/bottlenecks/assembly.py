@@ -18,6 +18,8 @@ _COMPUTES = re.compile(r"v?(fn?m(add|sub)\w*|add|sub|mul|div|min|max|sqrt|dpbusd
 _SCALAR = re.compile(r"(ss|sd|sh)$")
 _WIDTHS = (("%zmm", 512), ("%ymm", 256), ("%xmm", 128))
 _MOVES = re.compile(r"v?mov\w*$")
+_INSERTS = ("vinsert", "vpinsr", "insertps", "pinsr", "vmovhps", "vpextr", "vextract")
+_SINGLE = re.compile(r"v?mov(ss|sd|d|q) [^,]*\([^)]*\), %xmm")  # a load of one element
 
 
 @record
@@ -51,7 +53,8 @@ class InnerLoop:
     """The innermost loop of the code of a stage; the whole stage where it has none.
 
     vector_bits: of its widest arithmetic, the width of an element if it is scalar; 0 if it has none. spills: instructions with
-    operands on the stack. inserts: those that put single elements into vectors. size: of all instructions.
+    operands on the stack. inserts: those that make vectors of single elements or take them apart, loads of one element too.
+    size: of all instructions.
     """
 
     vector_bits: int
@@ -106,6 +109,5 @@ def _facts(loop: list[Instruction]) -> InnerLoop:
     return InnerLoop(
         vector_bits=max((one.vector_bits for one in moving), default=0), arithmetic=len(arithmetic),
         gathers=sum("gather" in one.name for one in loop), scatters=sum("scatter" in one.name for one in loop),
-        inserts=sum(one.name.startswith(("vinsertps", "vpinsr", "insertps", "pinsr", "vmovhps", "vpextr", "vextractps"))
-                    for one in loop),
+        inserts=sum(one.name.startswith(_INSERTS) or bool(_SINGLE.match(f"{one.name} {one.operands}")) for one in loop),
         spills=sum(one.at_stack for one in loop), calls=sum(one.name.startswith("call") for one in loop), size=len(loop))

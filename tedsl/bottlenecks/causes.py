@@ -17,6 +17,8 @@ from tedsl.target.machine import Machine
 
 LAUNCH = 4e-6  # seconds to give a parallel loop to threads that wait for work, and to wait for the last of them
 _CODE = 4096  # instructions of a loop that most processors keep decoded; those of vectors then fill their 32 KiB of code, too
+_FAULT = 7e-7  # seconds until the system gives, and clears, a page of the memory that a call asks for
+_REFETCH = 1.5e-8  # seconds for a line that comes from the last cache alone: about 45 cycles
 _REFILL = 2.5e-9  # seconds to find a page that is not in the first table of addresses: about 7 cycles
 _UNGUARDED = ("a factor that divides the extent; a condition of the formula in a stage of its own, which writes zeros beside "
               "the data (topi.nn.pad, compute_root)")
@@ -228,7 +230,8 @@ def unpacked(stage: Stage, here: Machinery) -> Iterator[Cause]:
         moves = [(abs(step or 0), turn.times) for step, turn in zip(touch.steps, hot.turns)]
         if touch.writes or not moves or moves[-1][0] < machine.page or moves[-1][1] <= machine.tlb or not stage.site.reduces:
             continue
-        lost = min(stage.seconds / 2, hot.times * _REFILL / here.threads)
+        each = _REFETCH if machine.l2.evicts(moves[-1][1], moves[-1][0]) else _REFILL
+        lost = min(stage.seconds / 2, hot.times * each / here.threads)
         yield Cause("packing", stage.name, lost, f"nothing is packed: each iteration of {hot.turns[-1].var.name} reads another "
                     f"page of {touch.name}, {moves[-1][1]} of them, and the machine knows {machine.tlb} at once",
                     f"transform_layout of {touch.name}, or cache_read of a tile of it, so that a tile is contiguous; split the "
@@ -285,7 +288,7 @@ def intermediate(stage: Stage, here: Machinery) -> Iterator[Cause]:
         return
     written = sum(stage.hot.lines(touch, 0, machine.line) * machine.line for touch in stage.hot.touches if touch.writes)
     if written > machine.l2.size // 2:
-        lost = min(stage.seconds, 2 * written / here.limits.rate(size))
+        lost = min(stage.seconds, 2 * written / here.limits.rate(size) + written / machine.page * _FAULT)
         yield Cause("intermediate", stage.name, lost, f"through memory: {_shown(written / 1e6)} MB of {stage.name} are written "
                     "and read again", "compute_at a loop of the consumer, or compute_inline")
 

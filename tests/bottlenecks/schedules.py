@@ -2,7 +2,12 @@
 
 import functools
 
+import tedsl
 from tedsl import te
+
+LANES = tedsl.Target("llvm").vector_lanes("float32")
+WIDE = 2 * LANES  # columns of a tile that is good here
+TALL = 8 if LANES == 16 else 4  # its rows: all its sums fit the registers
 
 
 def product(n=256, m=None, k=None, dtype="float32"):
@@ -19,7 +24,7 @@ def copied(shape=(1024, 1024)):
     return te.create_schedule(B.op), A, B
 
 
-def tiled(s, C, k, rows=4, columns=32, parallel=True):
+def tiled(s, C, k, rows=4, columns=WIDE, parallel=True):
     """A tile of results in registers."""
     i, j = s[C].op.axis
     io, ii = s[C].split(i, rows)
@@ -58,17 +63,17 @@ def no_blocking():
     s, A, B, C, k = product(512)
     i, j = s[C].op.axis
     s[C].reorder(i, k, j)
-    s[C].vectorize(s[C].split(j, 16)[1])
+    s[C].vectorize(s[C].split(j, LANES)[1])
     s[C].parallel(i)
     return "blocking", s, [A, B, C]
 
 
 def no_blocking_in_caches():
-    A, B = te.placeholder((64, 1024), name="A"), te.placeholder((256, 1024, 32), name="B")
+    A, B = te.placeholder((64, 1024), name="A"), te.placeholder((8192 // WIDE, 1024, WIDE), name="B")
     k = te.reduce_axis((0, 1024), name="k")
-    C = te.compute((64, 256 * 32), lambda i, j: te.sum(A[i, k] * B[j // 32, k, j % 32], axis=k), name="C")
+    C = te.compute((64, 8192), lambda i, j: te.sum(A[i, k] * B[j // WIDE, k, j % WIDE], axis=k), name="C")
     s = te.create_schedule(C.op)
-    tiled(s, C, k, 8, 32)
+    tiled(s, C, k, TALL)
     return "blocking", s, [A, B, C]
 
 
@@ -92,7 +97,7 @@ def small_chunks():
 
 def nothing_packed():
     s, A, B, C, k = product(2048, 1024, 128)
-    tiled(s, C, k, 4, 32)
+    tiled(s, C, k)
     return "packing", s, [A, B, C]
 
 
@@ -149,7 +154,7 @@ def recomputed_for_each_tile():
     k = te.reduce_axis((0, 256), name="k")
     C = te.compute((256, 256), lambda i, j: te.sum(P[i, k] * B[k, j], axis=k), name="C")
     s = te.create_schedule(C.op)
-    io, jo, _ = tiled(s, C, k, 8, 16)
+    io, jo, _ = tiled(s, C, k, 8, LANES)
     s[P].compute_at(s[C], jo)
     s[P].vectorize(s[P].split(s[P].op.axis[1], 16)[1])
     return "recomputed", s, [A, B, C]
@@ -240,11 +245,11 @@ def good_copy():
 
 
 def good_product():
-    A, B = te.placeholder((256, 256), name="A"), te.placeholder((8, 256, 32), name="B")
+    A, B = te.placeholder((256, 256), name="A"), te.placeholder((256 // WIDE, 256, WIDE), name="B")
     k = te.reduce_axis((0, 256), name="k")
-    C = te.compute((256, 256), lambda i, j: te.sum(A[i, k] * B[j // 32, k, j % 32], axis=k), name="C")
+    C = te.compute((256, 256), lambda i, j: te.sum(A[i, k] * B[j // WIDE, k, j % WIDE], axis=k), name="C")
     s = te.create_schedule(C.op)
-    tiled(s, C, k, 8, 32)
+    tiled(s, C, k, TALL)
     return s, [A, B, C]
 
 
