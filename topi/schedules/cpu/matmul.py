@@ -2,7 +2,7 @@
 
     the second matrix as it is multiplied (k, j):   an element of the first times a row of the second, added to the tile
     the same with a single row:                     columns are added up in the order of memory
-    the same with a single vector of columns:       each sum in two halves, of every other term, which are added up at the end
+    the same with columns of one line of memory:    each sum in two halves, of every other term, which are added up at the end
     the second stored transposed (j, k):            rows times rows, lanes along k, where there are few rows; else as above,
                                                     from a copy whose panels lie as they are used
 """
@@ -90,7 +90,7 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     tall, wide = _tile(kernel, rows, group)
     halved = rows is not None and group == 1 and _may_be_halved(kernel)
     if halved:
-        tall = _rows_of_halves(kernel, rows or 1)
+        tall, wide = _tile_of_halves(kernel, rows or 1)
     panel = _panel(kernel, wide) if group == 1 else _grouped(kernel, group)
     sums = _sums(kernel)
     *batch, i, j = tail.op.axis
@@ -156,17 +156,20 @@ def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int
 
 
 def _may_be_halved(kernel: Kernel) -> bool:
-    """Whether registers hold a second sum of each element of a tile of one vector: that is as fast, and rounds less."""
+    """Whether registers hold a second sum of each element of a tile as wide as a line: that is as fast, and rounds less."""
     columns, terms = extent_of(kernel.tail.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
     if columns is None or terms is None:
         return False
-    return columns <= kernel.lanes(kernel.anchor) and terms >= _HALVED and terms % 2 == 0
+    fits = columns * kernel.anchor.output(0).dtype.bits // 8 <= kernel.target.machine.line
+    return fits and terms >= _HALVED and terms % 2 == 0
 
 
-def _rows_of_halves(kernel: Kernel, rows: int) -> int:
-    """The rows of a tile whose sums have two halves: as many as fit the registers, in tiles of nearly one size."""
-    most = (registers(kernel.target) - 2) // 2
-    return -(-rows // -(-rows // most))
+def _tile_of_halves(kernel: Kernel, rows: int) -> tuple[int, int]:
+    """The rows and columns of a tile whose sums have two halves: rows that fit the registers, in tiles of one size."""
+    lanes = kernel.lanes(kernel.anchor)
+    vectors = -(-(extent_of(kernel.tail.axis[-1]) or 1) // lanes)
+    most = max(1, (registers(kernel.target) - vectors - 1) // (2 * vectors))
+    return -(-rows // -(-rows // most)), vectors * lanes
 
 
 def _multiply_halves(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> None:
