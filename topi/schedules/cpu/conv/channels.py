@@ -16,11 +16,13 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
+from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -66,10 +68,18 @@ def schedule_blocks(kernel: Kernel) -> None:
     tile, _ = _tile_of(kernel, kernel.tail.axis[2:-1], product([channels, block]), block or 1, group)
     if group > 1:
         place_groups(kernel, copy_of_groups(kernel, group), kernel.schedule[kernel.tail], None)
+    kept = channel_blocks(kernel, tile)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, c, *image, ci = tail.op.axis
     co, blocks = tail.split(c, factor=max(1, tile.wide // (block or 1)))
+    if kept is not None:
+        yo, yi = tail.split(image[0], factor=kept.rows)
+        tail.reorder(n, co, yo, blocks, yi, image[1], ci)
+        tail.vectorize(ci)
+        share_out(tail, [n, co, yo], work_of(kernel))
+        sum_up_by_blocks(kernel, sums, tail, tail.leaf_iter_vars[0], tile, kept)
+        return
     rows, xo, inside = _split_image(tail, image, tile)
     tail.reorder(n, co, *rows, xo, blocks, *inside, ci)
     for loop in (blocks, *inside):
@@ -149,20 +159,32 @@ def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
     tile, panels = _tile_of(kernel, kernel.tail.axis[2:], extent_of(kernel.tail.axis[1]))
     alone = not _stay_near(kernel) and _are_enough(kernel, panels)
+    kept = channel_blocks(kernel, tile)
     copy = _copy_of_panels(kernel, tile.wide, 0)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, o, *image = tail.op.axis
     oo, oi = tail.split(o, factor=tile.wide)
-    rows, xo, (*yi, xi) = _split_image(tail, image, tile)
-    tail.reorder(*([oo, n] if alone else [n, oo]), *rows, xo, *yi, oi, xi)
+    turned = ImageTile(kept.rows, _turned_at_once(kernel), tile.wide) if kept else tile
+    rows, xo, (*yi, xi) = _split_image(tail, image, turned)
+    outer = [*([oo, n] if alone else [n, oo]), *rows]
+    tail.reorder(*outer, *([*yi, xo] if kept else [xo, *yi]), oi, xi)
     tail.vectorize(xi)
-    covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, tile)}
-    place = share_out(tail, [oo] if alone else whole_loops(kernel.target, [n, oo, *rows], covers), work_of(kernel))
+    covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
+    place = share_out(tail, [oo] if alone else whole_loops(kernel.target, outer, covers), work_of(kernel))
     _place(kernel, copy, tail, place if alone else None)
-    kernel.schedule[sums].transform_layout(lambda n, o, *at: [n, *at, o])
-    _sum_up(kernel, sums, tail, xo)
+    s[sums].transform_layout(lambda n, o, *at: [n, *at, o])
+    if kept is None:
+        _sum_up(kernel, sums, tail, xo)
+    else:
+        sum_up_by_blocks(kernel, sums, tail, rows[-1] if alone else place, tile, kept)
     _spread_channels(kernel)
+
+
+def _turned_at_once(kernel: Kernel) -> int:
+    """The pixels of a row that are turned at once where sums of whole rows are kept: a vector, or a divisor near it."""
+    lanes = kernel.lanes(kernel.anchor)
+    return divisor_near(extent_of(kernel.tail.axis[-1]), lanes, lanes // 2 + 1)
 
 
 def panel_width(kernel: Kernel) -> int | None:

@@ -1,0 +1,125 @@
+"""Sums over blocks of input channels, for convolutions whose tiles would read too much between two uses of it.
+
+    for rows of the image, some:              their sums are kept in the nearest cache, for the channels of one panel
+        for block of channels:
+            for tile of pixels:               reads the weights of a block, which stay in the nearest cache, for every tile
+                for channel of the block, window: sums of the tile += weights * data
+
+A tile that goes through all channels at once reads the whole panel of weights, and some rows of every channel. Where the panel
+and the image do not stay in the second cache beside each other, each tile waits for weights from further away; where the
+channels lie in more pages than the first table of addresses has, each tile waits for addresses. By blocks the weights come from
+memory once, in order, for the price of loading and storing the sums of a tile once for each block.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from topi.kinds import ConvOp, PackedConvOp
+from topi.schedules.cpu.conv.groups import terms_of_step
+from topi.schedules.cpu.conv.operands import weights_of
+from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.formulas import constant, extent_of, product
+from topi.schedules.kernel import Kernel
+
+_FULL = 0.75  # of the second cache: what is used again stays there; its sets are not filled evenly
+_WALK = 20  # cycles to find a page in the second table of addresses, and to go on
+_LEAST = 8  # channels: sums that are loaded and stored for fewer of them take longer than what is saved
+
+
+class ChannelBlocks(NamedTuple):
+    """The rows of the result whose sums are kept, and the channels of the data that are added up at once."""
+
+    rows: int
+    channels: int
+
+
+class _Sizes(NamedTuple):
+    """Bytes: of the weights of a panel, of the padded image, of a row of one of its channels, and of a row of sums."""
+
+    panel: int
+    image: int
+    row: int
+    sums: int
+
+
+def channel_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
+    """The blocks that save more than they cost; None where a tile had better go through all channels at once."""
+    record, machine = kernel.record, kernel.target.machine
+    if type(record) not in (ConvOp, PackedConvOp) or getattr(record, "groups", 1) != 1 or terms_of_step(kernel) > 1:
+        return None
+    sizes, channels, height = _sizes(kernel, tile), _channels(kernel), extent_of(kernel.tail.axis[2])
+    window = [one for one in (extent_of(axis) for axis in kernel.anchor.reduce_axis[1:]) if one is not None]
+    if len(record.strides) != 2 or len(window) != 2 or window == [1, 1] or sizes is None or channels is None or height is None:
+        return None
+    if not (_evicts_weights(kernel, sizes) or _waits_for_addresses(kernel, sizes, tile, channels, window)):
+        return None
+    most = machine.l1.size // (sizes.panel // channels + window[0] * sizes.row)
+    together = _channels_together(kernel)
+    block = together * divisor_near(channels // together, most // together, 1)
+    if block < _LEAST:
+        return None
+    return ChannelBlocks(divisor_near(height, max(1, machine.l1.size // 2 // sizes.sums), 1), block)
+
+
+def _channels(kernel: Kernel) -> int | None:
+    """The channels of the data."""
+    data = kernel.record.padded.shape
+    return product([constant(data[1]), constant(data[4]) if len(data) == 5 else 1])
+
+
+def _channels_together(kernel: Kernel) -> int:
+    """The channels that are neighbours in memory: those of a block of NCHWc."""
+    data = kernel.record.padded.shape
+    return constant(data[4]) or 1 if len(data) == 5 else 1
+
+
+def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
+    """None if an extent is symbolic."""
+    terms, data = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), kernel.record.padded.shape
+    image, row, width = product([constant(one) for one in data[1:]]), constant(data[3]), extent_of(kernel.tail.axis[3])
+    if terms is None or image is None or row is None or width is None:
+        return None
+    element = kernel.record.padded.dtype.bits // 8
+    return _Sizes(terms * tile.wide * weights_of(kernel).dtype.bits // 8, image * element, row * element,
+                  width * tile.wide * kernel.anchor.output(0).dtype.bits // 8)
+
+
+def _evicts_weights(kernel: Kernel, sizes: _Sizes) -> bool:
+    """Whether an image that stays in the second cache does not stay there beside a panel of weights."""
+    room = _FULL * kernel.target.machine.l2.size
+    return sizes.image <= room < sizes.image + sizes.panel
+
+
+def _waits_for_addresses(kernel: Kernel, sizes: _Sizes, tile: ImageTile, channels: int, window: list[int]) -> bool:
+    """Whether the rows of all channels that a tile reads lie in more pages than are known at once, and one row of the window
+    takes less time than it takes to find a page.
+    """
+    target, (high, wide) = kernel.target, window
+    machine = target.machine
+    if kernel.record.layout != "NCHW" or sizes.image // channels < machine.page:
+        return False
+    vectors = -(-tile.wide // kernel.lanes(kernel.anchor))
+    cycles = wide * tile.down * tile.across * vectors / machine.fmas(target.vector_bits)
+    return channels * (1 + high * sizes.row / machine.page) > machine.tlb and cycles < _WALK
+
+
+def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: ImageTile, blocks: ChannelBlocks) -> None:
+    """Compute the sums of some rows at the loop `place`, by tiles in registers, block by block of the channels."""
+    stage = kernel.schedule[sums]
+    stage.compute_at(tail, place)
+    n, *axes, c = stage.op.axis
+    part = [axes.pop(0)] if len(axes) == 3 else []  # blocks of channels are innermost: an element serves all of them
+    y, x = axes
+    down, yi = stage.split(y, factor=tile.down)
+    across, xi = stage.split(x, factor=tile.across)
+    channel, *window = stage.op.reduce_axis
+    outer, channel = stage.split(channel, factor=blocks.channels)
+    if part:
+        channel, inner = stage.split(channel, factor=_channels_together(kernel))
+        window.append(inner)
+    stage.reorder(n, outer, down, across, channel, *window, yi, xi, *part, c)
+    for axis in (yi, xi, *part):
+        stage.unroll(axis)
+    stage.vectorize(c)
