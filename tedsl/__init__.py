@@ -67,13 +67,13 @@ _NAMES = {
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
     "trace": "tedsl.tracing", "why_slow": "tedsl.bottlenecks",
-    "const": "tedsl.te", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
+    "const": "tedsl.te", "convert": "tedsl.runtime", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
 _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrument", "expr": "tedsl.tir", "stmt": "tedsl.tir",
-              "datatype": "tedsl.target.datatype",
+              "datatype": "tedsl.target.datatype", "ndarray": "tedsl.nd",
               "relay": "tedsl.relay"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",

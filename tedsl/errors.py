@@ -267,6 +267,10 @@ class OptionError(TedslError, AttributeError):
     """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
 
 
+class DifferenceError(TedslError, AssertionError, ValueError):
+    """Two programs that should be structurally equal are not. The message names the first difference."""
+
+
 class ModuleError(TedslError, ValueError):
     """A file of compiled functions that cannot be written or loaded: damaged, foreign, newer, or for another machine."""
 

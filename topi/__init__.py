@@ -164,7 +164,7 @@ __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "uni
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 util = utils  # its name before TVM 0.8
-cpp = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
+cpp = sys.modules["topi.cpp"] = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
 
 _OTHER_NAMES = {  # modules by the names that TVM has for them
     "util": "utils", "nn.util": "nn.utils",
@@ -172,6 +172,13 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     "unique": "ordering", "nn.conv2d": "nn.conv", "nn.conv1d": "nn.conv", "nn.conv3d": "nn.conv",
     "nn.conv2d_transpose": "nn.conv", "nn.depthwise_conv2d": "nn.conv", "nn.pooling": "nn.pool", "nn.bitserial_util": "nn.bits",
     "nn.winograd_util": "nn.conv.winograd", "nn.batch_matmul": "nn.dense", "nn.local_response_norm": "nn.normalization",
+    "nn.elemwise": "nn.elementwise", "nn.flatten": "nn.mapping", "nn.l2_normalize": "nn.normalization",
+    "nn.batch_norm": "nn.normalization", "nn.bnn": "nn", "nn.bitserial_conv2d": "nn", "nn.sparse": "nn",
+    "nn.deformable_conv2d": "nn.conv", "nn.space_to_depth": "nn.space", "nn.depth_to_space": "nn.space",
+    "nn.space_to_batch_nd": "nn.space", "nn.batch_to_space_nd": "nn.space", "testing.common": "testing",
+    **{f"{family}.{part}": family for family in ("x86", "generic")
+       for part in ("conv2d", "nn", "dense", "reduction", "pooling", "injective")},
+    **{f"cpp.{part}": part for part in ("nn", "x86", "generic", "cuda", "utils", "image", "vision")},
 }
 for _there, _here in _OTHER_NAMES.items():
     sys.modules[f"topi.{_there}"] = sys.modules[f"topi.{_here}"]

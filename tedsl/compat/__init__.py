@@ -5,6 +5,6 @@
 `python -m tedsl migrate` rewrites such programs instead: `migrate/` does it.
 """
 
-from tedsl.compat import ir_pass
+from tedsl.compat import ir_pass, make
 
-__all__ = ["ir_pass"]
+__all__ = ["ir_pass", "make"]

@@ -117,9 +117,17 @@ def const(value: Any, dtype_: object = None) -> Expr:
 
 
 def as_dims(shape: Any) -> tuple[Any, ...]:
-    """The dimensions of a shape given as a number, an expression or a sequence of them; numpy scalars count as numbers."""
+    """The dimensions of a shape given as a number, an expression or a sequence of them; numpy scalars count as numbers.
+
+    A float that is a whole number is one: `n / 8`, where it divides, is common in programs of TVM.
+    """
     sequence = hasattr(shape, "__iter__") and not isinstance(shape, str) and getattr(shape, "shape", None) != ()
-    return tuple(shape) if sequence else (shape,)
+    return tuple(map(whole_number, shape)) if sequence else (whole_number(shape),)
+
+
+def whole_number(value: Any) -> Any:
+    """A float without a fraction as an int; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def as_shape(shape: Any, what: str) -> tuple[Expr, ...]:

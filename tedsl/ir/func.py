@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, type_in_words
 from tedsl.ir.buffer import Buffer
@@ -14,6 +14,7 @@ from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.stmt import Stmt
 
 RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
+_STYLES = ("light", "dark", "ansi")  # of TVM's show
 REFUSED = "tedsl.refused"  # attribute of a function that is only read and must not run: the words of its refusal
 
 
@@ -93,8 +94,11 @@ class PrimFunc(Node):
 
         return specialized(self, param_map)
 
-    def script(self) -> str:
-        """The loops in the readable notation (tedsl/ir/script); `str()` gives TVM's."""
+    def script(self, tir_prefix: str = "tir", show_meta: bool = False) -> str:
+        """The loops in the readable notation (tedsl/ir/script); `str()` gives TVM's.
+
+        tir_prefix, show_meta: accepted; the notation has no prefix and no metadata.
+        """
         from tedsl.ir.script import script
 
         return script(self)
@@ -103,9 +107,13 @@ class PrimFunc(Node):
         """TVM's text, as `str()`. show_meta_data: accepted; there is none."""
         return str(self)
 
-    def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
-        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
-        _show(self, file, colour)
+    def show(self, file: TextIO | str | None = None, colour: bool | None = None, *, style: str | None = None,
+             black_format: bool | None = None) -> None:
+        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
+
+        style ("light", "dark", "ansi", by position too) and black_format are TVM's: accepted; there is one style.
+        """
+        _show(self, None if file in _STYLES else cast("TextIO | None", file), colour)
 
     def _repr_html_(self) -> str:
         return _shown(f"PrimFunc: {self.name}", self)
@@ -209,8 +217,11 @@ class IRModule:
     def __str__(self) -> str:
         return Node.full_text(self)
 
-    def script(self) -> str:
-        """The functions in the readable notation (tedsl/ir/script); `str()` gives TVM's."""
+    def script(self, tir_prefix: str = "tir", show_meta: bool = False) -> str:
+        """The functions in the readable notation (tedsl/ir/script); `str()` gives TVM's.
+
+        tir_prefix, show_meta: accepted; the notation has no prefix and no metadata.
+        """
         from tedsl.ir.script import script
 
         return script(self)
@@ -219,9 +230,13 @@ class IRModule:
         """TVM's text, as `str()`. show_meta_data: accepted; there is none."""
         return str(self)
 
-    def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
-        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
-        _show(self, file, colour)
+    def show(self, file: TextIO | str | None = None, colour: bool | None = None, *, style: str | None = None,
+             black_format: bool | None = None) -> None:
+        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
+
+        style ("light", "dark", "ansi", by position too) and black_format are TVM's: accepted; there is one style.
+        """
+        _show(self, None if file in _STYLES else cast("TextIO | None", file), colour)
 
     def _repr_html_(self) -> str:
         return _shown(f"IRModule: {', '.join(self)}", self)

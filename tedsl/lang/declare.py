@@ -80,7 +80,7 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     if isinstance(dom, Range):
         domain = dom
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
-        begin, end = (as_value(bound, where) for bound in dom)
+        begin, end = (as_value(build.whole_number(bound), where) for bound in dom)
         for bound in (begin, end):
             if not bound.dtype.is_integer:
                 raise DTypeError(f"{where}: the bound {shown(bound)} is of dtype {bound.dtype}, not an integer",
@@ -206,7 +206,6 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
     if shape is None:
         raise ShapeError(f"{where}: the shape is None", hint="a scalar has the shape ()")
     dims = (shape,) if isinstance(shape, Expr) else build.as_dims(shape)
-    dims = tuple(int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in dims)  # n / 8, where it divides
     for position, dim in enumerate(dims):
         if isinstance(dim, (float, str)) or dim is None or isinstance(dim, (Tensor, list, tuple)):
             raise ShapeError(f"{where}: dimension {position} of the shape is {shown(dim)} ({type(dim).__name__}), not "
@@ -225,7 +224,7 @@ def _whole_numbers(shape: Any) -> Any:
     """`shape` with integral floats as ints: te.compute((n / 4, 4), ...) with a Python n is common in TVM programs."""
     if not isinstance(shape, (tuple, list)):
         return shape
-    return tuple([int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in shape])
+    return tuple(map(build.whole_number, shape))
 
 
 def opening(what: str, name: object) -> str:

@@ -6,6 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import ir, te, tir
+from tedsl.errors import ExpressionError
 from tests.lang.hybrid import scripts
 
 TX, BX = "threadIdx.x", "blockIdx.x"
@@ -147,6 +148,15 @@ def test_scripts_use_constants_and_functions_around_them():
     a, b = np.arange(4, dtype="float32"), np.zeros(4, "float32")
     tedsl.build(te.create_schedule(B.op), [A, B])(a, b)
     np.testing.assert_array_equal(b, (a + 3) * 2)
+
+
+def test_scripts_call_scripts():
+    a, b = np.random.default_rng(0).random((2, 4), "float32")
+    sums, squares = scripts.both_ways(scripts.products_of_a_script, a, b)
+    np.testing.assert_allclose(sums, np.outer(a, b) + np.outer(range(4), range(4)), rtol=1e-6)
+    np.testing.assert_allclose(squares, np.outer(b, b), rtol=1e-6)
+    with pytest.raises(ExpressionError, match="a script returns 1 arrays to as many new names, outside of all loops"):
+        scripts.two_of_one()(te.placeholder((4,), name="a"))
 
 
 def test_all_options_of_the_evaluator():

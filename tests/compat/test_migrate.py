@@ -49,6 +49,8 @@ def test_comments_and_layout_stay():
     ("import tvm\nx = tvm.api.convert", "import tedsl as tvm\nx = tvm.runtime.convert"),
     ("import tvm\nf.time_evaluator('f', ctx=tvm.cpu())",
      "import tedsl as tvm\nf.time_evaluator('f', dev=tvm.cpu())"),
+    ("import tvm\ntvm.make.For(i, 0, 8, tvm.stmt.For.Vectorized, 0, tvm.make.Evaluate(0))",
+     "import tedsl as tvm\ntvm.compat.make.For(i, 0, 8, tvm.tir.ForKind.VECTORIZED, 0, tvm.tir.Evaluate(0))"),
     ("import numpy\nnumpy.tvm.var", "import numpy\nnumpy.tvm.var"),
     ("from .tvm import te", "from .tvm import te"),
     ("tvm = 3\nprint(tvm.var)", "tvm = 3\nprint(tvm.var)"), ("", "")])

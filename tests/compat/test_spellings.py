@@ -6,7 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te, tir
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
 
 
 def ones(n=16):
@@ -167,3 +167,64 @@ def test_a_constant_vector():
     found = np.zeros(3, "int16")
     tedsl.build(te.create_schedule(V.op), [V])(found)
     np.testing.assert_array_equal(found, values)
+
+
+def test_options_of_printing_modules(capsys):
+    s, A, B = ones()
+    mod = tedsl.lower(s, [A, B])
+    assert mod.script(tir_prefix="T", show_meta=True) == mod.script() and mod["main"].script("T") == mod["main"].script()
+    mod.show("light")
+    mod["main"].show(style="light", black_format=False)
+    assert capsys.readouterr().out.count("B[i] = A[i] + 1.0") == 2
+
+
+def test_bounds_that_true_division_gives():
+    A = te.placeholder((16,), name="A")
+    k = te.reduce_axis((0, 16 / 2), name="k")
+    B = te.compute((1,), lambda i: te.sum(A[k], axis=k), name="B")
+    b = np.zeros(1, "float32")
+    tedsl.build(te.create_schedule(B.op), [A, B])(np.ones(16, "float32"), b)
+    assert b[0] == 8 and tuple(tir.decl_buffer((16 / 8,)).shape) == (2,)
+    with pytest.raises(DTypeError, match=r"2\.5"):
+        te.reduce_axis((0, 5 / 2))
+
+
+def test_convolutions_by_positions_of_versions_without_dilation():
+    A, W = te.placeholder((1, 3, 8, 8), name="A"), te.placeholder((4, 3, 3, 3), name="W")
+    assert topi.nn.conv2d(A, W, 1, 1, "NCHW", "float64").dtype == "float64"
+    assert topi.nn.conv2d_nchw(A, W, 1, 1).shape == topi.nn.conv2d_nchw(A, W, 1, 1, 1).shape
+    turned = te.placeholder((3, 4, 3, 3), name="turned")
+    assert topi.nn.conv2d_transpose_nchw(A, turned, 1, 1, "float32").shape == (1, 4, 8, 8)
+
+
+def test_pools_and_images_as_before_08():
+    A = te.placeholder((1, 1, 4, 6), name="A")
+    a = np.random.default_rng(0).random((1, 1, 4, 6), "float32")
+
+    def values(B):
+        out = np.zeros([int(d) for d in B.shape], "float32")
+        tedsl.build(te.create_schedule(B.op), [A, B])(a, out)
+        return out
+
+    np.testing.assert_array_equal(values(topi.nn.pool(A, (2, 2), (2, 2), (0, 0, 0, 0), "max")),
+                                  a.reshape(1, 1, 2, 2, 3, 2).max((3, 5)))
+    for corners, mode in ((True, "align_corners"), (False, "asymmetric")):
+        np.testing.assert_allclose(values(topi.image.resize(A, (8, 9), "NCHW", "BILINEAR", align_corners=corners)),
+                                   topi.testing.resize2d_python(a, (8 / 4, 9 / 6), "NCHW", "linear", mode), rtol=1e-5)
+    np.testing.assert_array_equal(values(topi.image.resize(A, (8, 12), "NCHW", "nearest_neighbor", "asymmetric")),
+                                  a.repeat(2, 2).repeat(2, 3))
+
+
+def test_modules_of_operators_can_be_imported_by_their_older_names():
+    from tedsl.topi.cpp.nn import relu
+    from tedsl.topi.nn.elemwise import leaky_relu
+
+    from topi.nn.pool.windows import pool2d
+
+    assert relu is topi.nn.relu and leaky_relu is topi.nn.leaky_relu and pool2d is topi.nn.pool2d
+
+
+def test_the_difference_of_programs_is_a_value_error():
+    with pytest.raises(ValueError, match="differ at"):
+        tedsl.ir.assert_structural_equal(te.var("x"), te.var("y"))
+    assert tuple(tedsl.convert([1, 2])) == (1, 2)

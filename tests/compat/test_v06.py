@@ -47,6 +47,36 @@ def test_passes_over_statements():
     assert [store.value.dtype for store in stores] == ["float32x4"] * 8
 
 
+def test_loops_made_by_a_pass():
+    n = tvm.const(32, "int32")
+    a, b = tvm.placeholder((n,), name="a"), tvm.placeholder((n,), name="b")
+    c = tvm.compute((n,), lambda i: a[i] + b[i], name="c")
+
+    def in_vectors(op):
+        if not isinstance(op, tvm.stmt.For) or op.extent.value % 8:
+            return None
+        outer, inner = tvm.var("outer"), tvm.var("inner")
+        body = tvm.ir_pass.Substitute(op.body, {op.loop_var: outer * 8 + inner})
+        body = tvm.make.For(inner, 0, 8, tvm.stmt.For.Vectorized, 0, body)
+        return tvm.make.For(outer, 0, op.extent.value // 8, tvm.stmt.For.Serial, 0, body)
+
+    def step(stmt):
+        return tvm.ir_pass.IRTransform(stmt, None, in_vectors, ["For"])
+
+    with tvm.build_config(add_lower_pass=[(1, step)]):
+        text = str(tvm.lower(tvm.create_schedule(c.op), [a, b, c], simple_mode=True))
+    assert "for (outer: int32, 0, 4)" in text and "ramp((outer*8), 1, 8)" in text
+
+
+def test_operators_by_names_without_prefix():
+    A = tvm.placeholder((4,), name="A")
+    B = tvm.compute((4,), lambda i: tvm.call_pure_intrin("float32", "exp", A[i]), name="B")
+    b = np.zeros(4, "float32")
+    tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")(np.arange(4, dtype="float32"), b)
+    np.testing.assert_allclose(b, np.exp(np.arange(4)), rtol=1e-6)
+    tvm.register_intrin_rule("a_target", "exp", lambda op: op, override=True)
+
+
 def test_modules_by_their_old_names():
     from tedsl.contrib import util
 

@@ -54,6 +54,22 @@ def resize2d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCHW", method
 
 
 @checked
+def resize(data: te.Tensor, size: Size, layout: str = "NCHW", method: str = "bilinear",
+           coordinate_transformation_mode: str = "half_pixel", out_dtype: Any = None, output_shape: Any = None, *,
+           align_corners: bool | None = None) -> te.Tensor:
+    """resize2d as it was called before TVM 0.8. method: "nearest_neighbor", "bilinear" or "bicubic", in any case.
+
+    align_corners: the parameter of 0.6, in place of coordinate_transformation_mode: "align_corners" or "asymmetric".
+    """
+    if align_corners is None and isinstance(coordinate_transformation_mode, bool):
+        align_corners = coordinate_transformation_mode
+    mode = coordinate_transformation_mode if align_corners is None else "align_corners" if align_corners else "asymmetric"
+    rounding = "round" if mode == "align_corners" else "floor"
+    method = {"bilinear": "linear", "bicubic": "cubic"}.get(method.lower(), method.lower())
+    return resize2d(data, None, size, layout, method, mode, rounding, out_dtype=out_dtype)
+
+
+@checked
 def resize3d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCDHW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,

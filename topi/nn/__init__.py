@@ -49,6 +49,7 @@ from topi.nn.mapping import flatten, scale_shift_nchw, scale_shift_nchwc, scale_
 from topi.nn.normalization import batch_norm, l2_normalize, lrn
 from topi.nn.pad import mirror_pad, pad
 from topi.nn.pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d, global_pool, pool1d, pool2d, pool3d, pool_grad
+from topi.nn.pool.windows import pool as pool  # an older name of pool2d, so not in __all__; it hides the package
 from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequantize, simulated_quantize
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 from topi.nn.softmax import softmax_common as softmax_common

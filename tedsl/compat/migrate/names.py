@@ -15,6 +15,9 @@ RENAMED = {
     "tvm.target.create": "tedsl.target.Target", "tvm.module.load": "tedsl.runtime.load_module",
     "tvm.tir.ir_pass": "tedsl.compat.ir_pass", "tvm.contrib.util": "tedsl.contrib.utils",
     "tvm.topi.util": "tedsl.topi.utils", "topi.util": "topi.utils",
+    "tvm.make": "tedsl.tir", "tvm.make.For": "tedsl.compat.make.For", "tvm.stmt": "tedsl.tir",
+    **{f"tvm.stmt.For.{kind}": f"tedsl.tir.ForKind.{kind.upper()}"
+       for kind in ("Serial", "Parallel", "Vectorized", "Unrolled")},
 }
 # What the root has under the name that programs of TVM 0.6 use.
 _AT_ROOT = ("build", "build_config", "cpu", "cuda", "get_global_func", "IRModule", "lower", "metal", "opencl", "PassContext",

@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from tedsl.errors import DifferenceError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -31,11 +32,11 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raises AssertionError, which names the first difference, unless two programs are structurally equal."""
+    """Raises DifferenceError, which names the first difference, unless two programs are structurally equal."""
     difference = _difference(lhs, rhs, map_free_vars)
     if difference is not None:
         path, left, right = difference
-        raise AssertionError(f"the programs differ at {_place(path)}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
+        raise DifferenceError(f"the programs differ at {_place(path)}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
                              f"in\n{lhs}\nand\n{rhs}")
 
 

@@ -150,9 +150,42 @@ class Parser:
         array = self.new_array(target, node.value)
         if array is not None:
             return array
+        called = self.script_inside(target, node.value)
+        if called is not None:
+            return called
         if isinstance(target, ast.Tuple):
             return self.unpack(target, node.value)
         return self.store(target, self.expressions.value(node.value))
+
+    def script_inside(self, target: ast.expr, value: ast.expr) -> Wrap | None:
+        """The statements of another script for `c = other(a, b)`, whose outputs are arrays of this one; None for all else."""
+        if not isinstance(value, ast.Call) or not isinstance(value.func, (ast.Name, ast.Attribute)):
+            return None
+        named = self.expressions.captured.get(value.func.id) if isinstance(value.func, ast.Name) else None
+        inside = getattr(named, "statements_inside", None)
+        if inside is None or (isinstance(value.func, ast.Name) and value.func.id in self.scope):
+            return None
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        other = inside(*arguments(self.source, value, self.expressions.value))
+        body = other.read()
+        if len(self.scope.blocks) > 1 or len(other.outputs) != len(names) or not all(
+                isinstance(one, ast.Name) and one.id not in self.scope for one in names):
+            self.source.fail(value, f"a script returns {len(other.outputs)} arrays to as many new names, outside of all loops")
+        self.lines.update(other.lines)
+        returned = returned_names(self.source.tree)
+        arrays = [Array(buffer, "output" if name in returned else "local", name)
+                  for name, buffer in zip([one.id for one in names if isinstance(one, ast.Name)], other.outputs)]
+        for array in arrays:
+            self.scope.define(array.name, array)
+        self.made += [array for array in arrays if array.kind == "output"]
+
+        def wrap(rest: Stmt) -> Stmt:
+            whole = seq(body, rest)
+            for array in arrays:
+                whole = whole if array.kind == "output" else _realized(array.buffer, whole)
+            return whole
+
+        return wrap
 
     def annotated(self, node: ast.AnnAssign) -> Stmt | Wrap:
         if node.value is None:

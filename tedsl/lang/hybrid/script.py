@@ -49,7 +49,15 @@ def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
             return _tensors(pyfunc, bound)
         return _run(pyfunc, bound)
 
+    hybrid.__dict__["statements_inside"] = functools.partial(_inside, pyfunc)  # for scripts that call this one
     return hybrid
+
+
+def _inside(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Parser:
+    """Returns the parser that has read the function, called with arrays of another script: its statements and outputs."""
+    known = {name: Array(value.buffer, "input", name) if isinstance(value, Array) else value
+             for name, value in _bound(function, args, options).items()}
+    return Parser(source_of(function), known, _captured(function))
 
 
 def _bound(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:

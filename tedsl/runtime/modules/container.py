@@ -16,8 +16,8 @@ from tedsl.errors import ModuleError
 
 Buffer: TypeAlias = "bytes | memoryview"
 
-_SEAL = b"tedsl crc32:"  # in the comment of the archive, before eight hexadecimal digits
-_SEALED = len(_SEAL) + 8
+SEAL = b"tedsl crc32:"  # in the comment of the archive, before eight hexadecimal digits
+_SEALED = len(SEAL) + 8
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same pieces make the same file
 _HEADER = 30  # bytes of an entry before its name, the lengths of the name and of what follows it at 26
 _LINE = 64  # bytes of a cache line, at which pieces that are not compressed begin
@@ -33,7 +33,7 @@ def pack(pieces: Mapping[str, bytes], stored: str | tuple[str, ...] = ()) -> byt
 
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        archive.comment = _SEAL + b"00000000"
+        archive.comment = SEAL + b"00000000"
         for name, content in pieces.items():
             info = zipfile.ZipInfo(name, _DATE)
             if name.startswith(stored):
@@ -60,7 +60,7 @@ def unpack_in_place(data: Buffer, where: str) -> dict[str, Buffer]:
     if data[:4] != b"PK\x03\x04":
         begins = f"not a .tedsl file: it begins with {bytes(data[:4])!r}" if data else "empty"
         raise ModuleError(f"{where} is {begins}", hint=again)
-    if data[-_SEALED:-8] != _SEAL:
+    if data[-_SEALED:-8] != SEAL:
         raise ModuleError(f"{where} is cut off, or an archive that tedsl did not write: its seal is not there", hint=again)
     if data[-8:] != b"%08x" % zlib.crc32(memoryview(data)[:-8]):
         raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)

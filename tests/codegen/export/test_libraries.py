@@ -147,6 +147,19 @@ def test_a_shared_library_is_for_platforms_with_elf(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(cc.get_cc() is None, reason="there is no C compiler here")
+def test_an_object_that_a_compiler_made_a_library_is_loaded(tmp_path):
+    programs.module("add").save(str(tmp_path / "add.o"))
+    cc.create_shared(tmp_path / "linked.so", [tmp_path / "add.o"])
+    a, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    load_module(tmp_path / "linked.so")["add"](a, a, c)
+    assert (c == a + a).all()
+    cut = tmp_path / "cut.so"
+    for count in (1, 64, 1000):
+        cut.write_bytes((tmp_path / "linked.so").read_bytes()[:-count])
+        refused_file(cut, "cut.so has no trailer of tedsl")
+
+
 @pytest.mark.parametrize("vectors", [False, True])
 def test_an_object_for_arm_needs_no_tables_of_exceptions(vectors, tmp_path):
     """The checks in C are not inlined everywhere: none of them may be one that could throw."""

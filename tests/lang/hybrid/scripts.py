@@ -153,6 +153,37 @@ def doubled_twice(a):
     return c
 
 
+@te.hybrid.script
+def products(n, a, b):
+    c = output_tensor((n, n), a.dtype)
+    for i in range(n):
+        for j in range(n):
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+@te.hybrid.script
+def products_of_a_script(a, b):
+    """A script that works on what another one returns, and returns what a second call of it does."""
+    c = products(4, a, b)
+    e = products(4, b, b)
+    d = output_tensor(c.shape, c.dtype)
+    for i in range(4):
+        for j in range(4):
+            d[i, j] = c[i, j] + i * j
+    return d, e
+
+
+def two_of_one():
+    """A script that takes two arrays of a script that returns one."""
+    @te.hybrid.script
+    def caller(a):
+        c, d = products(4, a, a)
+        return c, d
+
+    return caller
+
+
 def shifted_by_closure():
     """A script that uses a constant and a function of the function around it."""
     amount = 3.0

@@ -19,7 +19,7 @@ _LOOPS = {"N": "b", "C": "c", "H": "i", "W": "j"}
 _REDUCED = {"H": "di", "W": "dj"}
 
 
-def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any = 1,
                           out_dtype: Any = None) -> te.Tensor:
     """The depthwise convolution in layout NCHW, with channel * multiplier channels in the result.
 
@@ -30,7 +30,7 @@ def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padd
     return convolve_channels("depthwise_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, "NCHW", "CMHW")
 
 
-def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any = 1,
                           out_dtype: Any = None) -> te.Tensor:
     """The depthwise convolution in layout NHWC, with channel * multiplier channels in the result.
 

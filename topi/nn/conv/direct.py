@@ -23,13 +23,15 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
     """The convolution for `layout` "NCHW" (if none is given), "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc", which has
     blocked tensors.
 
-    dilation: versions of TVM before 0.5 have none, and take the layout in its place. data_layout: the name of `layout` in later
-    versions. kernel_layout: the layout of `filter`, which must be the one for
+    dilation: versions of TVM before 0.5 have none, and take the layout and out_dtype in its place. data_layout: the name of
+    `layout` in later versions. kernel_layout: the layout of `filter`, which must be the one for
     the layout of the data ("" stands for it): "OIHW" for "NCHW", "HWIO" for "NHWC" and "HWCN". By position, later versions have
     it in the place of out_dtype, which comes behind it as later_dtype.
 
     Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
     """
+    if isinstance(dilation, str) and layout is not None and out_dtype is None:  # (..., padding, layout, out_dtype)
+        layout, out_dtype = None, layout
     kernel_layout, out_dtype = _by_place("conv2d", kernel_layout, out_dtype, later_dtype)
     if isinstance(dilation, str):
         dilation, layout = 1, _one_layout(f"conv2d of {input.name}", layout, dilation, "NCHW")
@@ -43,7 +45,7 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
     return convolution(input, filter, strides, padding, dilation, out_dtype)
 
 
-def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any = 1,
                 out_dtype: Any = None) -> te.Tensor:
     """The convolution in layout NCHW, a cross-correlation.
 
@@ -52,7 +54,7 @@ def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, 
     return convolve("conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCHW", kernel_layout="OIHW")
 
 
-def conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+def conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any = 1,
                 out_dtype: Any = None) -> te.Tensor:
     """The convolution in layout NHWC.
 
@@ -62,7 +64,7 @@ def conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, 
                     name="Conv2dOutput")
 
 
-def conv2d_hwcn(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+def conv2d_hwcn(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any = 1,
                 out_dtype: Any = None) -> te.Tensor:
     """The convolution in layout HWCN.
 

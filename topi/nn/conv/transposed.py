@@ -41,7 +41,7 @@ def conv1d_transpose_ncw(data: te.Tensor, kernel: te.Tensor, stride: Any, paddin
 
 @checked
 def conv2d_transpose_nchw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
-                          output_padding: Widths) -> te.Tensor:
+                          output_padding: Widths = 0) -> te.Tensor:
     """The transposed convolution in layout NCHW.
 
     Input: (batch, channel, height, width). Filter: (channel, result, height, width). Returns: (batch, result, height, width).

@@ -42,6 +42,13 @@ def pool2d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding:
 
 
 @checked
+def pool(data: te.Tensor, kernel: Widths, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+         layout: str = "NCHW", count_include_pad: bool = True) -> te.Tensor:
+    """pool2d without dilation, as it was called before TVM 0.8."""
+    return pool2d(data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+@checked
 def pool3d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCDHW", count_include_pad: bool = True) -> te.Tensor:
     """The maximum or average in windows over D, H and W.

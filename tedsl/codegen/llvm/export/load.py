@@ -15,7 +15,7 @@ from typing import Any
 from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
-from tedsl.codegen.llvm.export.trailer import Described, described, read_description
+from tedsl.codegen.llvm.export.trailer import Described, described, linked_prefix, read_description
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
@@ -36,8 +36,13 @@ _lock = guarded_lock()
 def load_shared(path: Path) -> Module:
     """Returns the module in a shared library. ModuleError if it is damaged, not of tedsl, for another machine, or needs C
     functions that no loaded library has.
+
+    A library that another linker made of an object of tedsl, `g++ -shared kernels.o`, has no sum of its content to compare.
     """
     data = read_file(path)
+    prefix = linked_prefix(data)
+    if prefix is not None:
+        return _linked_by_others(path, prefix)
     about = described(data, path.name)
     about.image.check_host(path.name)
     library = _opened(path, data, about)
@@ -48,16 +53,30 @@ def linked_in(prefix: str) -> Module:
     """Returns the module of the library with that prefix in the program itself, or in a library that it loaded for all
     (RTLD_GLOBAL). ModuleError if there is none.
     """
-    program, where = ctypes.CDLL(None), f"the library {prefix!r} of this program"
     try:
-        place = ctypes.addressof(ctypes.c_char.in_dll(program, f"{prefix}_module"))
-    except ValueError:
+        return _of_prefix(ctypes.CDLL(None), prefix, f"the library {prefix!r} of this program")
+    except ValueError as error:
+        if isinstance(error, ModuleError):
+            raise
         raise ModuleError(f"this program has no library with the prefix {prefix!r}",
                           hint="link the .o file of export_library into it with -rdynamic, or load the .so file for all: "
                                "ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)") from None
+
+
+def _linked_by_others(path: Path, prefix: str) -> Module:
+    try:
+        return _of_prefix(ctypes.CDLL(str(path.absolute())), prefix, path.name)
+    except OSError as error:
+        raise ModuleError(f"{path.name} cannot be loaded: {error}",
+                          hint="link it anew, with all that its functions call") from error
+
+
+def _of_prefix(library: Any, prefix: str, where: str) -> Module:
+    """Returns the module that the object with `prefix` describes in its memory; ValueError if `library` has no such object."""
+    place = ctypes.addressof(ctypes.c_char.in_dll(library, f"{prefix}_module"))
     about = read_description(ctypes.string_at(place + 8, ctypes.c_uint64.from_address(place).value), where)
     about.image.check_host(where)
-    return _module(about, program, where)
+    return _module(about, library, where)
 
 
 def _module(about: Described, library: Any, where: str) -> Module:

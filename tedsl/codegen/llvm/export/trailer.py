@@ -8,18 +8,20 @@ Loaders of programs do not look there. It is compared before a library is loaded
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from dataclasses import replace
 
 from tedsl.errors import ModuleError
 from tedsl.record import record
-from tedsl.runtime.modules.container import pack, unpack
+from tedsl.runtime.modules.container import SEAL, pack, unpack
 from tedsl.runtime.modules.image import Image, image_of
 
 _MAGIC = b"tedslso1"
 _END = struct.Struct("<8sQ")
 _CRC = struct.Struct("<I")
+_HEADER_SIZE = 64  # bytes of the header of an ELF file of 64 bits
 _LIBRARY = "library.json"
 MOST_BESIDE = 1 << 20  # bytes of objects that a library says of itself
 
@@ -73,6 +75,20 @@ def described(data: bytes, where: str) -> Described:
     if _CRC.unpack_from(data, len(data) - _CRC.size)[0] != zlib.crc32(memoryview(data)[:-_CRC.size]):
         raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
     return read_description(data[end - length:end], where)
+
+
+def linked_prefix(data: bytes) -> str | None:
+    """Returns the prefix of the object of tedsl of which another linker made the shared library `data`; None for all else.
+
+    Such a file ends where its section headers end, and names the object's description among its symbols.
+    """
+    if data[:5] != b"\x7fELF\x02" or len(data) < _HEADER_SIZE:
+        return None
+    begin, size, number = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
+    if begin + size * number != len(data) or SEAL not in data:
+        return None
+    names = {name.decode() for name in re.findall(rb"\0(\w+)_module(?=\0)", data)}
+    return names.pop() if len(names) == 1 else None
 
 
 def read_description(archive: bytes, where: str) -> Described:
