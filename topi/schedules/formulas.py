@@ -11,7 +11,7 @@ from tedsl import te, tir
 # Functions that cost more than reading an element again.
 _CHEAP_CALLS = frozenset(tir.Op.get(f"tir.{name}") for name in ("if_then_else", "likely", "fabs", "floor", "ceil", "trunc",
                                                                  "reinterpret"))
-_CALL_COST = 20
+CALL_COST = 20
 _LEAVES = (tir.Var, tir.IntImm, tir.FloatImm, tir.ProducerLoad, tir.StringImm)
 
 
@@ -49,7 +49,7 @@ def formula_of(bodies: Iterable[Any]) -> Formula:
         if isinstance(node, tir.Var):
             formula.entangled.add(node)
         elif isinstance(node, tir.Call):
-            formula.cost += 1 if node.op in _CHEAP_CALLS else _CALL_COST
+            formula.cost += 1 if node.op in _CHEAP_CALLS else CALL_COST
         elif isinstance(node, tir.Reduce):
             stack += [*node.source, node.condition, *node.init]
             continue

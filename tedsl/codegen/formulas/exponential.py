@@ -66,25 +66,25 @@ def exp(out: FunctionBody, x: Value, *, halved: bool = False) -> Value:
     """exp(x), or exp(x) / 2, which overflows later."""
     low, top = RANGE["exp"][x.bits]
     x = clamp(x, low, top + 1.0 if halved else top)
-    n, integer = x.nearest_multiple(LOG2_E)
+    n, biased = x.nearest_exponent(LOG2_E)
     value = reduced_exp(out, reduced(out, x, n))
-    return out.scaled(value, n - 1.0, integer - 1) if halved else out.scaled(value, n, integer)
+    return out.scaled(value, n - 1.0, biased - 1) if halved else out.scaled(value, n, biased)
 
 
 def exp2(out: FunctionBody, x: Value) -> Value:
     x = clamp(x, *RANGE["exp2"][x.bits])
-    n, integer = x.nearest()
+    n, biased = x.nearest_exponent(1.0)
     r = x - n
     value = out.horner(r, (1.0, *EXP2)) if x.bits == 32 else reduced_exp(out, r * LN_2)
-    return out.scaled(value, n, integer)
+    return out.scaled(value, n, biased)
 
 
 def exp10(out: FunctionBody, x: Value) -> Value:
     x = clamp(x, *RANGE["exp10"][x.bits])
-    n, integer = x.nearest_multiple(LOG2_10)
+    n, biased = x.nearest_exponent(LOG2_10)
     high, low = LOG10_2[x.bits]
     r = out.fma(n, -low, out.fma(n, -high, x))
-    return out.scaled(reduced_exp(out, r * LN_10), n, integer)
+    return out.scaled(reduced_exp(out, r * LN_10), n, biased)
 
 
 def sigmoid(out: FunctionBody, x: Value) -> Value:
@@ -108,7 +108,7 @@ def sigmoid(out: FunctionBody, x: Value) -> Value:
 def tanh(out: FunctionBody, x: Value) -> Value:
     """With the sign of x: |x| + |x|**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1).
 
-    Both need a polynomial, of one degree: x**2 or the reduced argument is chosen before, and the coefficients with it.
+    The polynomials are of one degree, in x**2 and in the reduced argument; near 0 the second one means nothing.
     """
     magnitude = x.abs()
     near = magnitude < TANH_SMALL[x.bits]
@@ -120,15 +120,10 @@ def tanh(out: FunctionBody, x: Value) -> Value:
     n = shifted - magic
     r = out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n)
     power = (shifted.as_bits() << MANTISSA[x.bits]).as_float()
-    argument, factor = near.choose(x * x, r), near.choose(magnitude, r)
     of_exp = (*EXP[x.bits], 0.0)[:len(TANH[x.bits])]
-    coefficients = [near.choose(out.real(a, x.bits), b) for a, b in zip(TANH[x.bits], of_exp)]
-    value = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        value = out.fma(value, argument, c)
-    value = out.fma(value, argument * factor, factor)
-    far = 1.0 - 2.0 / out.fma(power, value, power + 1.0)
-    return near.choose(value, far).with_sign_of(x)
+    small, large = out.either(near, (x * x, magnitude, TANH[x.bits]), (r, r, of_exp))
+    far = 1.0 - 2.0 / out.fma(power, large, power + 1.0)
+    return near.choose(small, far).signed_as(x)
 
 
 def sinh(out: FunctionBody, x: Value) -> Value:

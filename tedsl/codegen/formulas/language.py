@@ -61,19 +61,29 @@ class FunctionBody(ABC):
             return a * b + c
         return self.operation("llvm.fma", "f", a.bits, a, a.lift(b), a.lift(c))
 
-    def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
+    def horner(self, x: Value, coefficients: Sequence[float | Value]) -> Value:
         """coefficients[0] + coefficients[1] * x + ..., from the highest power down."""
-        result: Value = self.real(coefficients[-1], x.bits)
+        result = x.lift(coefficients[-1])
         for c in coefficients[-2::-1]:
             result = self.fma(result, x, c)
         return result
 
-    def scaled(self, value: Value, whole: Value, integer: Value) -> Value:
-        """value * 2**n, rounded once, for n in twice the range of the exponent. whole, integer: n as a float, and as an
-        integer.
+    def either(self, first: Value, of_first: Series, of_second: Series) -> tuple[Value, Value]:
+        """factor + factor * x * polynomial(x) of both series, for a caller that chooses by the bool `first` afterwards: where
+        it says so, the first result must be right, elsewhere the second one.
         """
-        first = integer >> 1
-        return value * power_of_two(first) * power_of_two(integer - first)
+        return self._series(*of_first), self._series(*of_second)
+
+    def _series(self, x: Value, factor: Value, coefficients: Sequence[float | Value]) -> Value:
+        return self.fma(self.horner(x, coefficients), x * factor, factor)
+
+    def scaled(self, value: Value, whole: Value, biased: Value) -> Value:
+        """value * 2**n, rounded once, for n in twice the range of the exponent. whole, biased: see `nearest_exponent`.
+
+        Two powers of two, whose exponents are the halves of `biased`: each half has the bias of an exponent.
+        """
+        shift, first = MANTISSA[value.bits], biased >> 1
+        return value * (first << shift).as_float() * ((biased - first) << shift).as_float()
 
     def parts(self, x: Value) -> tuple[Value, Value]:
         """(e, m): e = floor(log2 x) as a float, and m in [3/4, 3/2), which is x * 2**-e or half of that.
@@ -114,6 +124,9 @@ class FunctionBody(ABC):
         """a + b as an unevaluated sum of two floats, exact for |a| >= |b| (Dekker 1971)."""
         high = a + b
         return high, b - (high - a)
+
+
+Series = tuple["Value", "Value", Sequence[float]]  # x, factor, coefficients
 
 
 class Value:
@@ -247,6 +260,10 @@ class Value:
         magnitude = self.as_bits() & self.out.integer((1 << (self.bits - 1)) - 1, self.bits)
         return (magnitude | (other.as_bits() & sign)).as_float()
 
+    def signed_as(self, other: Value) -> Value:
+        """This float, which has no sign, with that of `other`."""
+        return (self.as_bits() | (other.as_bits() & self.out.integer(1 << (self.bits - 1), self.bits))).as_float()
+
     def nearest(self) -> tuple[Value, Value]:
         """(n, its bits as an integer) for the integer n nearest to this float, |n| < 2**21 (float32) or 2**50.
 
@@ -257,10 +274,16 @@ class Value:
     def nearest_multiple(self, factor: float) -> tuple[Value, Value]:
         """(n, its bits as an integer) for the integer n nearest to this float times `factor`; bounds as of `nearest`."""
         magic = 1.5 * 2.0 ** MANTISSA[self.bits]
+        n, bits = self._rounded_beside(magic, factor)
+        return n, bits - self.out.real(magic, self.bits).as_bits()
+
+    def nearest_exponent(self, factor: float) -> tuple[Value, Value]:
+        """(n, biased) for the integer n nearest to this float times `factor`, |n| < 2**21 (float32) or 2**50. The low bits of
+        `biased`, as many as an exponent and its sign have, are n plus twice the bias; the others mean nothing.
+        """
+        return self._rounded_beside(1.5 * 2.0 ** MANTISSA[self.bits] + 2 * BIAS[self.bits], factor)
+
+    def _rounded_beside(self, magic: float, factor: float) -> tuple[Value, Value]:
+        """(n, the bits of magic + n) for the integer n nearest to this float times `factor`."""
         shifted = self + magic if factor == 1.0 else self.out.fma(self, factor, magic)
-        return shifted - magic, shifted.as_bits() - self.out.real(magic, self.bits).as_bits()
-
-
-def power_of_two(n: Value) -> Value:
-    """2**n for an integer n within the range of normal exponents."""
-    return ((n + BIAS[n.bits]) << MANTISSA[n.bits]).as_float()
+        return shifted - magic, shifted.as_bits()

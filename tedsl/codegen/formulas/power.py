@@ -63,10 +63,10 @@ def exp_pair(out: FunctionBody, high: Value, low: Value) -> Value:
     clamped = (high > 710.0).choose(710.0, high)
     clamped = (clamped < -746.0).choose(-746.0, clamped)
     low = (high.abs() < 746.0).choose(low, 0.0)
-    n, integer = clamped.nearest_multiple(LOG2_E)
+    n, biased = clamped.nearest_exponent(LOG2_E)
     r = out.fma(n, -LN2[64][0], clamped)
     r = r + out.fma(n, -LN2[64][1], low)
-    return out.scaled(reduced_exp(out, r), n, integer)
+    return out.scaled(reduced_exp(out, r), n, biased)
 
 
 def power(out: FunctionBody, x: Value, y: Value) -> Value:
@@ -124,9 +124,9 @@ def power_single(out: FunctionBody, x: Value, y: Value) -> Value:
     p, p_low = out.product(exponent, high)
     p_low = (p.abs() < EXP_TOP).choose(out.fma(exponent, low, p_low), 0.0)
     p = clamp(p, -EXP_TOP, EXP_TOP)
-    n, integer = p.nearest_multiple(LOG2_E)
+    n, biased = p.nearest_exponent(LOG2_E)
     ln2_high, ln2_low = LN2[32]
-    magnitude = out.scaled(reduced_exp(out, out.fma(n, -ln2_high, p) + out.fma(n, -ln2_low, p_low)), n, integer)
+    magnitude = out.scaled(reduced_exp(out, out.fma(n, -ln2_high, p) + out.fma(n, -ln2_low, p_low)), n, biased)
     return special_cases_single(out, x, y, exponent, magnitude)
 
 

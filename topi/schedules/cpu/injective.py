@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import divisor_near
-from topi.schedules.formulas import Formula, constant, extent_of, product, runs, variables_in
+from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
+_TOGETHER = 4  # vectors of functions that a step of a long loop computes
+_LONG = 64  # vectors from which on a loop is long
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces change places
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
@@ -49,8 +52,19 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
-    vectorize(stage, inner, extent, lanes)
+    vectorize(stage, inner, extent, lanes * _vectors_together(kernel, formula, extent, lanes))
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
+    """How many vectors each step of a long loop computes, so that their chains of operations run beside each other.
+
+    Functions are chains of some fifteen operations that wait for each other, and a core with 256-bit vectors looks ahead no
+    further than two of them. A rest of vectors that are wider takes longer than that saves.
+    """
+    if formula.cost < CALL_COST or kernel.target.vector_bits != 256 or extent is None or extent < _LONG * lanes:
+        return 1
+    return math.gcd(extent // lanes if extent % lanes == 0 else 1, _TOGETHER)
 
 
 def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int | None]) -> tuple[int, int] | None:
