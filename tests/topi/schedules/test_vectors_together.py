@@ -1,0 +1,32 @@
+"""Element-wise functions: several vectors in a step where chains of operations would wait, one where a rest would cost more."""
+
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+
+AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3"
+AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver4"
+
+
+def lanes(function, size, target):
+    x = te.placeholder((size,), name="x")
+    y = function(x)
+    with tedsl.target.Target(target):
+        schedule = topi.x86.schedule_injective(y)
+    (vector,) = [r for r in schedule[y].relations if getattr(r, "inner", None) is schedule[y].leaf_iter_vars[-1]]
+    return vector.factor
+
+
+@pytest.mark.parametrize("function, size, target, expected", [
+    (topi.exp, 100_000, AVX2, 32),
+    (topi.tanh, 1000 * 16, AVX2, 32),
+    (topi.exp, 101 * 16, AVX2, 16),
+    (topi.exp, 100_003, AVX2, 8),
+    (topi.exp, 256, AVX2, 8),
+    (lambda x: topi.add(x, 1.0), 100_000, AVX2, 8),
+    (topi.exp, 100_000, AVX512, 16),
+])
+def test_vectors_of_a_step(function, size, target, expected):
+    assert int(lanes(function, size, target)) == expected
