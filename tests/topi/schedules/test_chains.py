@@ -62,6 +62,16 @@ def test_it_is_one_kernel_without_the_matrix_between():
     assert max(map(int, re.findall(r"allocate\(.*\[(\d+)\]\)", text))) <= 256 * 256
 
 
+@pytest.mark.parametrize("rows", [100, 196, 256, 384])
+@pytest.mark.parametrize("processor", ["znver3", "znver5"])
+def test_blocks_and_tiles_divide_the_rows(processor, rows):
+    """Else conditions stand around every term: 60 ms instead of 26 with 16 registers."""
+    inputs, _, out = attention(2, rows, 256, 64)
+    with Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={processor}"):
+        text = str(tedsl.lower(topi.schedules.schedule(out), [*inputs, out], simple_mode=True))
+    assert "likely(" not in text
+
+
 def test_probabilities_that_are_asked_for_are_stored():
     inputs, p, out = attention(2, 20, 30, 8)
     arrays, given, result = drawn(inputs), np.zeros((2, 20, 30), "float32"), np.zeros((2, 20, 8), "float32")

@@ -216,11 +216,12 @@ def _panel(kernel: Kernel, wide: int) -> Any:
 def _chain(kernel: Kernel, rows: int | None) -> None:
     """Compute the product by blocks of rows, each after its rows of the first operand; copies serve all blocks of a batch."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    tall, wide = _tile(kernel, rows)
+    block = _rows_of_block(kernel, _tile(kernel, rows)[0])
+    tall, wide = _tile_within(kernel, rows, block)
     panel, sums = _panel(kernel, wide), _sums(kernel)
     *batch, i, j = tail.op.axis
-    outer, block = tail.split(i, factor=_rows_of_block(kernel, tall))
-    io, ii = tail.split(block, factor=tall)
+    outer, inner = tail.split(i, factor=block)
+    io, ii = tail.split(inner, factor=tall)
     jo, ji = tail.split(j, factor=wide)
     tail.reorder(*batch, outer, jo, io, ii, ji)
     place = share_out(tail, batch, None)
@@ -229,7 +230,7 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
     for made in kernel.before:
         made.within = True
         if made.anchor.reduce_axis:
-            copies += _block_of_rows(made)
+            copies += _block_of_rows(made, block)
         else:
             schedule_softmax(made)
         s[made.tail].compute_at(tail, outer)
@@ -241,10 +242,10 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
         s[copy].vectorize(lane)
 
 
-def _block_of_rows(kernel: Kernel) -> list[Any]:
+def _block_of_rows(kernel: Kernel, block: int) -> list[Any]:
     """Schedule the first product of a chain; returns the copy of its second operand, if there is one."""
     tail = kernel.schedule[kernel.tail]
-    tall, wide = _tile(kernel, extent_of(kernel.tail.axis[-2]))
+    tall, wide = _tile_within(kernel, extent_of(kernel.tail.axis[-2]), block)
     panel, sums = _panel(kernel, wide), _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
@@ -254,11 +255,29 @@ def _block_of_rows(kernel: Kernel) -> list[Any]:
     return [] if panel is None else [panel]
 
 
+def _tile_within(kernel: Kernel, rows: int | None, block: int) -> tuple[int, int]:
+    """The rows and columns of a tile of a block of rows: the best tile, or one of nearly as many rows that divides it."""
+    tall, wide = _tile(kernel, rows)
+    return _rows_that_divide(block, tall) or tall, wide
+
+
+def _rows_that_divide(block: int, tall: int) -> int | None:
+    """The largest divisor of `block` from half of `tall` to `tall`."""
+    near = divisor_near(block, tall, -(-tall // 2))
+    return near if block % near == 0 else None
+
+
 def _rows_of_block(kernel: Kernel, tall: int) -> int:
-    """As many rows as fill a quarter of L2 with those of the first operand, in whole tiles."""
-    terms = extent_of(kernel.anchor.reduce_axis[0])
-    most = kernel.target.machine.l2.size // 4 // (4 * (terms or 1))
-    return max(1, min(most, 128) // tall) * tall
+    """About as many rows as fill a quarter of L2 with those of the first operand.
+
+    A divisor of all rows that is made of whole tiles itself, if one is near: conditions of a last block or tile would
+    stand around every term. Else whole tiles.
+    """
+    terms, rows = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-2])
+    most = max(1, min(kernel.target.machine.l2.size // 4 // (4 * (terms or 1)), 128))
+    near = [*range(most, most // 2, -1), *range(most + 1, 2 * most + 1)]
+    whole = (block for block in near if rows is not None and rows % block == 0 and _rows_that_divide(block, tall))
+    return next(whole, max(1, most // tall) * tall)
 
 
 # --- rows times rows ----------------------------------------------------------------------------------------------------
