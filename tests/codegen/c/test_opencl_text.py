@@ -31,7 +31,7 @@ def test_vector_types(golden):
     program = elementwise(lambda v: v * 2 + 1, "float32", 256, vector=4)
     golden.sections(fused=loops_and_text(program)["opencl"], apart=loops_and_text(program, "opencl -fma=0")["opencl"],
                     loops=loops_and_text(program, "opencl -vectors=loops")["opencl"],
-                    tail=loops_and_text(elementwise(lambda v: v + 1, "float32", vector=4))["opencl"],
+                    tail=loops_and_text(elementwise(lambda v: v + 1, "float32", 202, vector=4))["opencl"],
                     integers=loops_and_text(elementwise(lambda v: v * 2 + 1, "int32", 256, vector=4))["opencl"])
 
 
