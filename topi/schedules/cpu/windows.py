@@ -98,8 +98,8 @@ def schedule_windows(kernel: Kernel) -> None:
 def _rows_read(kernel: Kernel, down: int) -> int | None:
     """The rows that the windows of `down` rows of a pool read, if to reduce each of them once is less work; else None."""
     record = kernel.record
-    if not isinstance(record, PoolOp) or len(record.kernel) != 2:
-        return None
+    if not isinstance(record, PoolOp) or len(record.kernel) != 2 or len(kernel.anchor.input_tensors) > 1:
+        return None  # with values of its own for each place of the window, results that share a row do not share a maximum
     (height, width), common = record.kernel, math.gcd(record.strides[0], record.dilation[0])
     step, apart = record.strides[0] // common, record.dilation[0] // common
     rows: int = (down - 1) * step + (height - 1) * apart + 1

@@ -76,8 +76,10 @@ def _channels_together(kernel: Kernel) -> int:
 
 
 def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
-    """None if an extent is symbolic."""
+    """None if an extent is symbolic, or the data are no images."""
     terms, data = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), kernel.record.padded.shape
+    if len(data) < 4 or len(kernel.tail.axis) != len(data):
+        return None
     image, row, width = product([constant(one) for one in data[1:]]), constant(data[3]), extent_of(kernel.tail.axis[3])
     if terms is None or image is None or row is None or width is None:
         return None
