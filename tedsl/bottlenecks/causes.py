@@ -123,14 +123,14 @@ def gathered(stage: Stage, here: Machinery) -> Iterator[Cause]:
     if not touches:
         return
     code = stage.code
-    cost = 1.0
+    factor = 2.0
     if code is not None:
-        single = (code.gathers + code.scatters) * stage.wanted_lanes + code.inserts
-        cost = (single + (stage.lanes == 1) * code.size) / max(1, code.size)
+        more = (code.gathers + code.scatters) * stage.wanted_lanes + (stage.lanes == 1) * code.size
+        factor = (code.size + more) / max(1, code.size - code.inserts)
     worst = max(touches, key=lambda touch: abs(touch.stride or 1 << 30))
     apart = "where data says" if worst.stride is None else f"{abs(worst.stride)} elements apart"
     word = "scatter" if worst.writes else "gather"
-    yield Cause("gather", stage.name, _lost(stage, 1 + cost), f"{word}: the lanes of vectors of {worst.name} stand {apart}",
+    yield Cause("gather", stage.name, _lost(stage, factor), f"{word}: the lanes of vectors of {worst.name} stand {apart}",
                 "vectorize the loop of the last dimension, or store the operand in another order (transform_layout)")
 
 

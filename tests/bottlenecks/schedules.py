@@ -50,8 +50,8 @@ def strided_vectors():
 
 
 def gathered_operand():
-    A = te.placeholder((256, 256), name="A")
-    B = te.compute((256, 256), lambda i, j: A[j, i] + A[i, j], name="B")
+    A = te.placeholder((192, 192), name="A")  # both fit the second cache
+    B = te.compute((192, 192), lambda i, j: A[j, i] + A[i, j], name="B")
     s = te.create_schedule(B.op)
     i, j = s[B].op.axis
     s[B].vectorize(s[B].split(j, 16)[1])
