@@ -158,8 +158,8 @@ class _Proof:
         """
         for term, c in s.terms.items():
             kind = type(term)
-            if kind is Div or kind is Mod:  # of x >= 0 they are // and %
-                if not self.known.within(term.a, 0, None):  # type: ignore[attr-defined]
+            if isinstance(term, (Div, Mod)):  # of x >= 0 they are // and %
+                if not self.known.within(term.a, 0, None):
                     continue
                 kind = FloorDiv if kind is Div else FloorMod
             if (kind is not FloorDiv and kind is not FloorMod) or not self._divides(term):  # type: ignore[arg-type]

@@ -60,5 +60,6 @@ def detect_linear_equation(expr: Expr, var_list: Sequence[Var | IterVar]) -> lis
         product = product_of(others, expr.dtype)
         position = next(i for i, v in enumerate(names) if v is parts[at[0]])
         slopes[position] = slopes[position].plus(known.sum(product), c)
-    coefficients = [known.build(s, expr.dtype) for s in (*slopes, rest)]
-    return [] if None in coefficients else coefficients  # type: ignore[return-value]
+    built = [known.build(s, expr.dtype) for s in (*slopes, rest)]
+    coefficients = [one for one in built if one is not None]
+    return coefficients if len(coefficients) == len(built) else []

@@ -94,8 +94,8 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
                   fold_lanes(e, known) if isinstance(e, (Select, Cast, Not)) else None)
         if result is not None:
             return result
-    if kind in TWO_CHOICES and dtype.is_integer and type(e.a) in (Select, Call):  # type: ignore[attr-defined]
-        result = fold_two_choices(e, known)  # type: ignore[arg-type]
+    if isinstance(e, TWO_CHOICES) and dtype.is_integer and type(e.a) in (Select, Call):
+        result = fold_two_choices(e, known)
         if result is not None:
             return result
     rule = INTEGER_RULES.get(kind)

@@ -50,8 +50,8 @@ def _narrowed(node: Expr, dtype: DType, known: Bounds, left: list[int]) -> Expr 
     """Returns the value of `node` as an expression of `dtype` without casts of the results, or None."""
     left[0] -= 1
     if isinstance(node, IntImm):
-        low, high = dtype.min_value, dtype.max_value
-        return IntImm(dtype, node.value) if low <= node.value <= high else None  # type: ignore[operator]
+        assert dtype.min_value is not None and dtype.max_value is not None
+        return IntImm(dtype, node.value) if dtype.min_value <= node.value <= dtype.max_value else None
     if isinstance(node, Cast):
         return node.value if node.value.dtype is dtype and _holds(node.dtype, dtype) and _in_type(node.value, known) else None
     if left[0] < 0 or not isinstance(node, _KEPT_NARROW):

@@ -11,7 +11,7 @@ from tedsl.ir.expr import EQ, LT, NE, Add, BinaryOp, Call, CompareOp, Expr, IntI
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 
 Sides = tuple[Expr, Expr, Expr]  # condition, value where it holds, value where it does not
-TWO_CHOICES = frozenset((Add, Sub, Mul, Min, Max))  # operators that are applied to the sides of two choices
+TWO_CHOICES = (Add, Sub, Mul, Min, Max)  # operators that are applied to the sides of two choices
 
 
 def fold_select(e: Select, known: Bounds) -> Expr | None:
@@ -104,9 +104,10 @@ def fold_two_choices(e: BinaryOp, known: Bounds) -> Expr | None:
 def compare_choices(e: CompareOp, known: Bounds) -> Expr | None:
     """Simplifies (c ? 1 : 0) == 1 → c and (c ? x : y) < (c ? x + 1 : y + 1) → true, decided on each side."""
     a, b = _sides_of_any(e.a), _sides_of_any(e.b)
-    if (a is None and b is None) or (a is not None and b is not None and not known.same(a[0], b[0])):
+    sides = a or b
+    if sides is None or (a is not None and b is not None and not known.same(a[0], b[0])):
         return None
-    condition = (a or b)[0]  # type: ignore[index]
+    condition = sides[0]
     if condition.dtype is not BOOL:
         return None
     first, second = (_holds(type(e), e.a if a is None else a[side], e.b if b is None else b[side], known) for side in (1, 2))

@@ -35,11 +35,11 @@ MAX_CHAIN = 8  # operands that the last one of a chain is compared with
 
 def _in_a_chain(e: And | Or, known: Bounds) -> Expr | None:
     """Simplifies (x < 3 && y < 2) && x < 5 → x < 3 && y < 2: the last operand of a chain with one before it."""
-    kind: Any = type(e)
+    kind = type(e)
     parts, chain = [e.b], e.a
-    while type(chain) is kind and len(parts) < MAX_CHAIN:
-        parts.append(chain.b)  # type: ignore[attr-defined]
-        chain = chain.a  # type: ignore[attr-defined]
+    while isinstance(chain, kind) and len(parts) < MAX_CHAIN:
+        parts.append(chain.b)
+        chain = chain.a
     parts.append(chain)
     last, *before = parts
     for at, part in enumerate(before):

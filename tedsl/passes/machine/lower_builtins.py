@@ -23,6 +23,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, FLOAT64, HANDLE, INT32, INT64, DType, dtype
 from tedsl.ir.expr import Call, Cast, Expr, IntImm, Let, Load, Select, StringImm, Var, pointer_var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
 from tedsl.ir.ops import (
     ADDRESS_OF,
     CALL_EXTERN,
@@ -94,11 +95,15 @@ class _Lowering(ScopedRewriter):
         return made
 
     def expr(self, expr: Expr) -> Expr:
-        if contains(expr, CALL_PACKED):
+        self.refuse(expr)
+        return expr
+
+    def refuse(self, node: Node) -> None:
+        """Refuse calls in an expression that need not be evaluated, or not once."""
+        if contains(node, CALL_PACKED):
             raise LoweringError(f"LowerTVMBuiltin: {self.name} calls a packed function where its arguments cannot be stored "
                                 "before",
                                 hint="bind its value by a let in front of the statement: x = ib.let('x', call)")
-        return expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -109,7 +114,7 @@ class _Lowering(ScopedRewriter):
                 made = calls(stmt)
                 return seq(*calls.before, made)
             case LetStmt(value=value) | IfThenElse(condition=value) if contains(value, CALL_PACKED):
-                calls = _Calls(self, stmt)
+                calls = _Calls(self, value)
                 lowered = calls(value)
                 field = "value" if isinstance(stmt, LetStmt) else "condition"
                 return seq(*calls.before, self.descend(stmt.replace(**{field: lowered})))
@@ -157,16 +162,16 @@ class _Lowering(ScopedRewriter):
 
 
 class _Calls(Rewriter):
-    """Lowers the calls of one statement; `before` are the statements that store their arguments."""
+    """Lowers the calls of one statement, or of its expression; `before` are the statements that store their arguments."""
 
-    def __init__(self, around: _Lowering, stmt: Stmt) -> None:
+    def __init__(self, around: _Lowering, lowered: Node) -> None:
         super().__init__()
         self.stacks, self.before = around.stacks, list[Stmt]()
         self.values = self.arrays = self.numbers = 0  # how many of each stack this statement has taken
-        for node in post_order(stmt if isinstance(stmt, (Store, Evaluate)) else _header(stmt)):
+        for node in post_order(lowered):
             if isinstance(node, (Select, Let)) or (isinstance(node, Call) and node.op is IF_THEN_ELSE):
                 for child in node.child_nodes():
-                    around.expr(child)  # type: ignore[arg-type]
+                    around.refuse(child)
 
     def rewrite(self, node: Any) -> Any:
         match node:
@@ -224,12 +229,6 @@ class _Calls(Rewriter):
 
 def _failure() -> Stmt:
     return Evaluate(Call(INT32, THROW_LAST_ERROR, ()))
-
-
-def _header(stmt: Stmt) -> Expr:
-    """Returns the expression of a let or branch."""
-    header: Expr = stmt.value if isinstance(stmt, LetStmt) else stmt.condition  # type: ignore[attr-defined]
-    return header
 
 
 def _element(memory: Var, at: int) -> Expr:

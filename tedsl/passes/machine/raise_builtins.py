@@ -103,10 +103,10 @@ class _Calls(Rewriter):
     def rewrite(self, node: Any) -> Any:
         match node:
             case Call(op=op, args=(name, values, _, first, last)) if op is CALL_PACKED_LOWERED:
-                ends = build.as_int(first), build.as_int(last)
-                if None in ends:
+                begin, end = build.as_int(first), build.as_int(last)
+                if begin is None or end is None:
                     raise LoweringError(f"{self.around.name} calls {name!r} with a number of arguments that is not a constant")
-                args = [_without_cast(self.around.get(values, at, VALUE)) for at in range(*ends)]  # type: ignore[arg-type]
+                args = [_without_cast(self.around.get(values, at, VALUE)) for at in range(begin, end)]
                 return Call(node.dtype, CALL_PACKED, (name, *args))
             case Call(op=op, args=(Var() as stack, at, _)) if op is STRUCT_GET and stack in self.around.stacks:
                 return self.array(stack, build.as_int(at) or 0)
