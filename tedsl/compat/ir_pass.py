@@ -1,48 +1,94 @@
 """The passes of TVM 0.6 over single statements and expressions: `tvm.ir_pass.Simplify(stmt)`.
 
-Today's passes (tir.transform) take modules; here a statement is the body of a function without parameters.
+Today's passes (tir.transform) take modules; here a statement is the body of a function without parameters. Passes over
+functions are in `lowered_func.py`; one over statements that gets a function changes its body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.compat.lowered_func import (
+    BindDeviceType,
+    CombineContextCall,
+    LowerCustomDatatypes,
+    LowerIntrin,
+    LowerThreadAllreduce,
+    LowerTVMBuiltin,
+    LowerWarpMemory,
+    MakeAPI,
+    SplitHostDevice,
+    ThreadSync,
+    VerifyMemory,
+)
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
-from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.equal import structural_equal, structural_hash
 from tedsl.ir.walk.single_assignment import verify_ssa
-from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.substitute import Substitution, bind_once, substitute
 from tedsl.ir.walk.transformer import ir_transform
 from tedsl.ir.walk.visitor import post_order_visit
 from tedsl.lang.tensor import Tensor
+from tedsl.lower.regions.bound_map import as_prim_func
 from tedsl.passes.context import PassContext
+from tedsl.passes.device.verify_gpu_code import verify_gpu_code
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.tir import transform
 
-__all__ = ["CanonicalSimplify", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectDoubleBuffer",
-           "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "NarrowDataType", "PostOrderVisit", "RemoveNoOp",
-           "RewriteUnsafeSelect", "Simplify", "StorageFlatten", "StorageRewrite", "Substitute", "UnrollLoop", "VectorizeLoop",
-           "VerifySSA"]
+__all__ = ["AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA", "Equal",
+           "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread",
+           "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce",
+           "LowerWarpMemory", "MakeAPI", "NarrowDataType", "PostOrderVisit", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
+           "SkipVectorize", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop",
+           "VectorizeLoop", "VerifyGPUCode", "VerifyMemory", "VerifySSA"]
+_COPROCESSORS = 'there are no coprocessors here; for the threads of a GPU, ir_pass.ThreadSync(func, "shared") inserts barriers'
+_ABSENT = {
+    "CoProcSync": _COPROCESSORS, "LiftAttrScope": _COPROCESSORS, "DecorateDeviceScope": _COPROCESSORS,
+    "InjectCopyIntrin": "make the copy a stage of its own, s.cache_read(...), and s[copy].tensorize(loop, intrin)",
+    "Inline": "s[B].compute_inline() inlines a stage; ir_pass.Substitute replaces variables of a statement",
+    "InstrumentBoundCheckers": "tvm.build(..., checked=True) checks every access while the function runs",
+    "LowerStorageAccessInfo": "memory of registered scopes keeps its scope: backends read it there",
+    "LowerDeviceStorageAccessInfo": "memory of registered scopes keeps its scope: backends read it there",
+    "RemapThreadAxis": "bind the loop to the other axis: s[B].bind(loop, tvm.thread_axis(\"threadIdx.y\"))",
+    "RewriteForTensorCore": "tensorize the loops with tir.tvm_load_matrix_sync, tvm_mma_sync and tvm_store_matrix_sync",
+    "InferFragment": "tensorize the loops with tir.tvm_load_matrix_sync, tvm_mma_sync and tvm_store_matrix_sync",
+    "VerifyCompactBuffer": "arrays of calls are checked: a function takes strides, or says which array is not compact",
+}
 
 
-def _applied(name: str, step: ModulePass, stmt: Any) -> Stmt:
-    """Returns a statement after a pass over modules."""
-    if not isinstance(stmt, Stmt):
-        raise ArgumentTypeError(f"ir_pass.{name} takes a statement, not {stmt!r}",
+S = TypeVar("S", Stmt, PrimFunc)
+
+
+def _applied(name: str, step: ModulePass, stmt: S) -> S:
+    """Returns a statement, or a function, after a pass over modules."""
+    made: Any = on_function(step, stmt if isinstance(stmt, PrimFunc) else PrimFunc((), _statement(name, stmt)))
+    return made if isinstance(stmt, PrimFunc) else made.body  # type: ignore[no-any-return]  # of the type of stmt
+
+
+def _statement(name: str, given: Any) -> Stmt:
+    """Returns a statement, or the body of the function that is given; ArgumentTypeError for other things."""
+    body = given.body if isinstance(given, PrimFunc) else given
+    if not isinstance(body, Stmt):
+        raise ArgumentTypeError(f"ir_pass.{name} takes a statement, not {given!r}",
                                 hint="the body of a function: tedsl.lower(s, args)['main'].body")
-    return on_function(step, PrimFunc((), stmt)).body
+    return body
 
 
-def _on_statements(name: str, document: str) -> Callable[[Stmt], Stmt]:
+def _inside(given: Any) -> Any:
+    """Returns what is given, of a function its body."""
+    return given.body if isinstance(given, PrimFunc) else given
+
+
+def _on_statements(name: str, document: str) -> Callable[[S], S]:
     """Returns the pass `name` of tir.transform, which has no options, as a function of a statement."""
     step: Callable[[], ModulePass] = getattr(transform, name)
 
-    def function(stmt: Stmt) -> Stmt:
+    def function(stmt: S) -> S:
         return _applied(name, step(), stmt)
 
     function.__name__ = function.__qualname__ = name
@@ -50,7 +96,7 @@ def _on_statements(name: str, document: str) -> Callable[[Stmt], Stmt]:
     return function
 
 
-def _optioned(name: str, step: ModulePass, stmt: Any, **options: Any) -> Stmt:
+def _optioned(name: str, step: ModulePass, stmt: S, **options: Any) -> S:
     """Returns a statement after a pass over modules, which reads its options from the current PassContext."""
     with PassContext(config={f"tir.{name}": options}):
         return _applied(name, step, stmt)
@@ -58,14 +104,15 @@ def _optioned(name: str, step: ModulePass, stmt: Any, **options: Any) -> Stmt:
 
 def Simplify(node: Any, vrange: Mapping[Var, Any] | None = None) -> Any:
     """An expression or statement, simplified; vrange: the ranges of variables."""
-    if isinstance(node, Stmt):
-        return _applied("Simplify", transform.Simplify(), node)
+    if isinstance(node, (Stmt, PrimFunc)):
+        given: Any = node
+        return _applied("Simplify", transform.Simplify(), given)
     return _analyzer(vrange).simplify(node)
 
 
 def CanonicalSimplify(node: Any, vrange: Mapping[Var, Any] | None = None) -> Any:
     """An expression or statement with sums and products in a canonical order."""
-    if isinstance(node, Stmt):
+    if isinstance(node, (Stmt, PrimFunc)):
         return Simplify(node)
     return _analyzer(vrange).canonical_simplify(node)
 
@@ -79,7 +126,17 @@ def _analyzer(ranges: Mapping[Var, Any] | None) -> Analyzer:
 
 def Equal(lhs: Any, rhs: Any) -> bool:
     """Tells whether two expressions or statements are the same but for the names of what they bind."""
+    return structural_equal(_inside(lhs), _inside(rhs))
+
+
+def AttrsEqual(lhs: Any, rhs: Any) -> bool:
+    """Tells whether two values of attributes, expressions or containers of them, are the same."""
     return structural_equal(lhs, rhs)
+
+
+def AttrsHash(node: Any) -> int:
+    """A number that is the same for values that AttrsEqual calls equal."""
+    return structural_hash(node)
 
 
 def ExprUseVar(expr: Expr, var: Var) -> bool:
@@ -96,7 +153,7 @@ def Substitute(node: Any, vmap: Mapping[Var, Any]) -> Any:
 
 def PostOrderVisit(node: Any, func: Callable[[Any], None]) -> None:
     """Calls `func` with each node, operands first."""
-    post_order_visit(node, func)
+    post_order_visit(_inside(node), func)
 
 
 def IRTransform(stmt: Stmt, preorder: Callable[[Any], Any] | None, postorder: Callable[[Any], Any] | None,
@@ -110,32 +167,55 @@ def VerifySSA(func: PrimFunc | Stmt) -> bool:
     return verify_ssa(func if isinstance(func, PrimFunc) else PrimFunc((), func))
 
 
-def StorageFlatten(stmt: Stmt, extern_buffer: Mapping[Tensor, Buffer] | None = None, cache_line_size: int = 64,
-                   create_bound_attribute: bool = False) -> Stmt:
-    """A statement over flat memory. extern_buffer: accepted; the statement's own buffers say what they are."""
+def ConvertSSA(stmt: Stmt) -> Stmt:
+    """A statement that binds every variable once."""
+    return bind_once(_statement("ConvertSSA", stmt))
+
+
+def VerifyGPUCode(stmt: Stmt, constraints: Mapping[str, Any]) -> bool:
+    """Tells whether the launches of a statement keep to limits, as tir.analysis.verify_gpu_code, which lists them."""
+    return verify_gpu_code(PrimFunc((), _statement("VerifyGPUCode", stmt)), constraints)
+
+
+def StorageFlatten(stmt: Any, extern_buffer: Mapping[Tensor, Buffer] | None = None, cache_line_size: int = 64,
+                   create_bound_attribute: bool = False) -> Any:
+    """A statement over flat memory. extern_buffer: the buffers of tensors that a call passes; others are allocated, and inputs
+    that are not named keep the statement's own.
+    """
+    given = dict(extern_buffer or {})
+    if given:
+        function = as_prim_func(list(given), _statement("StorageFlatten", stmt))
+        change = Substitution({})
+        change.buffers.update(zip(function.buffers, given.values()))
+        stmt = change(function.body)
     return _applied("StorageFlatten", transform.StorageFlatten(cache_line_size, create_bound_attribute), stmt)
 
 
-def LoopPartition(stmt: Stmt, partition_const_loop: bool = False) -> Stmt:
+def LoopPartition(stmt: S, partition_const_loop: bool = False) -> S:
     """A statement whose loops are split where their guards begin and cease to hold."""
     return _optioned("LoopPartition", transform.LoopPartition(), stmt, partition_const_loop=partition_const_loop)
 
 
-def UnrollLoop(stmt: Stmt, auto_max_step: int = 0, auto_max_depth: int = 8, auto_max_extent: int = 0,
-               explicit_unroll: bool = True) -> Stmt:
+def UnrollLoop(stmt: S, auto_max_step: int = 0, auto_max_depth: int = 8, auto_max_extent: int = 0,
+               explicit_unroll: bool = True) -> S:
     """A statement whose marked loops, and short ones by the limits given, are copies of their bodies."""
     return _optioned("UnrollLoop", transform.UnrollLoop(), stmt, auto_max_step=auto_max_step, auto_max_depth=auto_max_depth,
                      auto_max_extent=auto_max_extent, explicit_unroll=explicit_unroll)
 
 
-def InjectDoubleBuffer(stmt: Stmt, split_loop: int = 1) -> Stmt:
+def InjectDoubleBuffer(stmt: S, split_loop: int = 1) -> S:
     """A statement that fills memory marked double_buffer one iteration ahead."""
     return _optioned("InjectDoubleBuffer", transform.InjectDoubleBuffer(), stmt, split_loop=split_loop)
 
 
-def NarrowDataType(stmt: Stmt, target_bits: int = 32) -> Stmt:
+def NarrowDataType(stmt: S, target_bits: int = 32) -> S:
     """A statement with index arithmetic in `target_bits` bits where that is proved to be enough."""
     return _applied("NarrowDataType", transform.NarrowDataType(target_bits), stmt)
+
+
+def SkipVectorize(stmt: S) -> S:
+    """A statement whose vectorized loops are serial."""
+    return _applied("SkipVectorize", transform.VectorizeLoop(enable_vectorize=False), stmt)
 
 
 VectorizeLoop = _on_statements("VectorizeLoop", "A statement whose vectorized loops are vector statements.")
@@ -148,4 +228,4 @@ RewriteUnsafeSelect = _on_statements(
     "RewriteUnsafeSelect", "A statement in which sides of selects that must not be evaluated are not.")
 HoistIfThenElse = _on_statements("HoistIfThenElse", "A statement whose loop-invariant conditions stand outside of their loops.")
 
-entries(globals())
+entries(globals(), absent=_ABSENT)

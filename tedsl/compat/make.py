@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from tedsl import ir, tir
 from tedsl.ir.ops import OPS
+from tedsl.ir.stmt import BufferRealize, BufferStore, ForKind, SeqStmt, Stmt
 from tedsl.ir.stmt import For as _For
-from tedsl.ir.stmt import ForKind, Stmt
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
 
@@ -26,6 +26,9 @@ class _OldFor(type):
     def __call__(cls, loop_var: Any, min: Any, extent: Any, for_type: int | ForKind, device_api: Any, body: Stmt) -> _For:
         kind = for_type if isinstance(for_type, ForKind) else _KINDS[for_type]
         return _For(loop_var, min, extent, kind, body)
+
+
+Provide, Realize, Block = BufferStore, BufferRealize, SeqStmt  # to be recognised: they are made otherwise today
 
 
 class For(metaclass=_OldFor):

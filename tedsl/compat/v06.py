@@ -13,9 +13,10 @@ from tedsl.errors import missing_name
 
 # A module of TVM 0.6, and the module that has its names here.
 MODULES = {
-    "api": "tedsl.compat.v06", "arith": "tedsl.arith", "autotvm": "tedsl.autotvm", "build_module": "tedsl.driver",
+    "api": "tedsl.compat.v06", "arith": "tedsl.compat.arith", "autotvm": "tedsl.autotvm",
+    "build_module": "tedsl.compat.build_module", "codegen": "tedsl.compat.build_module",
     "container": "tedsl.ir.container", "contrib": "tedsl.contrib", "datatype": "tedsl.target.datatype",
-    "error": "tedsl.error", "expr": "tedsl.tir", "hybrid": "tedsl.te.hybrid", "intrin": "tedsl.compat.v06",
+    "error": "tedsl.error", "expr": "tedsl.compat.expr", "hybrid": "tedsl.te.hybrid", "intrin": "tedsl.compat.v06",
     "ir_builder": "tedsl.tir.ir_builder", "ir_pass": "tedsl.compat.ir_pass",
     "make": "tedsl.compat.make", "module": "tedsl.compat.module", "nd": "tedsl.nd", "ndarray": "tedsl.nd",
     "node": "tedsl.ir", "relay": "tedsl.relay", "runtime": "tedsl.runtime", "schedule": "tedsl.te.schedule",
@@ -26,10 +27,12 @@ MODULES = {
 # A function or class of the root, and the module that has it here; under another name after the colon.
 NAMES = {
     **dict.fromkeys(("IRModule",), "tedsl.ir.func"),
-    **dict.fromkeys(("build", "lower"), "tedsl.driver"),
+    "build": "tedsl.driver", "lower": "tedsl.compat.build_module",
     **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context"), "tedsl.nd"),
     **dict.fromkeys(("register_func", "get_global_func"), "tedsl.runtime.functions"),
-    "build_config": "tedsl.transform", "BuildConfig": "tedsl.transform:build_config", "PassContext": "tedsl.transform",
+    "get_env_func": "tedsl.runtime.functions:get_global_func", "LoweredFunc": "tedsl.tir:PrimFunc",
+    "build_config": "tedsl.compat.build_module", "BuildConfig": "tedsl.compat.build_module",
+    "current_build_config": "tedsl.compat.build_module", "PassContext": "tedsl.transform",
     "convert": "tedsl.runtime", "Target": "tedsl.target", "TVMError": "tedsl.errors:TedslError",
     "Tensor": "tedsl.te", "Schedule": "tedsl.te", "Range": "tedsl.te",
     **dict.fromkeys(("decl_buffer", "layout", "bijective_layout", "call_packed", "call_extern", "call_pure_extern",

@@ -14,6 +14,7 @@ import numpy as np
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entries, type_in_words
 from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind, While
@@ -147,11 +148,16 @@ def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     """Returns a pass that copies statements, and refuses to where they have multi-dimensional memory of their own."""
     def run(func: PrimFunc) -> PrimFunc:
         made = step(func)
-        if made is not func and contains(func.body, BufferRealize):
+        if made is not func and _realizes(made) != _realizes(func):
             raise _not_flat(name, func)
         return made
 
     return _own_pass(name, run)
+
+
+def _realizes(func: PrimFunc) -> list[Buffer]:
+    """Returns the multi-dimensional buffers that statements of a function allocate, those of copied statements each time."""
+    return [stmt.buffer for stmt in statements(func.body) if isinstance(stmt, BufferRealize)]
 
 
 def _not_flat(name: str, func: PrimFunc) -> LoweringError:

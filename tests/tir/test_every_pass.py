@@ -142,7 +142,7 @@ def virtual_threads_of_a_schedule(s, M, B):
 
 # Where a pass needs flat memory.
 REFUSED = {("vectors_under_a_guard", "VectorizeLoop"), ("rows_by_a_while_loop", "VectorizeLoop"),
-           ("tiles_that_do_not_divide", "VectorizeLoop"), ("tiles_that_do_not_divide", "UnrollLoop"),
+           ("tiles_that_do_not_divide", "VectorizeLoop"),
            ("virtual_threads_of_a_schedule", "InjectVirtualThread")}
 
 

@@ -15,6 +15,12 @@ RENAMED = {
     "tvm.target.create": "tedsl.target.Target", "tvm.module.load": "tedsl.runtime.load_module",
     "tvm.tir.ir_pass": "tedsl.compat.ir_pass", "tvm.contrib.util": "tedsl.contrib.utils",
     "tvm.topi.util": "tedsl.topi.utils", "topi.util": "topi.utils",
+    "tvm.expr": "tedsl.tir", "tvm.expr.UIntImm": "tedsl.compat.expr.UIntImm",
+    "tvm.arith": "tedsl.arith", "tvm.arith.DetectLinearEquation": "tedsl.arith.detect_linear_equation",
+    "tvm.arith.DetectClipBound": "tedsl.arith.detect_clip_bound", "tvm.arith.DeduceBound": "tedsl.arith.deduce_bound",
+    "tvm.arith.intset_interval": "tedsl.arith.IntervalSet", "tvm.arith.intset_vector": "tedsl.arith.IntSet.vector",
+    "tvm.arith.intset_single_point": "tedsl.arith.IntSet.single_point",
+    "tvm.build_module.build": "tedsl.build", "tvm.build_module.lower": "tedsl.lower",
     "tvm.make": "tedsl.tir", "tvm.make.For": "tedsl.compat.make.For", "tvm.stmt": "tedsl.tir",
     **{f"tvm.stmt.For.{kind}": f"tedsl.tir.ForKind.{kind.upper()}"
        for kind in ("Serial", "Parallel", "Vectorized", "Unrolled")},

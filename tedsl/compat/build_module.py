@@ -1,0 +1,64 @@
+"""tvm.build_module of TVM 0.6, whose `lower` gave a function, and `codegen.build_module`, which made a module of functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tedsl import driver, transform
+from tedsl.driver import build
+from tedsl.errors import entries
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import Stmt
+from tedsl.passes.context import PassContext
+from tedsl.passes.module_pass import ModulePass
+from tedsl.runtime.module import Module
+from tedsl.schedule.handles import Schedule
+from tedsl.target.target import Target
+
+__all__ = ["BuildConfig", "build", "build_config", "build_module", "current_build_config", "lower"]
+
+
+def lower(sch: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "default_function",
+          binds: Mapping[Any, Any] | None = None, simple_mode: bool = False) -> PrimFunc:
+    """The loops of a schedule as a function, which stands for its body where passes of ir_pass take a statement."""
+    (function,) = [func for _, func in driver.lower(sch, args, name, binds, simple_mode).items()]
+    return function
+
+
+def build_config(**options: Any) -> PassContext:
+    """Options of passes, as transform.build_config; passes of add_lower_pass get statements and return statements."""
+    passes = options.get("add_lower_pass")
+    if passes:
+        options["add_lower_pass"] = [(phase, _over_functions(step)) for phase, step in passes]
+    return transform.build_config(**options)
+
+
+BuildConfig = build_config
+
+
+def _over_functions(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns the pass over functions that a pass over statements is; one of tir.transform as it is."""
+    if isinstance(step, ModulePass):
+        return step
+
+    @functools.wraps(step)
+    def of_function(func: PrimFunc) -> PrimFunc:
+        made: object = step(func.body)
+        return func.with_body(made) if isinstance(made, Stmt) else made  # type: ignore[return-value]  # refused by its type
+
+    return of_function
+
+
+def current_build_config() -> PassContext:
+    """The options that hold now."""
+    return PassContext.current()
+
+
+def build_module(lowered_func: PrimFunc | Sequence[PrimFunc], target: Target | str) -> Module:
+    """A module of machine code for functions: that of the host, and those of the device that it calls."""
+    return build([lowered_func] if isinstance(lowered_func, PrimFunc) else list(lowered_func), target=target)
+
+
+entries(globals())
