@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Modules and tests stay until the end: the garbage collector need not look at them in every test, an eighth of the time."""
+    """Modules and tests stay until the end: garbage collection need not look at them in every test, an eighth of the time."""
     gc.collect()
     gc.freeze()
 
