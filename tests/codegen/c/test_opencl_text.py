@@ -37,7 +37,7 @@ def test_vector_types(golden):
 
 def test_arithmetic_of_every_kind(golden):
     """Small functions for what OpenCL leaves undefined, 16-bit floats as their bits, our own exp."""
-    exp = loops_and_text(elementwise(te.exp, "float32"))["opencl"].replace("12582912.0f", "1.2582912e+07f")  # numpy 1, 2
+    exp = loops_and_text(elementwise(te.exp, "float32"))["opencl"]
     golden.sections(integers=loops_and_text(elementwise(lambda v: v // (v - 1) + (v << 3), "int32"))["opencl"],
                     halves=loops_and_text(elementwise(lambda v: v * v + v, "float16"))["opencl"],
                     casts=loops_and_text(elementwise(lambda v: (v * 2.5).astype("int8"), "float64"))["opencl"],

@@ -60,7 +60,5 @@ def float_text(value: float, d: DType) -> str:
         sign = "-" if value < 0 else ""
         return f"{sign}(double)INFINITY" if d.bits == 64 else f"{sign}INFINITY"
     if d.bits == 64:
-        text = repr(float(value))
-    else:
-        text = str(numpy.float32(value))
-    return text if d.bits == 64 else text + "f"
+        return repr(float(value))
+    return repr(float(str(numpy.float32(value)))) + "f"  # Python's form: numpy's own differs between its versions
