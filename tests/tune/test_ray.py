@@ -65,7 +65,8 @@ def test_templates_of_a_program_are_tuned(tmp_path):
     file = tmp_path / "log.json"
     autotvm.tuner.RandomTuner(task).tune(5, option, callbacks=[autotvm.callback.log_to_file(file)])
     assert [result.error_no for _, result in autotvm.record.load_from_file(file)] == [0] * 5
-    result = tedsl.tune(task, 60, trials=3, progress=False, build=BUILD, run=QUICK, cluster=True, records=tmp_path / "best.json")
+    result = tedsl.tune(task, 60, trials=3, progress=False, build=BUILD, run=QUICK, cluster=True,
+                        records=tmp_path / "best.json")
     assert len(result.trials) == 4 and not [trial for trial in result.trials if trial.outcome.failure]
 
 

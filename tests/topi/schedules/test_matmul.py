@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.target import Target
 from tests.topi.run import run
 from topi.schedules.packing import panels_in
 
@@ -166,3 +168,19 @@ def test_refusals():
         topi.nn.dense(a, te.placeholder((5, 4), "int8", name="c"))
     with pytest.raises(ValueError, match=r"tensordot of a and b: the axes \(1,\) of \(3, 4\) and \(0,\)"):
         topi.tensordot(a, b, 1)
+
+
+@pytest.mark.parametrize("rows, columns, terms, panels", [(36, 512, 40, 4), (61, 432, 33, 3), (40, 112, 200, 1),
+                                                           (64, 64, 64, 0)])
+def test_columns_are_packed_by_panels_beside_each_other(rows, columns, terms, panels):
+    """Rows of the second matrix are read in pieces of several lines; a small matrix stays in L1 as it is."""
+    x, y = floats(rows, terms), floats(terms, columns)
+    a, b = tensors(x, y)
+    product = topi.matmul(a, b)
+    s = topi.schedules.schedule([product], Target("llvm -mcpu=znver3 -model=znver3"))
+    assert ("b.global" in [stage.op.name for stage in s.stages]) == (panels > 0)
+    journal = str(s.journal)
+    assert f"split(j_outer, factor={panels})" in journal if panels > 1 else "transform_layout" not in journal
+    out = np.zeros((rows, columns), "float32")
+    tedsl.build(s, [a, b, product])(x, y, out)
+    np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)

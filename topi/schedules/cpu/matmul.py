@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
-from topi.kinds import PanelsOp
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
+from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes
 from topi.schedules.cpu.rows import schedule_softmax
@@ -28,7 +28,6 @@ _ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
 _LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
-_NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
 
 
 def schedule_matmul(kernel: Kernel) -> None:
@@ -38,7 +37,7 @@ def schedule_matmul(kernel: Kernel) -> None:
         _chain(kernel, rows)
     elif rows == 1 and not kernel.record.transpose_b:
         reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
-    elif rows is not None and terms is not None and _panels(kernel) is None and _is_few(kernel, rows, terms):
+    elif rows is not None and terms is not None and given_panels(kernel) is None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
     else:
         _tiles(kernel, rows)
@@ -68,14 +67,6 @@ def panels_of(kernel: Kernel) -> int | None:
     return _tile(kernel, rows)[1]
 
 
-def _panels(kernel: Kernel) -> int | None:
-    """The columns of the panels in which the second matrix lies; None if it lies otherwise, or they are no whole vectors."""
-    packed = getattr(kernel.record.b.op, "info", None)
-    wide = packed.wide if isinstance(packed, PanelsOp) and kernel.record.transpose_b else 0
-    lanes = kernel.lanes(kernel.anchor)
-    return wide if wide and wide % lanes == 0 and wide // lanes < registers(kernel.target) // 2 else None
-
-
 def _work(kernel: Kernel) -> int | None:
     if kernel.within:
         return 0
@@ -91,27 +82,29 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     halved = rows is not None and group == 1 and _may_be_halved(kernel)
     if halved:
         tall, wide = _tile_of_halves(kernel, rows or 1)
-    panel = _panel(kernel, wide) if group == 1 else _grouped(kernel, group)
+    panel = copy_of_columns(kernel) if group == 1 else _grouped(kernel, group)
     sums = _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
-    tail.reorder(*batch, jo, io, ii, ji)
-    place = share_out(tail, [*batch, jo], _work(kernel))
+    beside = panels_beside(kernel, wide) if panel is not None and group == 1 else 1
+    outer, within = tail.split(jo, factor=beside) if beside > 1 else (jo, None)
+    tail.reorder(*batch, outer, *([] if within is None else [within]), io, ii, ji)
+    place = share_out(tail, [*batch, outer], _work(kernel))
     if halved:
         _multiply_halves(kernel, sums, (io, ii, ji))
     else:
         _multiply(kernel, sums, (io, ii, ji), group)
     if panel is not None:
         s[panel].compute_at(tail, place)
-        s[panel].vectorize(s[panel].leaf_iter_vars[-1])
+        pack(s[panel], wide, beside)
 
 
 def _tile(kernel: Kernel, rows: int | None, group: int = 1) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
     steps = None if terms is None else -(-terms // group)
     return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target,
-                   embeds=group == 1, panel=_panels(kernel) if group == 1 else None)
+                   embeds=group == 1, panel=given_panels(kernel) if group == 1 else None)
 
 
 def _group(kernel: Kernel) -> int:
@@ -193,24 +186,6 @@ def _multiply_halves(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> 
         stage.vectorize(j)
 
 
-def _panel(kernel: Kernel, wide: int) -> Any:
-    """Pack the columns of the second matrix that a tile uses, row after row; None where packing does not pay, or was done."""
-    record = kernel.record
-    if _panels(kernel) is not None:
-        return None
-    count = product([extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])])
-    rows = extent_of(kernel.anchor.axis[-2])
-    few = rows is not None and rows < 32
-    near = count is not None and count * record.b.dtype.bits // 8 <= _NEAR
-    if not record.transpose_b and (few or near):
-        return None
-    s = kernel.schedule
-    copy = s.cache_read(record.b, "global", [kernel.anchor])
-    if record.transpose_b:
-        s[copy].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
-    return copy
-
-
 # --- after a softmax of another product ---------------------------------------------------------------------------------
 
 def _chain(kernel: Kernel, rows: int | None) -> None:
@@ -218,7 +193,7 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     block = _rows_of_block(kernel, _tile(kernel, rows)[0])
     tall, wide = _tile_within(kernel, rows, block)
-    panel, sums = _panel(kernel, wide), _sums(kernel)
+    panel, sums = copy_of_columns(kernel), _sums(kernel)
     *batch, i, j = tail.op.axis
     outer, inner = tail.split(i, factor=block)
     io, ii = tail.split(inner, factor=tall)
@@ -246,7 +221,7 @@ def _block_of_rows(kernel: Kernel, block: int) -> list[Any]:
     """Schedule the first product of a chain; returns the copy of its second operand, if there is one."""
     tail = kernel.schedule[kernel.tail]
     tall, wide = _tile_within(kernel, extent_of(kernel.tail.axis[-2]), block)
-    panel, sums = _panel(kernel, wide), _sums(kernel)
+    panel, sums = copy_of_columns(kernel), _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)

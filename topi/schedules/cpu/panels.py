@@ -1,0 +1,65 @@
+"""Panels of the second matrix of a product: columns as many as a tile has, term after term, as the tile reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topi.kinds import PanelsOp
+from topi.schedules.cpu.parallel import SHARES
+from topi.schedules.cpu.tiles import registers
+from topi.schedules.formulas import extent_of, product
+from topi.schedules.kernel import Kernel
+
+_BESIDE = 4  # panels that are packed together at most: pieces of 4 lines where a panel is as wide as a line
+_FEW = 32  # rows that use each element of the second matrix too seldom for a copy to pay
+
+
+def given_panels(kernel: Kernel) -> int | None:
+    """The columns of the panels in which the second matrix lies; None if it lies otherwise, or they are no whole vectors."""
+    packed = getattr(kernel.record.b.op, "info", None)
+    wide = packed.wide if isinstance(packed, PanelsOp) and kernel.record.transpose_b else 0
+    lanes = kernel.lanes(kernel.anchor)
+    return wide if wide and wide % lanes == 0 and wide // lanes < registers(kernel.target) // 2 else None
+
+
+def copy_of_columns(kernel: Kernel) -> Any:
+    """Pack the columns of the second matrix that a tile uses, row after row; None where packing does not pay, or was done."""
+    record = kernel.record
+    if given_panels(kernel) is not None:
+        return None
+    count = product([extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])])
+    rows = extent_of(kernel.anchor.axis[-2])
+    few = rows is not None and rows < _FEW
+    near = count is not None and count * record.b.dtype.bits // 8 <= kernel.target.machine.l1.size // 2
+    if not record.transpose_b and (few or near):
+        return None
+    s = kernel.schedule
+    copy = s.cache_read(record.b, "global", [kernel.anchor])
+    if record.transpose_b:
+        s[copy].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
+    return copy
+
+
+def panels_beside(kernel: Kernel, wide: int) -> int:
+    """The panels that are packed together, so that a row of the second matrix is read in pieces of several lines.
+
+    They divide the panels of a row, fill at most half of L2, and leave tasks enough for all cores.
+    """
+    columns, terms = extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
+    if kernel.record.transpose_b or columns is None or terms is None or columns % wide:
+        return 1
+    machine, panels = kernel.target.machine, columns // wide
+    batch = product([extent_of(axis) for axis in kernel.tail.axis[:-2]]) or 1
+    size = kernel.record.b.dtype.bits // 8 * wide * terms
+    most = min(_BESIDE, machine.l2.size // 2 // size, batch * panels // (SHARES * machine.cores))
+    return next((count for count in range(most, 1, -1) if panels % count == 0), 1)
+
+
+def pack(panel: Any, wide: int, beside: int) -> None:
+    """Order the loops of a copy of so many panels: row after row of the second matrix, across the panels."""
+    if beside > 1:
+        panel.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
+        *batch, one, k, lane = panel.leaf_iter_vars
+        panel.reorder(*batch, k, one, lane)
+        panel.unroll(one)
+    panel.vectorize(panel.leaf_iter_vars[-1])
