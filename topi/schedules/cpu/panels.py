@@ -11,7 +11,7 @@ from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _BESIDE = 4  # panels that are packed together at most: pieces of 4 lines where a panel is as wide as a line
-_FEW = 32  # rows that use each element of the second matrix too seldom for a copy to pay
+_FEW = 32, 12  # rows that use each element of the second matrix too seldom for a copy to pay: where it fits L2, and where not
 
 
 def given_panels(kernel: Kernel) -> int | None:
@@ -28,9 +28,10 @@ def copy_of_columns(kernel: Kernel) -> Any:
     if given_panels(kernel) is not None:
         return None
     count = product([extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])])
-    rows = extent_of(kernel.anchor.axis[-2])
-    few = rows is not None and rows < _FEW
-    near = count is not None and count * record.b.dtype.bits // 8 <= kernel.target.machine.l1.size // 2
+    rows, size = extent_of(kernel.anchor.axis[-2]), None if count is None else count * record.b.dtype.bits // 8
+    machine = kernel.target.machine
+    few = rows is not None and rows < _FEW[size is not None and size > machine.l2.size]
+    near = size is not None and size <= machine.l1.size // 2
     if not record.transpose_b and (few or near):
         return None
     s = kernel.schedule
