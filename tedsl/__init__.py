@@ -117,3 +117,4 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 __path__.append(f"{__path__[0]}/absent")  # `from tedsl import relay` finds the file that says what to use instead
+__path__.append(f"{__path__[0]}/compat/root")  # `from tedsl.datatype import register` finds the file that says where it is

@@ -5,12 +5,12 @@ for it.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tedsl.aliases import import_as
 from tedsl.codegen.recall import recall
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.ir.calls.registered import has_rules
@@ -160,4 +160,4 @@ def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:
     return as_target(target), module
 
 
-build_module = sys.modules[__name__]  # the place of these functions in programs written for TVM
+import_as(globals(), "build_module")

@@ -129,6 +129,7 @@ from topi.transform import (
 broadcast_add, broadcast_subtract, broadcast_multiply, broadcast_divide = add, subtract, multiply, divide
 broadcast_floor_divide, broadcast_mod, broadcast_floor_mod, broadcast_power = floor_divide, mod, floor_mod, power
 broadcast_maximum, broadcast_minimum = maximum, minimum
+broadcast_sub, broadcast_mul, broadcast_div, broadcast_pow = subtract, multiply, divide, power  # before TVM 0.4
 broadcast_left_shift, broadcast_right_shift = left_shift, right_shift
 broadcast_greater, broadcast_less, broadcast_equal, broadcast_not_equal = greater, less, equal, not_equal
 broadcast_greater_equal, broadcast_less_equal = greater_equal, less_equal
@@ -176,12 +177,24 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     "nn.batch_norm": "nn.normalization", "nn.bnn": "nn", "nn.bitserial_conv2d": "nn", "nn.sparse": "nn",
     "nn.deformable_conv2d": "nn.conv", "nn.space_to_depth": "nn.space", "nn.depth_to_space": "nn.space",
     "nn.space_to_batch_nd": "nn.space", "nn.batch_to_space_nd": "nn.space", "testing.common": "testing",
-    **{f"{family}.{part}": family for family in ("x86", "generic")
-       for part in ("conv2d", "nn", "dense", "reduction", "pooling", "injective")},
+    "nn.conv1d_transpose": "nn.conv", "nn.conv3d_transpose": "nn.conv", "nn.bitserial_dense": "nn", "random.kernel": "random",
+    "scatter_add": "indexing", "sparse_fill_empty_rows": "sparse", "sparse_reshape": "sparse", "vision.nms_util": "vision.nms",
+    "vision.ssd.multibox": "vision.ssd",
+    **{f"{family}.{part}": family for family in ("x86", "generic", "arm_cpu", "cuda")
+       for part in ("conv2d", "nn", "dense", "reduction", "pooling", "injective", "conv2d_int8", "depthwise_conv2d",
+                    "bitserial_conv2d", "bitserial_dense", "conv2d_transpose", "group_conv2d")},
+    **{f"x86.{part}": "x86" for part in (
+        "batch_matmul", "binarize_pack", "binary_dense", "concat", "conv1d", "conv2d_avx_1x1", "conv2d_avx_common", "conv3d",
+        "conv3d_transpose", "roi_align", "scatter", "sparse")},
+    **{f"cuda.{part}": "cuda" for part in ("batch_matmul", "conv1d", "conv3d", "softmax", "sort", "scan", "sparse")},
+    **{f"generic.{part}": "generic" for part in ("extern", "image", "search", "sort", "vision")},
+    **{f"sparse.{part}": "sparse" for part in ("csrmm", "csrmv", "dense")},
+    **{f"vision.rcnn.{part}": "vision.rcnn" for part in ("roi_align", "roi_pool")},
     **{f"cpp.{part}": part for part in ("nn", "x86", "generic", "cuda", "utils", "image", "vision")},
 }
 for _there, _here in _OTHER_NAMES.items():
     sys.modules[f"topi.{_there}"] = sys.modules[f"topi.{_here}"]
+sys.modules["topi.tensor"] = sys.modules[__name__]  # of elemwise_sum, full and full_like
 math = elementwise
 const_vector, make_idx, within_index = utils.const_vector, utils.make_idx, utils.within_index
 

@@ -16,6 +16,7 @@ says how it measures, `record.py` its files, tvm_log/ those of TVM, `scheduler.p
 `extract.py` makes tasks of a network; `absent.py` says of TVM's names that are not here what to use instead.
 """
 
+from tedsl.aliases import import_as
 from tedsl.auto_scheduler.absent import NAMES
 from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.extract import extract_tasks
@@ -51,3 +52,6 @@ __all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "
            "save_records", "search", "workload_key_to_tensors"]
 
 entries(globals(), absent=NAMES)
+import_as(globals(), "auto_schedule", "compute_dag", "cost_model", "cost_model.cost_model", "cost_model.xgb_model",
+          "dispatcher", "feature", "loop_state", "measure", "measure_record", "relay_integration", "search_policy",
+          "search_task", "task_scheduler", "utils", "workload_registry")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.aliases import import_as
 from tedsl.errors import missing_name, public
 
 if TYPE_CHECKING:
@@ -66,3 +67,5 @@ def __dir__() -> list[str]:
 
 
 import_module("tedsl.ir.text")  # gives nodes the text that they print as
+import_as(globals(), "attrs", "base", "function", "json_compact", "module", "op", "tensor_type", "type")
+__path__.append(f"{__path__[0].removesuffix('ir')}compat/root/ir")  # `import tedsl.ir.transform` finds the file there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tedsl.errors import OptionError
@@ -31,11 +32,13 @@ def build_config(**options: Any) -> PassContext:
     """Returns a PassContext for `with build_config(auto_unroll_max_step=16): build(...)`.
 
     The options are those in `OPTIONS` and dump_pass_ir, which prints the loops after each pass; OptionError for any other.
-    disable_select_rewriting=False is accepted for programs that pass it; True is refused, as correct code needs that pass.
+    disable_select_rewriting is accepted for programs that pass it; True does nothing but warn, as correct code needs that pass.
     """
     config: dict[str, Any] = {}
     dumped = bool(options.pop("dump_pass_ir", False))
-    disabled = ["tir.RewriteUnsafeSelect"] if options.pop("disable_select_rewriting", False) else []
+    if options.pop("disable_select_rewriting", False):
+        warnings.warn("build_config: disable_select_rewriting=True does nothing: a select whose side must not be computed "
+                      "would read outside of its memory", stacklevel=3)
     for name, value in options.items():
         if name not in OPTIONS:
             raise OptionError(f"build_config has no option {name!r}",
@@ -47,4 +50,4 @@ def build_config(**options: Any) -> PassContext:
             config.setdefault(key, {})[part] = value
     if config.get("tir.add_lower_pass", ()) is None:
         del config["tir.add_lower_pass"]
-    return PassContext(disabled_pass=disabled, instruments=[PrintAfterAll()] if dumped else [], config=config)
+    return PassContext(instruments=[PrintAfterAll()] if dumped else [], config=config)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.aliases import import_as
 from tedsl.errors import missing_name, public
 
 if TYPE_CHECKING:
@@ -75,3 +76,4 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES, *_BELOW, "const", "ndarray"})
+import_as(globals(), "container", "object", "object_generic", "packed_func")

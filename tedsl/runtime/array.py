@@ -18,6 +18,7 @@ from tedsl.errors import (
     missing_attribute,
     type_in_words,
 )
+from tedsl.ir.build import as_dims
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.devices.device import CPU, Device, cpu
 from tedsl.runtime.devices.dlpack import capsule_of
@@ -208,9 +209,10 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
     """
     place = _one_device("nd.empty", device, ctx)
     try:
-        dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
+        dims = tuple(map(operator.index, as_dims(shape)))
     except TypeError:
-        raise ArgumentTypeError(f"nd.empty: a shape is made of ints, not {shape!r}") from None
+        raise ArgumentTypeError(f"nd.empty: a shape is made of ints, not {shape!r}",
+                                hint="for example (16, 16); // divides integers, / gave one in Python 2") from None
     if any(n < 0 for n in dims):
         raise ArgumentError(f"nd.empty: the shape {dims} has a dimension below 0")
     return NDArray(_made(place, dims, numpy_dtype(dtype)))

@@ -1,5 +1,6 @@
 """Targets of `build`: what a machine can do, which target is current, and what the host is."""
 
+from tedsl.aliases import import_as
 from tedsl.errors import entries
 from tedsl.ir.calls.registered import register_intrin_lowering
 from tedsl.target import codegen, datatype
@@ -32,4 +33,5 @@ __all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu",
            "list_tags", "mali", "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind",
            "register_tag", "riscv_cpu", "rocm"]
 
-entries(globals(), instead={"build_config": "tedsl.transform.build_config"})
+entries(globals(), later={"build_config": "tedsl.transform:build_config", "BuildConfig": "tedsl.transform:build_config"})
+import_as(globals(), "generic_func", "tag")

@@ -35,8 +35,8 @@ _ARM8 = ("neon", "fp-armv8")
 _ARM82 = (*_ARM8, "fullfp16", "dotprod", "lse")
 AARCH64_CPUS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("generic", "cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), _ARM8),
-    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a78", "neoverse-n1", "apple-m1", "apple-a14"),
-                    _ARM82),
+    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a78", "neoverse-n1", "apple-m1", "apple-a14",
+                     "apple-latest"), _ARM82),
     **dict.fromkeys(("apple-m2", "apple-m3"), (*_ARM82, "i8mm")),
     **dict.fromkeys(("neoverse-v1", "neoverse-n2", "neoverse-v2", "grace"), (*_ARM82, "i8mm", "sve")),
     "carmel": (*_ARM8, "fullfp16", "lse"),
@@ -86,6 +86,11 @@ X86_FEATURES = frozenset((
     "sse-unaligned-mem", "sse2", "sse3", "sse4.1", "sse4.2", "sse4a", "ssse3", "tbm", "tsxldtrk", "uintr", "usermsr",
     "vaes", "vpclmulqdq", "waitpkg", "wbnoinvd", "widekl", "x87", "xop", "xsave", "xsavec", "xsaveopt", "xsaves", "zu",
 ))
+
+# Processors without an operating system, for which the target `c` makes portable code.
+MICROCONTROLLERS = frozenset((
+    *(f"cortex-m{kind}" for kind in ("0", "0plus", "1", "3", "4", "7", "23", "33", "35p", "52", "55", "85")),
+    *(f"cortex-r{kind}" for kind in ("4", "4f", "5", "7", "8", "52")), "sc000", "sc300"))
 
 # What -mattr may name elsewhere: extensions that change what code can use. LLVM's words for the tuning of single processors
 # come with their -mcpu.

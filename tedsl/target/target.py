@@ -12,7 +12,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.node import is_text
-from tedsl.target.features import BASELINE, CPUS, FEATURES, apply_changes
+from tedsl.target.features import BASELINE, CPUS, FEATURES, MICROCONTROLLERS, apply_changes
 from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, COUNTS, TAGS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.machine import Machine, as_here, machine_called, machine_of
@@ -73,7 +73,13 @@ class Target:
 
     @property
     def _names_none(self) -> bool:
-        return self._is_cpu and not (self.mcpu or self.mattr or self.mtriple)
+        return self._is_cpu and not (self._processor or self.mattr or self.mtriple)
+
+    @property
+    def _processor(self) -> str:
+        """What -mcpu says; "" for microcontrollers, for which the code is the portable one unless -mtriple asks for another."""
+        portable = self.kind.portable and self.mcpu in MICROCONTROLLERS and not self.mtriple
+        return "" if portable else self.mcpu
 
     @property
     def is_portable(self) -> bool:
@@ -107,7 +113,7 @@ class Target:
         """The processor's name for LLVM."""
         if self.is_host:
             return host().cpu
-        return str(self.attrs.get("arch", "")) or self.mcpu or self.kind.processor or BASELINE.get(self.arch, "generic")
+        return str(self.attrs.get("arch", "")) or self._processor or self.kind.processor or BASELINE.get(self.arch, "generic")
 
     @functools.cached_property
     def features(self) -> frozenset[str]:
@@ -433,8 +439,14 @@ def _check_features(target: Target) -> None:
         return
     known = CPUS.get(target.arch)
     if known is not None and target.mcpu not in known:
+        others = [f"-mtriple={_TRIPLES[arch]}" for arch, table in CPUS.items() if target.mcpu in table and arch in _TRIPLES]
         raise ArgumentError(f"there is no processor {target.mcpu!r} for {target.arch}",
-                            hint=f"choose one of {', '.join(sorted(known))}")
+                            hint=f"choose one of {', '.join(sorted(known))}" +
+                            (f"; or add {others[0]}, where {target.mcpu} is" if others else ""))
+
+
+_TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu (on macOS arm64-apple-macos)",
+            "riscv64": "riscv64-unknown-linux-gnu"}
 
 
 def _check_width(target: Target) -> None:

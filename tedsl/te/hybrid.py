@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tedsl.aliases import import_as
 from tedsl.errors import entries
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.hybrid.script import script
@@ -14,3 +15,4 @@ __all__ = ["HybridModule", "HybridOp", "build", "script"]
 
 entries(globals(), later={"HybridModule": "tedsl.lower.hybrid.module:HybridModule",
                           "build": "tedsl.lower.hybrid.module:build_hybrid"})
+import_as(globals(), "calls", "module", "parser", "preprocessor", "runtime", "util", "utils")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tedsl.aliases import import_as
 from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
@@ -195,3 +196,4 @@ __all__ = [
 ]
 
 entries(globals(), later={"transform": "tedsl.tir.transform"})
+import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op", "stmt")

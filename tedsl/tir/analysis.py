@@ -1,5 +1,6 @@
 """Analyses of functions and expressions, by the names of TVM's tir.analysis."""
 
+from tedsl.aliases import import_as
 from tedsl.errors import ArgumentTypeError, entries, type_in_words
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.walk import single_assignment
@@ -32,3 +33,4 @@ def _check_function(name: str, given: object) -> None:
 
 
 entries(globals())
+import_as(globals(), "analysis")

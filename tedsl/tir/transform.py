@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tedsl.aliases import import_as
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entries, type_in_words
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
@@ -417,3 +418,4 @@ def VerifyMemory() -> ModulePass:
 
 
 entries(globals(), absent=NOT_PLANNED)
+import_as(globals(), "function_pass", "transform")

@@ -228,3 +228,45 @@ def test_the_difference_of_programs_is_a_value_error():
     with pytest.raises(ValueError, match="differ at"):
         tedsl.ir.assert_structural_equal(te.var("x"), te.var("y"))
     assert tuple(tedsl.convert([1, 2])) == (1, 2)
+
+
+@pytest.mark.parametrize("old, new", [("sub", np.subtract), ("mul", np.multiply), ("div", np.divide), ("pow", np.power)])
+def test_broadcasts_by_their_names_before_04(old, new):
+    A, B = te.placeholder((2, 3), name="A"), te.placeholder((3,), name="B")
+    C = getattr(topi, f"broadcast_{old}")(A, B)
+    a, b, c = np.full((2, 3), 3, "float32"), np.array([1, 2, 4], "float32"), np.zeros((2, 3), "float32")
+    tedsl.build(te.create_schedule(C.op), [A, B, C])(a, b, c)
+    np.testing.assert_allclose(c, new(a, b), rtol=1e-6)
+
+
+def test_upsampling_by_one_factor():
+    A = te.placeholder((1, 2, 3, 4), name="A")
+    for args in ((2,), (2, "NCHW"), (2, "NCHW", "BILINEAR"), (2, 2, "NCHW", "bilinear")):
+        assert topi.nn.upsampling(A, *args).shape == (1, 2, 6, 8)
+    assert topi.nn.upsampling(A, 2, "NHWC").shape == (1, 4, 6, 4)
+    old, new = topi.nn.upsampling(A, 2, "NCHW", "BILINEAR"), topi.nn.upsampling(A, 2, 2, "NCHW", "bilinear")
+    assert str(tedsl.lower(te.create_schedule(old.op), [A, old])) == str(tedsl.lower(te.create_schedule(new.op), [A, new]))
+
+
+def test_shapes_of_arrays_that_true_division_gives():
+    assert tedsl.nd.empty((16 / 8, 3)).shape == (2, 3)
+    with pytest.raises(ArgumentError, match=r"not \(2\.5,\)(.|\n)*// divides integers"):
+        tedsl.nd.empty((5 / 2,))
+
+
+def test_options_of_builds_under_the_target():
+    with tedsl.target.build_config(auto_unroll_max_step=64):
+        assert tedsl.transform.PassContext.current().config["tir.UnrollLoop"]["auto_max_step"] == 64
+    assert tedsl.target.BuildConfig is tedsl.target.build_config
+
+
+def test_processors_of_microcontrollers_and_of_other_machines():
+    s, A, B = ones()
+    target = tedsl.target.Target("c -keys=arm_cpu,cpu -mcpu=cortex-m7 -model=stm32f746xx")
+    assert target.mcpu == "cortex-m7" and target.is_portable
+    assert tedsl.build(s, [A, B], target).get_source() == tedsl.build(s, [A, B], "c").get_source()
+    assert tedsl.target.Target("llvm -mtriple=arm64-apple-macos -mcpu=apple-latest").arch == "aarch64"
+    with pytest.raises(ArgumentError, match=r"no processor 'a64fx' for x86-64(.|\n)*-mtriple=aarch64-linux-gnu"):
+        tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=a64fx")
+    with pytest.raises(ArgumentError, match="no processor 'cortex-m9'"):
+        tedsl.target.Target("c -mcpu=cortex-m9")

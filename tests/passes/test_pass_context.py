@@ -269,13 +269,13 @@ def test_build_config_takes_the_options_of_older_programs():
 
 
 def test_what_build_config_lists_it_accepts():
-    """disable_select_rewriting is no choice: False is taken from older programs, True refused, and the list is without it."""
+    """disable_select_rewriting is no choice: it is taken from older programs, True warns, and the list is without it."""
     with pytest.raises(OptionError) as error:
         tedsl.build_config(auto_unroll=3)
     assert "dump_pass_ir" in str(error.value) and "disable_select_rewriting" not in str(error.value)
     assert tedsl.build_config(disable_select_rewriting=False).disabled_pass == []
-    with pytest.raises(OptionError, match=r"tir\.RewriteUnsafeSelect cannot be disabled"):
-        tedsl.build_config(disable_select_rewriting=True)
+    with pytest.warns(UserWarning, match="disable_select_rewriting=True does nothing"):
+        assert tedsl.build_config(disable_select_rewriting=True).disabled_pass == []
 
 
 def test_dumped_loops(capsys):

@@ -14,9 +14,16 @@ from topi.nn.pool.layout import letters_of
 
 
 @checked
-def upsampling(data: te.Tensor, scale_h: float, scale_w: float, layout: str = "NCHW", method: str = "nearest_neighbor",
-               align_corners: bool = False, output_shape: Extents | None = None) -> te.Tensor:
-    """`data` with height * scale_h and width * scale_w, rounded; method: "nearest_neighbor", "bilinear" or "bicubic"."""
+def upsampling(data: te.Tensor, scale_h: float, scale_w: float | str | None = None, layout: str = "NCHW",
+               method: str = "nearest_neighbor", align_corners: bool = False,
+               output_shape: Extents | None = None) -> te.Tensor:
+    """`data` with height * scale_h and width * scale_w, rounded; method: "nearest_neighbor", "bilinear" or "bicubic".
+
+    upsampling(data, scale, layout, method), as before TVM 0.6: one factor for both; scale_w=None means scale_h.
+    """
+    if isinstance(scale_w, str):
+        layout, method, scale_w = scale_w, method if layout == "NCHW" else layout, None
+    scale_w, method = scale_h if scale_w is None else scale_w, method.lower()
     where = opening("upsampling", data)
     size = _scaled(data, letters_of(layout, data, "HW", where), "HW", (scale_h, scale_w), output_shape, where)
     return resize2d(data, (0.0,) * 4, size, layout, method, "align_corners" if align_corners else "asymmetric")

@@ -5,6 +5,7 @@
 `templates.py` the decorators that make templates of functions.
 """
 
+from tedsl.aliases import import_as
 from tedsl.autotvm.absent import OF_TASKS
 from tedsl.autotvm.task import dispatcher, space
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, FallbackContext
@@ -28,3 +29,4 @@ __all__ = ["AnnotateEntity", "ApplyConfig", "ConfigEntity", "ConfigSpace", "Disp
            "register_customized_task", "register_topi_compute", "register_topi_schedule", "serialize_args", "space", "template"]
 
 entries(globals(), absent=OF_TASKS)
+import_as(globals(), "code_hash", "relay_integration", "topi_integration")

@@ -4,6 +4,7 @@
 asks a model of their cost (`cost_model.py`).
 """
 
+from tedsl.aliases import import_as
 from tedsl.autotvm import callback
 from tedsl.autotvm.absent import NAMES
 from tedsl.autotvm.tuner.genetic import GATuner
@@ -15,3 +16,5 @@ from tedsl.errors import entries
 __all__ = ["GATuner", "GridSearchTuner", "ModelBasedTuner", "RandomTuner", "Tuner", "XGBTuner", "callback"]
 
 entries(globals(), absent=NAMES)
+import_as(globals(), "ga_tuner", "gridsearch_tuner", "index_based_tuner", "metric", "model_based_tuner", "sa_model_optimizer",
+          "xgboost_cost_model", "xgboost_tuner")
