@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,10 @@ from tests.golden_files import Golden
 # Tests of results; what LLVM optimises is tested in codegen.
 VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors",
           "devices", "simulate")
+
+# Tests that compile each of their cases.
+TABLES = ("auto_scheduler", "autodiff", "autograd", "codegen", "devices", "graph", "lower", "nn", "optim", "passes", "simulate",
+          "topi")
 
 ROOT = Path(__file__).parent
 
@@ -42,17 +47,30 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out the tests marked `whole`: more of what others sample. `.ci/run` runs them.
 
     Of the cases of a test marked `sampled(k)` the first and some one in k of the others stay, always the same: each value of
-    a parameter is among them, in other company. The rest are marked `whole`.
+    crossed parameters is among them, in other company. The rest are marked `whole`. In the folders of TABLES tests of many
+    cases are sampled without a mark.
     """
+    cases = Counter(map(_test, items))
     seen = set()
     for item in items:
-        mark, test = item.get_closest_marker("sampled"), item.nodeid.partition("[")[0]
-        if mark and test in seen and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+        test = _test(item)
+        if test in seen and zlib.crc32(item.nodeid.encode()) % _one_in(item, cases[test]):
             item.add_marker("whole")
         seen.add(test)
     if not config.getoption("--whole"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
         items[:] = [item for item in items if not item.get_closest_marker("whole")]
+
+
+def _test(item):
+    return item.nodeid.partition("[")[0]
+
+
+def _one_in(item, cases):
+    """Of how many cases of its test one stays: of 6 half, of 12 and more a quarter, or what the mark says if that is fewer."""
+    mark = item.get_closest_marker("sampled")
+    tables = item.path.relative_to(ROOT).parts[0] in TABLES
+    return max(mark.args[0] if mark else 1, min(4, cases // 3) if tables else 1)
 
 
 def pytest_collection_finish():

@@ -46,6 +46,7 @@ def by_name(report):
 
 
 @X86
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.__name__)
 def test_the_first_line_names_the_planted_cause(bad):
     kind, s, args = bad()

@@ -33,6 +33,7 @@ def test_a_fault_that_raises_by_itself_is_not_found():
         search(fault, limit=20)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.name in QUICK], ids=lambda fault: fault.name)
 def test_a_fault_is_found(fault):
     """All of them: python -m tests.fuzz.mutations."""

@@ -88,6 +88,7 @@ int main(void) {
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("language", [C99, CPP], ids=["c", "c++"])
 @pytest.mark.parametrize("place, first, version", [
     ("dlpack.h", "dlpack", 9), ("dlpack.h", "kernels", 9), ("include/dlpack/dlpack.h", "dlpack", 9),
