@@ -22,19 +22,18 @@ EXP2 = (0.6931471824645996, 0.24022647738456726, 0.05550359562039375, 0.00961849
 # (sinh(x) / x - 1) / x**2 in x**2 on |x| < 1, float64: error 2.6e-22
 SINH = (0.16666666666666666, 0.008333333333333333, 0.00019841269841269773, 2.755731922404034e-06, 2.505210836405804e-08,
         1.6059048396350562e-10, 7.646625361656657e-13, 2.8445264169895285e-15)
-# (tanh(x) / x - 1) / x**2 as a polynomial in x**2, on |x| < 0.625 and |x| < 0.55: errors 4.3e-8 and 2.2e-19
+# (tanh(r) / r - 1) / r**2 in r**2 on [0, ln2/2]: errors of tanh(r) 3.8e-8 and 8.7e-18
 TANH = {
-    32: (-0.333333283662796, 0.1333276927471161, -0.05385090783238411, 0.020997179672122, -0.006096714176237583),
-    64: (-0.3333333333333333, 0.1333333333333331, -0.05396825396822037, 0.021869488534073906, -0.0088632354631468,
-         0.0035921267699626346, -0.001455819097151351, 0.0005899052969492733, -0.0002384727248015252,
-         9.455133052924858e-05, -3.372080112046316e-05, 7.874274345344419e-06),
+    32: (-0.33332695777061633, 0.13300919098667435, -0.049226531645622316),
+    64: (-0.3333333333333262, 0.13333333333140987, -0.053968253790641754, 0.021869480590422707, -0.00886303835951098,
+         0.0035892642450681025, -0.0014314959209910927, 0.000476418507334135),
 }
-TANH_SMALL = {32: 0.625, 64: 0.55}
-TANH_TOP = {32: 20.0, 64: 40.0}  # twice an argument whose tanh is 1 after rounding
+TANH_TOP = {32: 10.0, 64: 20.0}  # an argument whose tanh is 1 after rounding
+QUARTER_LN2 = 0.1732  # a little less, so that 0 is no less than the nearest multiple
 LN2 = {32: (0.693115234375, 3.1946184945309415e-05), 64: (0.6931471803691238, 1.9082149292705877e-10)}  # high, low
 LOG10_2 = {32: (0.301025390625, 4.605038981195214e-06), 64: (0.3010299955494702, 1.1451100898021838e-10)}
 LOG2_E, LN_2, LN_10, LOG2_10 = 1.4426950408889634, 0.6931471805599453, 2.302585092994046, 3.321928094887362
-UP = 64  # exponents by which a small result is computed too large, so that only its last rounding can be of a denormal
+UP = 64  # exponents by which a sum and its numerator are smaller, so that the sum is finite where the quotient is denormal
 # Beyond these bounds the result is 0, 1 or inf whatever the argument: it is clamped there, so that n stays small.
 RANGE = {"exp": {32: (-104.0, 89.0), 64: (-746.0, 710.0)}, "exp2": {32: (-150.0, 129.0), 64: (-1076.0, 1025.0)},
          "exp10": {32: (-46.0, 39.0), 64: (-324.0, 309.0)}, "sigmoid": {32: (-105.0, 20.0), 64: (-747.0, 40.0)}}
@@ -88,42 +87,45 @@ def exp10(out: FunctionBody, x: Value) -> Value:
 
 
 def sigmoid(out: FunctionBody, x: Value) -> Value:
-    """1 / (1 + exp(-x)) as 2**n / (2**n + exp(r)) for x = n * ln2 - r: one division, no overflow, one rounding if denormal.
+    """1 / (1 + exp(-x)) as u / (i * exp(r) + u) for -x = n * ln2 + r, i = 2**n * u and u = 2**-UP: the sum does not overflow,
+    and the division is the one rounding of denormals.
 
-    n is rounded by a constant that has the bias of the exponent in its low bits: shifted up, the sum is 2**(n + UP). Of the
-    sum 2**n + 1 what was rounded off is added to exp(r) - 1.
+    n is rounded by a constant that has the bias of the exponent in its low bits: shifted up, the sum is i. What the sum i + u
+    loses is added to i * (exp(r) - 1).
     """
     shift = MANTISSA[x.bits]
     x = clamp(x, *RANGE["sigmoid"][x.bits])
-    magic = 1.5 * 2.0**shift + BIAS[x.bits] + UP
-    shifted = out.fma(x, LOG2_E, magic)
-    less = exp_minus_one(out, reduced(out, -x, magic - shifted))
-    large = (shifted.as_bits() << shift).as_float()
-    power = large * 2.0**-UP
-    whole = power + 1.0
-    lost = power - (whole - 1.0)
-    return large * (1.0 / (whole + (less + lost))) * 2.0**-UP
+    magic = 1.5 * 2.0**shift + BIAS[x.bits] - UP
+    shifted = out.fma(x, -LOG2_E, magic)
+    less = exp_minus_one(out, reduced(out, -x, shifted - magic))
+    i = (shifted.as_bits() << shift).as_float()
+    unit = 2.0**-UP
+    whole = i + unit
+    lost = unit - (whole - i)
+    return unit / (whole + out.fma(i, less, lost))
 
 
 def tanh(out: FunctionBody, x: Value) -> Value:
-    """With the sign of x: |x| + |x|**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1).
+    """With the sign of x: B + i * ((2 + B) T - B) / (B T + 1 + i) for |x| = n * ln2/2 + r, r in [0, ln2/2), i = 2**-n,
+    B = 1 - i and T = tanh(r).
 
-    The polynomials are of one degree, in x**2 and in the reduced argument; near 0 the second one means nothing.
+    The addition theorem with tanh(n * ln2/2) = (1 - i) / (1 + i), of which the exact number B is taken away: what is rounded
+    is a small part of the result, or T alone for n = 0. Near B it is 0; it grows where r < 0, so that n is rounded down.
     """
     magnitude = x.abs()
-    near = magnitude < TANH_SMALL[x.bits]
-    y = magnitude + magnitude
     top = TANH_TOP[x.bits]
-    y = (y > top).choose(top, y)
+    y = (magnitude > top).choose(top, magnitude)
     magic = 1.5 * 2.0 ** MANTISSA[x.bits] + BIAS[x.bits]
-    shifted = out.fma(y, LOG2_E, magic)
-    n = shifted - magic
-    r = out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n)
-    power = (shifted.as_bits() << MANTISSA[x.bits]).as_float()
-    of_exp = (*EXP[x.bits], 0.0)[:len(TANH[x.bits])]
-    small, large = out.either(near, (x * x, magnitude, TANH[x.bits]), (r, r, of_exp))
-    far = 1.0 - 2.0 / out.fma(power, large, power + 1.0)
-    return near.choose(small, far).signed_as(x)
+    shifted = out.fma(y - QUARTER_LN2, -2.0 * LOG2_E, magic)
+    i = (shifted.as_bits() << MANTISSA[x.bits]).as_float()
+    n = shifted - magic  # negative
+    high, low = LN2[x.bits]
+    r = out.fma(n, 0.5 * LN_2, y) if out.has_fma else n * (0.5 * low) + (n * (0.5 * high) + y)
+    square = r * r
+    t = out.fma(out.horner(square, TANH[x.bits]), square * r, r)
+    base = 1.0 - i
+    quotient = out.fma(3.0 - i, t, -base) / out.fma(base, t, 1.0 + i)
+    return out.fma(i, quotient, base).signed_as(x)
 
 
 def sinh(out: FunctionBody, x: Value) -> Value:

@@ -68,15 +68,6 @@ class FunctionBody(ABC):
             result = self.fma(result, x, c)
         return result
 
-    def either(self, first: Value, of_first: Series, of_second: Series) -> tuple[Value, Value]:
-        """factor + factor * x * polynomial(x) of both series, for a caller that chooses by the bool `first` afterwards: where
-        it says so, the first result must be right, elsewhere the second one.
-        """
-        return self._series(*of_first), self._series(*of_second)
-
-    def _series(self, x: Value, factor: Value, coefficients: Sequence[float | Value]) -> Value:
-        return self.fma(self.horner(x, coefficients), x * factor, factor)
-
     def scaled(self, value: Value, whole: Value, biased: Value) -> Value:
         """value * 2**n, rounded once, for n in twice the range of the exponent. whole, biased: see `nearest_exponent`.
 
@@ -124,9 +115,6 @@ class FunctionBody(ABC):
         """a + b as an unevaluated sum of two floats, exact for |a| >= |b| (Dekker 1971)."""
         high = a + b
         return high, b - (high - a)
-
-
-Series = tuple["Value", "Value", Sequence[float]]  # x, factor, coefficients
 
 
 class Value:

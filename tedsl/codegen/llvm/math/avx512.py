@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tedsl.codegen.formulas.language import Series, Table, Value
+from tedsl.codegen.formulas.language import Table, Value
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 
 _REGISTER = 512
@@ -17,13 +17,6 @@ _MANTISSAS = 0b1111
 
 class AVX512Body(LLVMBody):
     """The body of a function on vectors. Vectors of another width than a register's are computed in whole registers."""
-
-    def either(self, first: Value, of_first: Series, of_second: Series) -> tuple[Value, Value]:
-        """One polynomial, whose argument and coefficients are chosen before: blending by masks takes less than products."""
-        (x, factor, some), (y, other, others) = of_first, of_second
-        coefficients = [first.choose(x.lift(a), b) for a, b in zip(some, others)]
-        value = self._series(first.choose(x, y), first.choose(factor, other), coefficients)
-        return value, value
 
     def scaled(self, value: Value, whole: Value, biased: Value) -> Value:
         t = self._type("f", value.bits)
