@@ -15,7 +15,7 @@ _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
 _TOGETHER = 4  # vectors of functions that a step of a long loop computes
 _LONG = 64  # vectors from which on a loop is long
-_RUN = 8  # lines of memory that are read or written one after the other, where pieces change places
+_RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -115,7 +115,7 @@ def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
 def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula) -> None:
     """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
-    prefetch.
+    prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
     """
     stage = kernel.schedule[op]
     groups = runs(op.axis, formula)
@@ -123,6 +123,7 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     wide = min(max(kernel.lanes(op), kernel.target.machine.line // op.output(0).dtype.bytes), _TURNED)
     loops: list[Any] = []
     inside: list[Any] = []
+    block: list[Any] = []
     around = 1
     for group in in_order_of(load, groups):
         loop = stage.fuse(*group) if len(group) > 1 else group[0]
@@ -133,12 +134,45 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
             inside.insert(0, lane)
         else:
             around *= product([extent_of(axis) for axis in group]) or 1
+        if group is groups[-1]:
+            tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in group]))
+            if tiles > 1:
+                loop, in_row = stage.split(loop, factor=tiles)
+                block.append(in_row)
         loops.append(loop)
     row, column = inside
-    stage.reorder(*loops, row, column)
+    stage.reorder(*loops, *block, row, column)
     stage.vectorize(column)
     few = iterations < _TASKS * kernel.target.machine.cores
     share_out(stage, loops[:len(shared) + 1] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide: int, extent: int | None) -> int:
+    """How many tiles of `wide` elements, which follow each other in a row of the result, of `extent` elements, are computed one
+    after the other, so that lines that are written to as many pages as there are rows come in runs. across: the axes of these
+    rows.
+
+    That pays where a run of tiles reads rows of the input completely, and where the rows of one tile fall into so few sets of
+    L1 that lines ahead, which are prefetched, are lost anyway. 1 elsewhere, and where so many rows of the input fall into few
+    sets of L2, or a rest would be left.
+    """
+    machine, size = kernel.target.machine, op.output(0).dtype.bytes
+    at = list(op.axis).index(across[-1])
+    apart = product([extent_of(axis) for axis in list(op.axis)[at + 1:]])
+    where = next(at for at, index in enumerate(load.indices) if op.axis[-1].var in variables_in(index))
+    step = product([constant(dim) for dim in load.producer.shape[where + 1:]])
+    rows = product([extent_of(axis) for axis in across])
+    if apart is None or step is None or extent is None or rows is None or apart * size < machine.page:
+        return 1
+    far = step * size > machine.page
+    if rows * size > _RUN * machine.line:
+        pays = not far and machine.l1.evicts(wide, step * size)
+    else:
+        pays = not far or rows * apart * size > machine.tlb2 * machine.page
+    most = max(1, _RUN * machine.line // (wide * size))
+    counts = (n for n in range(most, 0, -1) if extent % (n * wide) == 0 and not machine.l2.evicts(n * wide, step * size))
+    count = next(counts, 1) if pays else 1
+    return count if 2 * count >= most else 1
 
 
 def in_order_of(load: Any, groups: list[list[Any]]) -> list[list[Any]]:

@@ -1,0 +1,45 @@
+"""Which transposes write their result in runs of lines, by the pages and sets that rows of both arrays fall into."""
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+
+ZEN3 = tedsl.target.Target("llvm -mcpu=znver3")
+LONG, SQUARE = (4, 64, 56, 56), (1024, 1024)
+
+
+def scheduled(shape, order):
+    result = topi.transpose(te.placeholder(shape, name="data"), order)
+    with ZEN3:
+        return topi.schedules.schedule([result])[result]
+
+
+@pytest.mark.parametrize("shape, order, tiles", [
+    (LONG, (0, 3, 1, 2), 8),             # rows of 224 bytes are read completely
+    (LONG, (0, 3, 2, 1), 1),             # the pages of all rows are known at once
+    (LONG, (0, 1, 3, 2), 1),             # rows of the result share pages
+    ((32, 64, 56, 56), (3, 2, 0, 1), 8),  # they are not: these rows are far apart
+    (SQUARE, (1, 0), 4),                 # their lines fall into one set of L1; those of eight tiles into few sets of L2
+    ((4096, 4096), (1, 0), 1),           # into few sets of L2 from two tiles on
+    ((1024, 1312), (1, 0), 1),           # rows that are prefetched
+    ((1000, 1024), (1, 0), 1),           # a rest would be left
+])
+def test_tiles_follow_each_other_in_a_row_of_the_result(shape, order, tiles):
+    stage = scheduled(shape, order)
+    parts = {relation.inner: int(relation.factor) for relation in stage.relations if hasattr(relation, "factor")}
+    *_, run, row, column = stage.leaf_iter_vars
+    assert (parts[row], parts[column]) == (16, 16)
+    assert parts.get(run, 1) == tiles
+
+
+@pytest.mark.parametrize("shape, order", [((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0))])
+def test_values(shape, order):
+    data = te.placeholder(shape, name="data")
+    result = topi.transpose(data, order)
+    x = np.arange(np.prod(shape), dtype="f").reshape(shape)
+    y = np.empty([shape[at] for at in order], "f")
+    tedsl.build(topi.schedules.schedule([result]), [data, result])(x, y)
+    np.testing.assert_array_equal(y, x.transpose(order))
