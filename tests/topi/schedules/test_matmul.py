@@ -184,3 +184,25 @@ def test_columns_are_packed_by_panels_beside_each_other(rows, columns, terms, pa
     out = np.zeros((rows, columns), "float32")
     tedsl.build(s, [a, b, product])(x, y, out)
     np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch, rows, columns, terms", [((), 4, 1024, 520), ((), 6, 520, 515), ((2,), 5, 512, 300),
+                                                        ((), 3, 2056, 77)])
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_few_rows_read_a_large_matrix_once(batch, rows, columns, terms, behind):
+    """In the order of memory, 8 rows at a time, or some that divide them: 5 of 515; 77 and 7."""
+    x, y = floats(*batch, rows, terms), floats(*batch, terms, columns)
+    a, b = tensors(x, y)
+    product = topi.nn.batch_matmul(a, b, transpose_b=False) if batch else topi.matmul(a, b)
+    out = topi.nn.relu(product * 2.0) if behind else product
+    s = topi.schedules.schedule([out], Target("llvm -mcpu=znver3 -model=znver3"))
+    assert ".rfactor(" in str(s.journal) and "cache_read" not in str(s.journal)
+    expected = np.maximum(2 * (x @ y), 0) if behind else x @ y
+    np.testing.assert_allclose(run(out, {a: x, b: y}), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_that_fit_no_tile_have_panels():
+    for rows, columns, terms in [(7, 1024, 1024), (4, 1001, 1024), (4, 128, 128), (4, 1024, 1021)]:
+        a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b")
+        s = topi.schedules.schedule([topi.matmul(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
+        assert ".rfactor(" not in str(s.journal)

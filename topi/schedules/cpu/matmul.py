@@ -2,6 +2,7 @@
 
     the second matrix as it is multiplied (k, j):   an element of the first times a row of the second, added to the tile
     the same with a single row:                     columns are added up in the order of memory
+    the same with a few rows, and a large matrix:   the same, by tiles of partial sums of all rows
     the same with columns of one line of memory:    each sum in two halves, of every other term, which are added up at the end
     the second stored transposed (j, k):            rows times rows, lanes along k, where there are few rows; else as above,
                                                     from a copy whose panels lie as they are used
@@ -14,6 +15,7 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
+from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes
@@ -39,6 +41,8 @@ def schedule_matmul(kernel: Kernel) -> None:
         reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
     elif rows is not None and terms is not None and given_panels(kernel) is None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
+    elif is_few_rows(kernel):
+        multiply_few_rows(kernel)
     else:
         _tiles(kernel, rows)
 
