@@ -1,4 +1,4 @@
-"""Element-wise functions: several vectors in a step where chains of operations would wait, one where a rest would cost more."""
+"""Element-wise functions: several vectors in a step where chains of operations would wait, one where chunks leave a rest."""
 
 import pytest
 
@@ -11,7 +11,7 @@ AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver4"
 
 
 def lanes(function, size, target):
-    x = te.placeholder((size,), name="x")
+    x = te.placeholder(size if isinstance(size, tuple) else (size,), name="x")
     y = function(x)
     with tedsl.target.Target(target):
         schedule = topi.x86.schedule_injective(y)
@@ -22,9 +22,12 @@ def lanes(function, size, target):
 @pytest.mark.parametrize("function, size, target, expected", [
     (topi.exp, 100_000, AVX2, 32),
     (topi.tanh, 1000 * 16, AVX2, 32),
-    (topi.exp, 101 * 16, AVX2, 16),
+    (topi.exp, 101 * 16, AVX2, 32),
     (topi.exp, 100_003, AVX2, 8),
     (topi.exp, 256, AVX2, 8),
+    (topi.exp, (100, 1003), AVX2, 32),  # row by row: chunks of all would leave a rest
+    (topi.exp, (1003, 100), AVX2, 32),
+    (topi.exp, (1003, 101), AVX2, 8),
     (lambda x: topi.add(x, 1.0), 100_000, AVX2, 8),
     (topi.exp, 100_000, AVX512, 16),
 ])

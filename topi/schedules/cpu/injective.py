@@ -33,14 +33,13 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if turned is not None:
         _map_turned(kernel, op, *turned, formula)
         return
-    groups = runs(op.axis, formula)
+    groups, lanes = _apart_from_rests(kernel, formula, runs(op.axis, formula), kernel.lanes(op)), kernel.lanes(op)
     largest = _largest_load(formula)
     if largest is not None:
         groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
     extents = [product([extent_of(axis) for axis in group]) for group in groups]
     loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
     work = product(extents)
-    lanes = kernel.lanes(op)
     inner, extent = loops[-1], extents[-1]
     outer = loops[:-1]
     if len(outer) > 1:
@@ -60,11 +59,19 @@ def _vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lane
     """How many vectors each step of a long loop computes, so that their chains of operations run beside each other.
 
     Functions are chains of some fifteen operations that wait for each other, and a core with 256-bit vectors looks ahead no
-    further than two of them. A rest of vectors that are wider takes longer than that saves.
+    further than two of them. Where a loop of chunks leaves a rest, each step of them all would have a condition.
     """
     if formula.cost < CALL_COST or kernel.target.vector_bits != 256 or extent is None or extent < _LONG * lanes:
         return 1
-    return math.gcd(extent // lanes if extent % lanes == 0 else 1, _TOGETHER)
+    return _TOGETHER if extent < 2 * _CHUNK else math.gcd(extent // lanes if extent % lanes == 0 else 1, _TOGETHER)
+
+
+def _apart_from_rests(kernel: Kernel, formula: Formula, groups: list[list[Any]], lanes: int) -> list[list[Any]]:
+    """`groups`, with the last axis of the last one by itself if only so several vectors are computed in a step."""
+    *before, last = groups
+    together = [_vectors_together(kernel, formula, product([extent_of(axis) for axis in axes]), lanes)
+                for axes in (last, last[-1:])]
+    return [*before, last[:-1], last[-1:]] if len(last) > 1 and together[0] < together[1] else groups
 
 
 def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int | None]) -> tuple[int, int] | None:
