@@ -52,9 +52,9 @@ def test_both_texts_can_be_read_from_the_rows(seed):
 
 def test_long_texts_take_no_minutes():
     before = ["A[i] = 0"] * 30_000
-    start = time.perf_counter()
+    start = time.process_time()
     found = rows(before, ["B[i] = 0", *before[:-1], "x"], context=3)
-    assert time.perf_counter() - start < 5 and found
+    assert time.process_time() - start < 5 and found
 
 
 def test_colour_is_for_terminals(monkeypatch):

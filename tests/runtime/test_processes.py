@@ -29,7 +29,7 @@ def once(i):
 
 
 def status_of(child):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

@@ -1,6 +1,7 @@
 """Candidates that behave well, and others."""
 
 import os
+import signal
 import time
 
 import numpy as np
@@ -11,7 +12,7 @@ from tedsl import te, tir
 from tedsl.tune.measure import BuildOption, Measurer, RunOption
 
 MEMORY = 1 << 29  # bytes that a process of these tests may take
-QUICK = RunOption(number=1, repeat=2, timeout=2.0, cooldown_interval=0, threads=1)
+QUICK = RunOption(number=1, repeat=2, timeout=20.0, cooldown_interval=0, threads=1)
 
 
 class Doubled:
@@ -71,6 +72,14 @@ class Called(Doubled):
         call = self.call("int32", self.function) if self.call is tir.call_extern else self.call(self.function)
         B = te.extern((4,), [A], lambda ins, outs: tir.Evaluate(call), name="B")
         return te.create_schedule(B.op), [A, B]
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """A shell starts what runs in the background with interrupts ignored, the tests among it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

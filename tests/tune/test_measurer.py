@@ -39,7 +39,7 @@ def children():
 def test_a_candidate_has_times(measure):
     outcome, = measure(Doubled())
     assert outcome.failure is None and len(outcome.costs) == 2 and 0 < outcome.cost < 1
-    assert 0 < outcome.build_seconds < outcome.all_seconds < 20 and abs(time.time() - outcome.timestamp) < 60
+    assert 0 < outcome.build_seconds < outcome.all_seconds < 60 and abs(time.time() - outcome.timestamp) < 60
     assert not children()
 
 
@@ -56,11 +56,11 @@ def fail():
     (fail, "refused", "KeyError: 'knob'"),
     (abort, "crash", "ended by SIGABRT (LLVM ERROR: out of ideas)"),
     (take_memory, "crash", "not enough memory"),
-    (hang, "timeout", "took longer than 0.5 s"),
+    (hang, "timeout", "took longer than 2 s"),
     (lambda: os._exit(3), "crash", "exited with status 3"),
 ], ids=["refused", "raised", "abort", "memory", "hang", "exit"])
 def test_a_build_that_fails_costs_one_trial(measure, misfortune, kind, words):
-    options = BuildOption(timeout=0.5 if kind == "timeout" else 20.0, n_parallel=2, memory=MEMORY)
+    options = BuildOption(timeout=2.0 if kind == "timeout" else 20.0, n_parallel=2, memory=MEMORY)
     first, failed, last = measure(Doubled(), Doubled(before=misfortune), Doubled(8), build=options)
     assert first.failure is None and last.failure is None
     assert failed.failure.kind == kind and words in failed.failure.message and failed.costs == () and failed.cost == np.inf
@@ -68,8 +68,8 @@ def test_a_build_that_fails_costs_one_trial(measure, misfortune, kind, words):
 
 
 def test_a_kernel_that_does_not_end_costs_one_trial(measure):
-    endless, fine = measure(Endless(), Doubled(), run=RunOption(number=1, repeat=1, timeout=0.5, cooldown_interval=0))
-    assert endless.failure.kind == "timeout" and 0.5 <= endless.all_seconds - endless.build_seconds < 5
+    endless, fine = measure(Endless(), Doubled(), run=RunOption(number=1, repeat=1, timeout=2.0, cooldown_interval=0))
+    assert endless.failure.kind == "timeout" and 2.0 <= endless.all_seconds - endless.build_seconds < 20
     assert fine.failure is None
 
 
@@ -93,7 +93,7 @@ def test_a_reference_that_is_stopped_is_not_slow(register):
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_reference_that_takes_too_long_once_is_measured_again(measure, monkeypatch, tmp_path, times):
     monkeypatch.setattr(measurer, "seconds_of", lambda *args: hang() if _counted(tmp_path) <= times else 1e-6)
-    option = replace(QUICK, precise=True, precise_seconds=0.1, timeout=0.3)
+    option = replace(QUICK, precise=True, precise_seconds=0.1, timeout=1.5)
     if times == 1:
         assert measure(Doubled(), run=option)[0].failure is None
     else:
@@ -402,7 +402,7 @@ def test_processes_die_with_a_program_that_is_killed():
     builders = [mine.recv(), mine.recv()]
     program.kill()
     program.join()
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while any(map(_lives, builders)) and time.monotonic() < until:
         time.sleep(0.01)
     assert not any(map(_lives, builders))
