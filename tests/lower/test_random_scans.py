@@ -13,6 +13,7 @@ from tedsl.fuzz.scheduler import Scheduler
 from tedsl.fuzz.schedules import draw_directives
 
 TAILS = PLAIN | {propose: DIRECTIVES[propose] for propose in (split_mask, split_partition, split_shift_inwards)}
+pytestmark = pytest.mark.sampled(4)
 LAUNCHED = TAILS | {compute_at: 4}  # memory of one thread that others would fill is refused
 
 

@@ -144,6 +144,7 @@ def outcome(script, text, rng):
     return "same" if s.journal else "plain"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_refused_or_the_same_values(tmp_path, seed):
     rng = random.Random(seed)
