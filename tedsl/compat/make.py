@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tedsl import ir, tir
+from tedsl.ir.expr import Call
 from tedsl.ir.ops import OPS
 from tedsl.ir.stmt import BufferRealize, BufferStore, ForKind, SeqStmt, Stmt
 from tedsl.ir.stmt import For as _For
@@ -41,17 +43,48 @@ class For(metaclass=_OldFor):
 
 
 def call_intrin(dtype: Any, func_name: str, *args: Any) -> Any:
-    """A call of an operator by its name of 0.6, which has no prefix, or by today's."""
-    return tir.call_intrin(dtype, _prefixed(func_name), *args)
+    """A call of an operator by its name of 0.6, which has no prefix, or by today's; the program's own may do anything."""
+    return tir.call_intrin(dtype, _operator(func_name, tir.CallEffectKind.Opaque), *args)
+
+
+def call_pure_intrin(dtype: Any, func_name: str, *args: Any) -> Any:
+    """A call as `call_intrin` makes it; an operator of the program's own does nothing beside giving a value."""
+    return tir.call_intrin(dtype, _operator(func_name, tir.CallEffectKind.Pure), *args)
 
 
 def register_intrin_rule(target: str, intrin: str, f: Callable[[Any], Any] | None = None, override: bool = False) -> Any:
-    """Makes `f` the rule by which `build` for `target` replaces calls of `intrin`. override: accepted; the last rule holds."""
-    return ir.register_intrin_lowering(_prefixed(intrin), target, f=f)
+    """Makes `f` the rule by which `build` for `target` replaces calls of `intrin`; the call has a `name`, without prefix.
+    override: accepted; the last rule holds. A decorator without `f`.
+    """
+    if f is None:
+        return lambda rule: register_intrin_rule(target, intrin, rule, override)
+    given = f
+
+    @functools.wraps(given)
+    def rule(call: Call) -> Any:
+        named = _NamedCall(call.dtype, call.op, call.args)
+        made = given(named)
+        return call if made is named else made
+
+    ir.register_intrin_lowering(_operator(intrin, tir.CallEffectKind.Pure), target, f=rule)
+    return given
 
 
-def _prefixed(name: str) -> str:
-    return f"tir.{name}" if isinstance(name, str) and f"tir.{name}" in OPS else name
+class _NamedCall(Call):
+    """A call as rules of 0.6 look at it."""
+
+    @property
+    def name(self) -> str:
+        return self.op.short
+
+
+def _operator(name: Any, effect: int) -> Any:
+    """The name that an operator has here. In 0.6 it began to be with its first call or rule."""
+    if not isinstance(name, str) or not name.isidentifier():
+        return name
+    if f"tir.{name}" not in OPS:
+        ir.register_op_attr(f"tir.{name}", "TCallEffectKind", effect)
+    return f"tir.{name}"
 
 
 def __getattr__(name: str) -> Any:

@@ -38,7 +38,7 @@ NAMES = {
     **dict.fromkeys(("decl_buffer", "layout", "bijective_layout", "call_packed", "call_extern", "call_pure_extern",
                      "call_llvm_intrin"), "tedsl.tir"),
     **dict.fromkeys(("load_json", "save_json"), "tedsl.ir"),
-    "call_intrin": "tedsl.compat.make", "call_pure_intrin": "tedsl.compat.make:call_intrin",
+    "call_intrin": "tedsl.compat.make", "call_pure_intrin": "tedsl.compat.make",
     "register_intrin_rule": "tedsl.compat.make",
     "select": "tedsl.tir:Select", "pow": "tedsl.te:power",
     **dict.fromkeys(("var", "size_var", "const", "min_value", "max_value", "placeholder", "compute", "scan", "extern",

@@ -4,8 +4,20 @@ import numpy as np
 import pytest
 
 import tedsl.compat.v06 as tvm
-from tedsl.compat import v06
+from tedsl.compat import make, v06
 from tedsl.errors import ArgumentTypeError, OptionError
+from tedsl.ir import ops
+from tedsl.ir.calls import registered, signatures
+
+
+@pytest.fixture
+def own_operators(monkeypatch):
+    """Operators and rules that the test registers are forgotten after it."""
+    for owner, name in ((registered, "_ATTRIBUTES"), (registered, "_OWN"), (ops, "OPS"), (signatures, "SIGNATURES")):
+        monkeypatch.setattr(owner, name, type(getattr(owner, name))(getattr(owner, name)))
+    for owner in (registered, make):
+        monkeypatch.setattr(owner, "OPS", ops.OPS)
+    monkeypatch.setattr(registered, "SIGNATURES", signatures.SIGNATURES)
 
 
 @pytest.mark.parametrize("name", sorted({*v06.NAMES, *v06.MODULES}))
@@ -74,7 +86,22 @@ def test_operators_by_names_without_prefix():
     b = np.zeros(4, "float32")
     tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")(np.arange(4, dtype="float32"), b)
     np.testing.assert_allclose(b, np.exp(np.arange(4)), rtol=1e-6)
-    tvm.register_intrin_rule("a_target", "exp", lambda op: op, override=True)
+
+
+def test_operators_of_programs_come_to_be_by_their_first_call_or_rule(own_operators):
+    A = tvm.placeholder((4,), name="A")
+    B = tvm.compute((4,), lambda i: tvm.call_pure_intrin("float32", "mylog_of_06", A[i]) + tvm.exp(A[i]), name="B")
+
+    @tvm.register_intrin_rule("llvm", "mylog_of_06")
+    def rule(op):
+        return tvm.call_pure_intrin(op.dtype, op.name.removeprefix("my").removesuffix("_of_06"), op.args[0])
+
+    assert callable(rule)
+    assert tvm.call_intrin("int32", "my_effect_of_06", A[0]).op.effect != "pure" and tvm.call_intrin("float32", "exp", A[0])
+    tvm.register_intrin_rule("llvm", "exp", lambda op: op if op.name == "exp" else None, override=True)
+    b = np.zeros(4, "float32")
+    tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")(np.arange(1, 5, dtype="float32"), b)
+    np.testing.assert_allclose(b, np.log(np.arange(1, 5)) + np.exp(np.arange(1, 5)), rtol=1e-6)
 
 
 def test_modules_by_their_old_names():

@@ -34,6 +34,7 @@ class CallEffectKind:
     """What a call of an operator does beside giving a value."""
 
     ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
+    Opaque = UpdateState
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:

@@ -48,12 +48,12 @@ WRITERS_OF = {("c", "h"): "tedsl.codegen.c.running.files:write_declarations"}
 READERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:read_archive",
     "so": "tedsl.codegen.llvm.export.load:load_shared",
+    "tar": "tedsl.codegen.llvm.export.load:load_tar",
     "examplejson": "tedsl.graph.byoc.examplejson.module:from_file",
 }
 # What the other files are for, by format.
 _NOT_LOADED = {
     "o": "an object is linked into a program (cc main.c kernels.o), and is there runtime.system_lib's",
-    "tar": "its objects and its header are for the build of a program",
     "h": "a header is included by programs in C",
     "c": "the text is compiled by a C compiler",
     "ll": "the text is compiled by LLVM's tools",

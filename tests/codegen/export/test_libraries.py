@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -100,6 +101,15 @@ def test_one_program_makes_the_same_files_again(tmp_path):
         assert contents[0] == contents[1], name
     assert sorted(path.name for path in tmp_path.iterdir()) == ["k.h", "k.ll", "k.o", "k.so", "k.tar"]  # nothing is left behind
     assert os.access(tmp_path / "k.so", os.X_OK) and not os.access(tmp_path / "k.o", os.X_OK)
+
+
+def test_an_archive_is_loaded_without_a_linker(tmp_path, monkeypatch):
+    programs.module("add").export_library(tmp_path / "k.tar")
+    monkeypatch.setenv("PATH", "")
+    again = load_module(str(tmp_path / "k.tar"))
+    assert again.function_names == programs.module("add").function_names and callable(again[again.entry_name])
+    with tarfile.open(tmp_path / "k.tar") as archive:
+        assert sorted(archive.getnames()) == ["k.h", "k.o", "k.tedsl"]
 
 
 def test_two_libraries_of_one_program_do_not_meet(tmp_path):

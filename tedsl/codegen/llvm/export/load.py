@@ -5,17 +5,25 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import io
 import itertools
 import os
+import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
-from tedsl.codegen.llvm.export.trailer import Described, described, linked_prefix, read_description
+from tedsl.codegen.llvm.export.trailer import (
+    Described,
+    checked_archive,
+    described,
+    linked_prefix,
+    read_description,
+)
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
@@ -23,7 +31,7 @@ from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.fork import guarded_lock
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
-from tedsl.runtime.modules.files import read_file
+from tedsl.runtime.modules.files import from_bytes, read_file
 from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.target import Target
 
@@ -47,6 +55,14 @@ def load_shared(path: Path) -> Module:
     about.image.check_host(path.name)
     library = _opened(path, data, about)
     return _module(about, library, path.name)
+
+
+def load_tar(path: Path) -> Module:
+    """Returns the module in an archive of `export_library`, which is not linked for that. ModuleError if it is damaged."""
+    archive = checked_archive(read_file(path), path.name)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as members:
+        content = next(member for member in members if member.name.endswith(".tedsl"))
+        return from_bytes(cast("IO[bytes]", members.extractfile(content)).read(), path.name)
 
 
 def linked_in(prefix: str) -> Module:

@@ -21,6 +21,8 @@ from tedsl.runtime.modules.image import Image, image_of
 _MAGIC = b"tedslso1"
 _END = struct.Struct("<8sQ")
 _CRC = struct.Struct("<I")
+_BLOCK = struct.Struct("<8sI500x")  # the last of a tar file: magic, and the CRC-32 of everything before
+_TAR_MAGIC = b"tedslta1"
 _HEADER_SIZE = 64  # bytes of the header of an ELF file of 64 bits
 _LIBRARY = "library.json"
 MOST_BESIDE = 1 << 20  # bytes of objects that a library says of itself
@@ -75,6 +77,19 @@ def described(data: bytes, where: str) -> Described:
     if _CRC.unpack_from(data, len(data) - _CRC.size)[0] != zlib.crc32(memoryview(data)[:-_CRC.size]):
         raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
     return read_description(data[end - length:end], where)
+
+
+def sealed_archive(archive: bytes) -> bytes:
+    """Returns a tar file with a block behind its end that tells whether it was damaged; programs that unpack it stop before."""
+    return archive + _BLOCK.pack(_TAR_MAGIC, zlib.crc32(archive))
+
+
+def checked_archive(data: bytes, where: str) -> bytes:
+    """Returns the tar file that `sealed_archive` got; ModuleError, which names the file `where`, if it is damaged."""
+    archive, block = data[:-_BLOCK.size], data[-_BLOCK.size:]
+    if block != _BLOCK.pack(_TAR_MAGIC, zlib.crc32(archive)):
+        raise ModuleError(f"{where} is damaged, or no tar file of export_library", hint="export it anew")
+    return archive
 
 
 def linked_prefix(data: bytes) -> str | None:

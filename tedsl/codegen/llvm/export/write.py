@@ -15,9 +15,9 @@ from tedsl.codegen.llvm.debug.lines import with_loops_beside
 from tedsl.codegen.llvm.export.header import header
 from tedsl.codegen.llvm.export.library import Library, make_library, slot_call
 from tedsl.codegen.llvm.export.link import shared_library
-from tedsl.codegen.llvm.export.trailer import Described, sealed
+from tedsl.codegen.llvm.export.trailer import Described, sealed, sealed_archive
 from tedsl.errors import ArgumentTypeError, ModuleError
-from tedsl.runtime.modules.files import replace_file
+from tedsl.runtime.modules.files import replace_file, to_bytes
 
 if TYPE_CHECKING:
     from tedsl.runtime.module import Module
@@ -84,15 +84,16 @@ def write_header(module: Module, path: Path, options: Mapping[str, Any]) -> None
 
 
 def write_tar(module: Module, path: Path, options: Mapping[str, Any]) -> None:
-    """Writes an archive of the objects and the header. options: prefix."""
+    """Writes an archive of the objects and the header, with the module as load_module reads it. options: prefix."""
     library = _prefixed(module, path, options)
     memory = io.BytesIO()
     with tarfile.open(fileobj=memory, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, content in {**_objects(library, "o"), f"{library.prefix}.h": header(library).encode()}.items():
+        for name, content in {**_objects(library, "o"), f"{library.prefix}.h": header(library).encode(),
+                              f"{library.prefix}.tedsl": to_bytes(module)}.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(content), 0o644
             archive.addfile(member, io.BytesIO(content))
-    replace_file(path, memory.getvalue())
+    replace_file(path, sealed_archive(memory.getvalue()))
 
 
 def described_by(library: Library) -> Described:
