@@ -70,6 +70,8 @@ def test_each_release_is_that_of_names():
     of = {name.path: since(name) for name in names()}
     assert (of["te.compute"], of["te.size_var"], of["te.Stage.rolling_buffer"], of["tir.transform.Simplify"]) == (
         "0.6", "0.7", "0.8", "0.7")
+    notes = {"topi.bifrost": "0.6", "topi.strided_set": "0.7", "topi.nn.pool3d": "0.7", "topi.einsum": "0.8"}
+    assert {path: of[path] for path in notes} == notes, "as the notes of those releases say"
 
 
 @pytest.mark.parametrize("there, here, differs", [
