@@ -33,3 +33,13 @@ def lanes(function, size, target):
 ])
 def test_vectors_of_a_step(function, size, target, expected):
     assert int(lanes(function, size, target)) == expected
+
+
+@pytest.mark.parametrize("columns, target, expected", [(1446, AVX2, 32), (100, AVX2, 8), (1446, AVX512, 16)])
+def test_exponentials_of_a_softmax(columns, target, expected):
+    out = topi.nn.softmax(te.placeholder((40, columns), name="x"))
+    with tedsl.target.Target(target):
+        schedule = topi.schedules.schedule([out])
+    (exponentials,) = [stage for stage in schedule.stages if stage.op.name == "T_softmax_exp"]
+    (vector,) = [r for r in exponentials.relations if getattr(r, "inner", None) is exponentials.leaf_iter_vars[-1]]
+    assert int(vector.factor) == expected

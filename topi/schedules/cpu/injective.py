@@ -51,11 +51,11 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
-    vectorize(stage, inner, extent, lanes * _vectors_together(kernel, formula, extent, lanes))
+    vectorize(stage, inner, extent, lanes * vectors_together(kernel, formula, extent, lanes))
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
 
 
-def _vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
+def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
     """How many vectors each step of a long loop computes, so that their chains of operations run beside each other.
 
     Functions are chains of some fifteen operations that wait for each other, and a core with 256-bit vectors looks ahead no
@@ -69,7 +69,7 @@ def _vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lane
 def _apart_from_rests(kernel: Kernel, formula: Formula, groups: list[list[Any]], lanes: int) -> list[list[Any]]:
     """`groups`, with the last axis of the last one by itself if only so several vectors are computed in a step."""
     *before, last = groups
-    together = [_vectors_together(kernel, formula, product([extent_of(axis) for axis in axes]), lanes)
+    together = [vectors_together(kernel, formula, product([extent_of(axis) for axis in axes]), lanes)
                 for axes in (last, last[-1:])]
     return [*before, last[:-1], last[-1:]] if len(last) > 1 and together[0] < together[1] else groups
 

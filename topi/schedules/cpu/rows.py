@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from topi.schedules.cpu.injective import vectorize
+from topi.schedules.cpu.injective import vectorize, vectors_together
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
 from topi.schedules.formulas import Formula, constant, extent_of, product
@@ -82,10 +82,10 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         if op.reduce_axis:
             continue
         if len(op.axis) == len(axes):
-            vectors(s[op], list(op.axis)[len(axes) - reduced:], kernel.lanes(op))
+            _vectors(kernel, op, list(op.axis)[len(axes) - reduced:])
         elif across is not None:
             s[op].vectorize(op.axis[across])
-    vectors(tail, own, kernel.lanes(kernel.tail))
+    _vectors(kernel, kernel.tail, own)
     if across is None and len(own) == 1 and kernel.blocks is None and product([extent_of(row) for row in rows]) != 1:
         _ask_for_next_rows(kernel, [*readers, (kernel.formula(kernel.tail), kernel.tail)], extent_of(own[0]))
 
@@ -112,11 +112,13 @@ def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], colum
             stage.prefetch(tensor, chunks, count)
 
 
-def vectors(stage: te.Stage, axes: list[Any], lanes: int) -> None:
+def _vectors(kernel: Kernel, op: Any, axes: list[Any]) -> None:
     """Vectorize the elements of a row, several vectors at a time."""
+    stage, lanes = kernel.schedule[op], kernel.lanes(op)
     loop = stage.fuse(*axes) if len(axes) > 1 else axes[0]
     extent = product([extent_of(axis) for axis in axes])
-    vectorize(stage, loop, extent, _width(extent, lanes))
+    together = vectors_together(kernel, kernel.formula(op), extent, lanes)
+    vectorize(stage, loop, extent, max(_width(extent, lanes), together * lanes))
 
 
 def _width(extent: int | None, lanes: int) -> int:
