@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir.expr import Expr, ProducerLoad
 from tedsl.ir.func import Accesses
 from tedsl.lang.inline import Inliner
@@ -75,9 +76,10 @@ def _places(schedule: ScheduleState, stages: Collection[StageState]) -> dict[Sta
         places[stage] = host, at
     _refuse_cycles(places)
     for wrong in misplaced(schedule):
-        raise LoweringError(f"{wrong.reason}: it would find nothing there",
-                            hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} out: "
-                                 f"{wrong.producer.written}.compute_root()", about=attached(wrong.producer))
+        refuse_to_run(LoweringError(
+            f"{wrong.reason}: it would find nothing there",
+            hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} out: "
+                 f"{wrong.producer.written}.compute_root()", about=attached(wrong.producer)))
     return places
 
 

@@ -112,6 +112,21 @@ def readers_inside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> 
     return [(reader, read) for reader, read in reads if _is_inside(reader, plan.host)]
 
 
+def is_read_outside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> bool:
+    """Whether one of `reads` is outside of every version of the host of `plan`: a schedule half-way, which `build` refuses."""
+    host = plan.host
+    return host is not None and not all(_is_in_a_version(reader, host) for reader, _ in reads)
+
+
+def _is_in_a_version(plan: Placement | None, host: Placement) -> bool:
+    of = host.stage.version_of or host.stage
+    while plan is not None:
+        if (plan.stage.version_of or plan.stage) is of:
+            return True
+        plan = plan.host
+    return False
+
+
 def _is_inside(plan: Placement | None, host: Placement | None) -> bool:
     while plan is not None:
         if plan is host:

@@ -133,6 +133,22 @@ def race_of_threads():
     return s, [A, B]
 
 
+def reader_outside():
+    A, B, C, s = product()
+    kept = s.cache_read(A, "shared", [C])
+    s.cache_read(kept, "local", [C])
+    s[kept].compute_at(s[C], C.op.axis[0])
+    return s, [A, B, C]
+
+
+def reader_at_an_outer_loop():
+    A, B, C, s = product()
+    kept = s.cache_read(A, "shared", [C])
+    s[s.cache_read(kept, "local", [C])].compute_at(s[C], C.op.axis[0])
+    s[kept].compute_at(s[C], C.op.axis[1])
+    return s, [A, B, C]
+
+
 HALF_WAY = [(local_before_compute_at, "C.local is kept in local memory", "C.local["),
             (shared_before_compute_at, "A.shared is kept in shared memory", "A.shared["),
             (local_on_several_threads, "belongs to one thread", "C.local["),
@@ -145,7 +161,9 @@ HALF_WAY = [(local_before_compute_at, "C.local is kept in local memory", "C.loca
             (one_too_near, "goes from -1 to n - 2", "A_2["),
             (unrolled_without_a_number, "its extent n is not a constant", '(i: int32, 0, n) "unroll"'),
             (threads_in_two_numbers, "neither is proved to be the larger number", "max(n, m)"),
-            (race_of_threads, "they would race", "A.shared[")]
+            (race_of_threads, "they would race", "A.shared["),
+            (reader_outside, "A.shared.local stands outside that loop", "A.shared[((ax0_1*8) + ax1_1)] = (float32*)A_2["),
+            (reader_at_an_outer_loop, "A.shared.local stands outside that loop", "A.shared[ax1_1] = (float32*)A_2[")]
 CASES = pytest.mark.parametrize("program, words, text", HALF_WAY, ids=[program.__name__ for program, *_ in HALF_WAY])
 
 

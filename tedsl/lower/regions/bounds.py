@@ -26,7 +26,7 @@ from tedsl.lower.threads.around import bind_outer_threads, outer_threads, spans
 from tedsl.lower.threads.axes import thread_loop
 from tedsl.lower.threads.launches import launches_of
 from tedsl.lower.uneven_splits import padded_extents, tail_of
-from tedsl.lower.versions import readers_inside, specialized, under_conditions
+from tedsl.lower.versions import is_read_outside, readers_inside, specialized, under_conditions
 from tedsl.record import record
 from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.relations import Fuse
@@ -39,23 +39,28 @@ def infer_bounds(schedule: ScheduleState, placements: Sequence[Placement], analy
     plans: dict[Placement, StagePlan] = {}
     for placement in reversed(placements):
         with under_conditions(placement, analyzer):
-            reads = readers_inside(placement, readers.get(placement.op, []))
+            every = readers.get(placement.op, [])
+            reads = None if is_read_outside(placement, every) else readers_inside(placement, every)
             host = None if placement.host is None else plans[placement.host]
             general = None if placement.general is None else plans[placement.general]
-            plans[placement] = _plan(placement, host, general, [(plans[reader], read) for reader, read in reads], analyzer)
+            known = None if reads is None else [(plans[reader], read) for reader, read in reads]
+            plans[placement] = _plan(placement, host, general, known, analyzer)
     return _program(tuple([plans[placement] for placement in placements]), analyzer)
 
 
 def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | None,
-          readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> StagePlan:
-    """`placement` inside `host` with its region, of which `readers` read a part, and its loops."""
+          readers: Sequence[tuple[StagePlan, Read]] | None, analyzer: Analyzer) -> StagePlan:
+    """`placement` inside `host` with its region, of which `readers` read a part, and its loops. readers: None if some are
+    outside of `host`; the region is the whole shape then.
+    """
     bind_outer_threads(host, placement.position, analyzer)
     stage, everything = placement.stage, _whole_shape(placement)
-    region = specialized(placement, everything if host is None else _needed(placement, host, readers, analyzer))
+    needed = everything if host is None or readers is None else _needed(placement, host, readers, analyzer)
+    region = specialized(placement, needed)
     mins: dict[IterVar, Expr] = {}
     extents: dict[IterVar, Expr] = {}
-    for axis, needed, whole_axis in zip(placement.data_axes, region, everything):
-        mins[axis], extents[axis] = whole_axis if axis in placement.without_loops else needed
+    for axis, ends, whole_axis in zip(placement.data_axes, region, everything):
+        mins[axis], extents[axis] = whole_axis if axis in placement.without_loops else ends
     for axis, reduced in zip(placement.axes[len(region):], specialized(placement, _reduced(placement, len(region)))):
         mins[axis], extents[axis] = reduced
     extents.update((thread, extent_of(thread)) for thread in stage.env_threads)
