@@ -255,7 +255,7 @@ class Trace:
 
 
 def _lines(*funcs: PrimFunc) -> Loops:
-    lines = "\n\n".join(func.script() for func in funcs).splitlines()
+    lines = "\n\n".join(func.readable() for func in funcs).splitlines()
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines, which are left out here"]
     return Loops(tuple(lines), program=funcs[0])

@@ -66,7 +66,7 @@ def test_the_last_step_of_lowering_is_what_lower_prints():
     s, args = program()
     trace = tedsl.trace(s, args)
     last = [step for step in trace.steps if step.group == "passes"][-1]
-    assert list(last.loops.lines) == tedsl.lower(s, args).script().splitlines()
+    assert list(last.loops.lines) == tedsl.lower(s, args).readable().splitlines()
 
 
 def test_options_of_the_pass_context_count():

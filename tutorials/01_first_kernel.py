@@ -24,7 +24,7 @@ s = te.create_schedule(C.op)
 plain = tedsl.lower(s, [A, B, C])
 print("Untouched, the formula is one loop over i:\n")
 plain.show()
-assert "for i in range(1000003):" in plain.script()
+assert "for i in range(1000003):" in plain.readable()
 
 # --- 3. Splitting a loop ----------------------------------------------------------------------------------------------
 # 16 elements at a time. 16 does not divide n: the compiler adds a guard, and only where it cannot prove it away.
@@ -34,7 +34,7 @@ split = tedsl.lower(s, [A, B, C], simple_mode=True)
 print("\nSplit by 16: i.outer counts the blocks, i.inner the elements of one. 62501 blocks of 16 are 1000016")
 print("elements, so `likely(...)` guards the last block; elsewhere it holds.\n")
 split.show()
-assert "for i.outer in range(62501):" in split.script() and "if likely(i.outer*16 + i.inner < 1000003):" in split.script()
+assert "for i.outer in range(62501):" in split.readable() and "if likely(i.outer*16 + i.inner < 1000003):" in split.readable()
 
 # --- 4. Vector instructions and threads -------------------------------------------------------------------------------
 # The inner loop becomes vector instructions, the outer one runs on all cores.
@@ -47,7 +47,7 @@ fast = tedsl.lower(s, [A, B, C])
 print("\nParallel and vectorized: 62 chunks on all cores, in each 1024 times 16 elements at once. `at : at+16` is a")
 print("slice, as in numpy. The guard has become a mask, `where`: only the lanes inside the arrays are touched.\n")
 fast.show()
-assert "in parallel(62):" in fast.script() and "C[at : at+16] = A[at : at+16] + B[at : at+16] where" in fast.script()
+assert "in parallel(62):" in fast.readable() and "C[at : at+16] = A[at : at+16] + B[at : at+16] where" in fast.readable()
 
 # Programs and books about TVM print the same loops so:
 print("\nThe statement in the middle, as TVM writes it:\n")

@@ -22,7 +22,7 @@ s = te.create_schedule(B.op)
 loops = tedsl.lower(s, [A, B])
 print("The sum of each row. n, m and the strides are those of the arrays that a call brings:\n")
 loops.show()
-assert "B[i] = 0.0" in loops.script() and "B[i] += A[i, k]" in loops.script()
+assert "B[i] = 0.0" in loops.readable() and "B[i] += A[i, k]" in loops.readable()
 
 row_sum = tedsl.build(s, [A, B])
 for shape in ((3, 5), (1, 1), (17, 0), (64, 1000)):
@@ -60,7 +60,7 @@ s[P].vectorize(s[P].op.axis[0])
 factored = tedsl.lower(s, [X, S])
 print("\nA sum in 64 lanes, which are added up at the end:\n")
 factored.show()
-assert "S.rf[0:64] += X[" in factored.script()
+assert "S.rf[0:64] += X[" in factored.readable()
 
 x, total = rng.random(size, dtype="float32"), np.empty((), "float32")
 calls = {"numpy": lambda: x.sum()}

@@ -36,7 +36,7 @@ SHOWN = 10  # lines of loops: those of the later steps are many, written out by 
 
 def show(title, schedule, arguments):
     """Print the loops, run the kernel, check the result, compare its speed."""
-    lines = tedsl.lower(schedule, arguments, simple_mode=True).script().splitlines()[1:]
+    lines = tedsl.lower(schedule, arguments, simple_mode=True).readable().splitlines()[1:]
     print(f"\n{title}:", *lines[:SHOWN], sep="\n")
     if len(lines) > SHOWN:
         print(f"    ... and {len(lines) - SHOWN} lines more")

@@ -42,7 +42,7 @@ def row_sum():
 
 def loops(s, args):
     """The loops as text, without the head of the function."""
-    return textwrap.dedent(tedsl.lower(s, args, simple_mode=True).script().partition("\n")[2])
+    return textwrap.dedent(tedsl.lower(s, args, simple_mode=True).readable().partition("\n")[2])
 
 
 for program in (chain, blur, row_sum):

@@ -63,7 +63,7 @@ print("\n".join(line for line in s.explain().splitlines() if "guard" in line))
 loops = tedsl.lower(s, [A, C], simple_mode=True)
 print("\nThe loops:\n")
 loops.show()
-assert "in parallel(" in loops.script() and "B[i, 0:100] = " in loops.script()
+assert "in parallel(" in loops.readable() and "B[i, 0:100] = " in loops.readable()
 
 # --- 5. Step by step --------------------------------------------------------------------------------------------------
 # A trace has the loops after each directive and after each pass; a step prints what it changed.

@@ -23,7 +23,7 @@ s = te.create_schedule(B.op)
 loops = tedsl.lower(s, [A, B])
 print("The row sum:\n")
 loops.show()
-assert "for ax0 in range(n):" in loops.script() and "A_red[ax0] += A[ax0, k1]" in loops.script()
+assert "for ax0 in range(n):" in loops.readable() and "A_red[ax0] += A[ax0, k1]" in loops.readable()
 
 # --- 2. Tensors have operators ----------------------------------------------------------------------------------------
 # `a + b` broadcasts as in numpy; topi.broadcast_add is the same operator by name.

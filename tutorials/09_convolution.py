@@ -46,7 +46,7 @@ assert "conv2d_nchw: computed at T_relu" in str(s) and "T_batch_norm: computed i
 # That was for the processor at hand; here are the loops for one with vectors of eight floats, two of them in a tile.
 arguments = [image, weight, bias, gamma, beta, mean, var, layer]
 with tedsl.target.Target("llvm -mcpu=haswell"):
-    haswell = tedsl.lower(topi.x86.schedule_conv2d_nchw(layer), arguments, simple_mode=True).script()
+    haswell = tedsl.lower(topi.x86.schedule_conv2d_nchw(layer), arguments, simple_mode=True).readable()
 print("\nIts loops for vectors of eight floats, the inner part:\n")
 inner = haswell[haswell.index("    for ax1.outer in parallel("):]
 print(inner)

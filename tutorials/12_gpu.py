@@ -36,7 +36,7 @@ block, thread = s_add[C].split(C.op.axis[0], factor=128)
 s_add[C].bind(block, te.thread_axis("blockIdx.x"))
 s_add[C].bind(thread, te.thread_axis("threadIdx.x"))
 print("A vector add in blocks of 128 threads:\n")
-print(tedsl.lower(s_add, [A, B, C], simple_mode=True)["main"].script())
+print(tedsl.lower(s_add, [A, B, C], simple_mode=True)["main"].readable())
 
 module = tedsl.build(s_add, [A, B, C], target="cuda")
 ptx = module.imported_modules[0].get_source("ptx")

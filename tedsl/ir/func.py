@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, type_in_words
@@ -94,11 +95,15 @@ class PrimFunc(Node):
 
         return specialized(self, param_map)
 
-    def script(self, tir_prefix: str = "tir", show_meta: bool = False) -> str:
-        """The loops in the readable notation (tedsl/ir/script); `str()` gives TVM's.
+    def script(self, tir_prefix: str = "T", show_meta: bool = False) -> str:
+        """The function as TVMScript (tedsl/ir/tvmscript); `readable()` gives it for reading, `str()` as TVM 0.8 does.
 
-        tir_prefix, show_meta: accepted; the notation has no prefix and no metadata.
+        tir_prefix: the name of `tvm.script.tir` in the text. show_meta: accepted; there is no metadata.
         """
+        return _script(self, tir_prefix)
+
+    def readable(self) -> str:
+        """The loops in the notation for reading, which `show()` prints (tedsl/ir/script)."""
         from tedsl.ir.script import script
 
         return script(self)
@@ -109,7 +114,7 @@ class PrimFunc(Node):
 
     def show(self, file: TextIO | str | None = None, colour: bool | None = None, *, style: str | None = None,
              black_format: bool | None = None) -> None:
-        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
+        """Print `readable()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
 
         style ("light", "dark", "ansi", by position too) and black_format are TVM's: accepted; there is one style.
         """
@@ -217,11 +222,15 @@ class IRModule:
     def __str__(self) -> str:
         return Node.full_text(self)
 
-    def script(self, tir_prefix: str = "tir", show_meta: bool = False) -> str:
-        """The functions in the readable notation (tedsl/ir/script); `str()` gives TVM's.
+    def script(self, tir_prefix: str = "T", show_meta: bool = False) -> str:
+        """The functions as TVMScript (tedsl/ir/tvmscript); `readable()` gives them for reading, `str()` as TVM 0.8 does.
 
-        tir_prefix, show_meta: accepted; the notation has no prefix and no metadata.
+        tir_prefix: the name of `tvm.script.tir` in the text. show_meta: accepted; there is no metadata.
         """
+        return _script(self, tir_prefix)
+
+    def readable(self) -> str:
+        """The functions in the notation for reading, which `show()` prints (tedsl/ir/script)."""
         from tedsl.ir.script import script
 
         return script(self)
@@ -232,7 +241,7 @@ class IRModule:
 
     def show(self, file: TextIO | str | None = None, colour: bool | None = None, *, style: str | None = None,
              black_format: bool | None = None) -> None:
-        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
+        """Print `readable()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it.
 
         style ("light", "dark", "ansi", by position too) and black_format are TVM's: accepted; there is one style.
         """
@@ -244,6 +253,15 @@ class IRModule:
     __repr__ = __str__
 
 
+def _script(program: PrimFunc | IRModule, prefix: object) -> str:
+    if not isinstance(prefix, str) or not prefix.isidentifier() or iskeyword(prefix):
+        raise ArgumentError(f"script: tir_prefix is a name, as in `from tvm.script import tir as T`, got {prefix!r}",
+                            hint='leave it out, or write "T"')
+    from tedsl.ir.tvmscript import tvmscript
+
+    return tvmscript(program, prefix)
+
+
 def _show(program: PrimFunc | IRModule, file: TextIO | None, colour: bool | None) -> None:
     from tedsl.display.code import painted_code
     from tedsl.display.notebook import in_notebook, show_in_notebook
@@ -253,11 +271,11 @@ def _show(program: PrimFunc | IRModule, file: TextIO | None, colour: bool | None
         show_in_notebook(program)
         return
     out = output(file)
-    print(painted_code(program.script(), wants_colour(out) if colour is None else colour), file=out)
+    print(painted_code(program.readable(), wants_colour(out) if colour is None else colour), file=out)
 
 
 def _shown(title: str, program: PrimFunc | IRModule) -> str:
     from tedsl.display.code import code_block
     from tedsl.display.page import folded, fragment
 
-    return fragment(title, code_block(program.script()), folded("The same in TVM's notation", str(program)))
+    return fragment(title, code_block(program.readable()), folded("The same in TVM's notation", str(program)))

@@ -106,7 +106,7 @@ def test_buffers_that_share_memory_are_flat():
     x = A
     for k in range(4):
         x = te.compute((64, 64), lambda a, b, x=x: x[b, a] + 1.0, name=f"B{k}")
-    loops = tedsl.lower(te.create_schedule(x.op), [A, x]).script()
+    loops = tedsl.lower(te.create_schedule(x.op), [A, x]).readable()
     assert loops.count("allocate(") == 2
     assert "B0[a*64 + b] = A[b, a] + 1.0" in loops and "B3[a, b] = B0[b*64 + a] + 1.0" in loops
 
@@ -119,5 +119,5 @@ def test_the_formula_is_read_off_the_loops():
     _, yo, _, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 8, 8)
     s[B].compute_at(s[C], yo)
     s[C].vectorize(s[C].split(C.op.axis[2], 16)[1])
-    loops = tedsl.lower(s, [A, C], simple_mode=True).script()
+    loops = tedsl.lower(s, [A, C], simple_mode=True).readable()
     assert "A[a.outer*8 + a, b.outer*8 + b, c]" in loops and ".data" not in loops

@@ -78,7 +78,7 @@ def test_the_signature_and_the_text_state_the_result(golden):
     func = returning(first_above, A)
     assert signature_of(check_function(func)).result == "int32"
     assert signature_of(check_function(returning(lambda ib, a: a.__setitem__(0, 1.0), A))).result is None
-    golden.sections(text=str(tedsl.lower(func)), script=tedsl.lower(func).script())
+    golden.sections(text=str(tedsl.lower(func)), script=tedsl.lower(func).readable())
 
 
 def test_a_stated_result_holds_without_a_return():

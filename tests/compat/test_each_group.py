@@ -185,7 +185,7 @@ def test_012_targets_functions_and_layouts():
     A, W = te.placeholder((1, 5, 5, 3), name="A"), te.placeholder((3, 3, 3, 4), name="W")
     B = topi.nn.conv2d(A, W, 1, 0, 1, "NHWC", "HWIO", "float32")
     func = te.create_prim_func([A, W, B])
-    assert "for" in func.script() and tvm.ir.structural_equal(func, te.create_prim_func([A, W, B]))
+    assert "for" in func.readable() and tvm.ir.structural_equal(func, te.create_prim_func([A, W, B]))
     with target:
         f = tvm.build(func, target=target)
     a, w = arrays((1, 5, 5, 3), (3, 3, 3, 4))

@@ -95,7 +95,7 @@ def test_what_is_refused():
     for use in (tedsl.lower, tedsl.build):
         with pytest.raises(DTypeError, match="SchedulePostProcToPrimFunc gives tensors buffers"):
             use(mod)
-    assert "T[i] = A[i]*2" in tir.transform.StorageFlatten(64)(mod).script()  # a pass leaves them as they are
+    assert "T[i] = A[i]*2" in tir.transform.StorageFlatten(64)(mod).readable()  # a pass leaves them as they are
 
 
 @pytest.mark.parametrize("wrong, error", [

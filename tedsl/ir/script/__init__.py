@@ -1,4 +1,5 @@
-"""The readable notation: programs as loops of Python, `script(node)`. `tedsl/ir/text.py` prints TVM's notation.
+"""The readable notation: programs as loops of Python, `mod.readable()` and `mod.show()`. `tedsl/ir/text.py` prints
+the notation of TVM 0.8, `tedsl/ir/tvmscript/` TVMScript.
 
     def main(A: float32[64, 100], B: float32[64, 100]):
         for i in parallel(64):

@@ -131,8 +131,8 @@ def test_what_is_not_usual_of_a_function_is_said_below_its_signature():
 def test_a_module_names_its_functions():
     f = PrimFunc((), no_op())
     module = IRModule({"f": f, "g": f})
-    assert module.script() == script(module) == "def f():\n    pass\n\ndef g():\n    pass"
-    assert f.script() == "def main():\n    pass"
+    assert module.readable() == script(module) == "def f():\n    pass\n\ndef g():\n    pass"
+    assert f.readable() == "def main():\n    pass"
 
 
 def test_names_of_one_spelling_get_numbers():
@@ -153,7 +153,7 @@ def test_show_prints_in_colour_where_it_is_wanted():
     plain, colour = io.StringIO(), io.StringIO()
     func.show(plain)
     IRModule({"main": func}).show(colour, colour=True)
-    assert plain.getvalue() == func.script() + "\n"
+    assert plain.getvalue() == func.readable() + "\n"
     assert "\033[1;35mfor\033[0m i \033[1;35min\033[0m \033[34mrange\033[0m(\033[36m4\033[0m)" in colour.getvalue()
     with pytest.raises(ArgumentTypeError, match="show writes to an open file, got 'out'"):
         func.show("out")
