@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.affine import Sum
@@ -15,6 +15,7 @@ from tedsl.arith.sets import NEG_INF, POS_INF, IntervalSet, condition_of, interv
 from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import uses
 
 
@@ -88,17 +89,33 @@ def _solved(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer, h
         return gap.terms[var], _end(gap, var, ranges, analyzer)
     whole = analyzer.known.build(gap, var.dtype)
     linear = [] if whole is None else detect_linear_equation(whole, [var])
-    if not linear or any(uses(linear[0], symbol) for symbol in ranges):
+    if not linear:
         return 0, None
-    factor, (low, high) = linear[0], hinted.known.range(linear[0])
     worst, _ = relax(linear[1], ranges, analyzer)
-    if worst is None:
+    least, most = relax(linear[0], ranges, analyzer)
+    if worst is None or uses(linear[0], var):
         return 0, None
-    if low is not None and low > 0:  # var >= ceil(-worst / factor)
-        return 1, analyzer.simplify(build.floordiv(build.sub(build.sub(factor, 1), worst), factor))
-    if high is not None and high < 0:
-        return -1, analyzer.simplify(build.floordiv(worst, build.sub(0, factor)))
+    if least is not None and (hinted.known.range(least)[0] or 0) > 0:
+        return 1, analyzer.simplify(_at_ends(build.maximum, lambda f: _least(worst, f), least, most))
+    if most is not None and (hinted.known.range(most)[1] or 0) < 0:
+        away = None if least is None else build.sub(0, least)
+        return -1, analyzer.simplify(_at_ends(build.minimum, lambda f: build.floordiv(worst, f), build.sub(0, most), away))
     return 0, None
+
+
+def _least(worst: Expr, factor: Expr) -> Expr:
+    """Returns the least x with factor*x + worst >= 0 for a positive `factor`: ceil(-worst / factor)."""
+    return build.floordiv(build.sub(build.sub(factor, 1), worst), factor)
+
+
+def _at_ends(choose: Callable[[Any, Any], Expr], bound: Callable[[Expr], Expr], near: Expr, far: Expr | None) -> Expr:
+    """Returns the bound that holds for every factor from `near` to `far`, which are positive; far: None for unboundedly many.
+
+    A quotient by the factor is monotone in it, so that one of the two ends decides; it goes to 0 for large factors.
+    """
+    if far is not None and structural_equal(near, far):
+        return bound(near)
+    return choose(bound(near), build.const(0, near.dtype) if far is None else bound(far))
 
 
 def _end(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer) -> Expr | None:

@@ -2,7 +2,7 @@
 
     dtype -> node -> expr (the semantics) -> build (constructing expressions) -> iters, buffer -> stmt -> func
     walk/: visit, rebuild, substitute, compare           text, verify, evaluate: print, check, run (interpreter/)
-    calls/: signatures of operators                      script/: the readable notation
+    calls/: signatures of operators                      script/: the readable notation; tvmscript/: TVM's
 
 `tedsl.ir.structural_equal` and the other names that programs use are imported lazily.
 """

@@ -91,6 +91,20 @@ def test_bounds_by_symbolic_factors_hold():
             assert bool(value(condition, env)) == ((low is None or x >= low) and (high is None or x <= high))
 
 
+@pytest.mark.parametrize("least, most", [(1, 4), (2, None), (-4, -2), (None, -1)])
+def test_bounds_hold_for_every_factor_of_relax_map(least, most):
+    factors = range(-40 if least is None else least, 41 if most is None else most + 1)  # 40 stands for unboundedly many
+    interval = IntervalSet(NEG_INF if least is None else least, POS_INF if most is None else most)
+    for condition in (X * Y <= Z, X * Y >= Z, X * Y < Z - 3, 0 - X * Y > Z):
+        found = deduce_bound(X, condition, {}, {Y: interval})
+        assert (found.min_value is NEG_INF) != (found.max_value is POS_INF)
+        for x, z in itertools.product(range(-9, 10), repeat=2):
+            low, high = (None if end is NEG_INF or end is POS_INF else value(end, {X: x, Z: z})
+                         for end in (found.min_value, found.max_value))
+            holds = all(value(condition, {X: x, Y: y, Z: z}) for y in factors)
+            assert holds == ((low is None or x >= low) and (high is None or x <= high))
+
+
 @pytest.mark.parametrize("e, variables, expected", [
     (X * 3 + Y + 2, [X, Y], ["3", "1", "2"]), ((X + N) * 4, [X], ["4", "(n*4)"]), (X * N + Y, [X], ["n", "y"]),
     (X * Y, [X, Y], []), (X // 2, [X], []), (N + 1, [X], ["0", "(n + 1)"]),

@@ -41,8 +41,9 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.script.expressions import end_of, float_text
 from tedsl.ir.script.levels import INFIX, Level
+from tedsl.ir.script.printer import Handler
 from tedsl.ir.stmt import BufferRegion
-from tedsl.ir.text import ITER_NAMES, Handler, Part, listed, quoted
+from tedsl.ir.text import ITER_NAMES, Part, listed, quoted
 from tedsl.ir.tvmscript.calls import call_parts
 from tedsl.ir.tvmscript.printer import TVMScriptPrinter
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
@@ -11,7 +12,7 @@ from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.script.expressions import end_of
-from tedsl.ir.script.printer import LINE, lines, together
+from tedsl.ir.script.printer import LINE, Handler, lines, together
 from tedsl.ir.stmt import (
     BIND_SCOPE,
     LOGICAL_SHAPE,
@@ -35,7 +36,7 @@ from tedsl.ir.stmt import (
     Tensorized,
     While,
 )
-from tedsl.ir.text import Handler, Part, listed, quoted
+from tedsl.ir.text import Part, listed, quoted
 from tedsl.ir.tvmscript.expressions import index_parts, literal, region_parts
 from tedsl.ir.tvmscript.names import Names
 from tedsl.ir.tvmscript.printer import TVMScriptPrinter
@@ -161,8 +162,10 @@ def _realized(region: list[Part], scope: str, condition: Expr, p: TVMScriptPrint
     return p.function("realize", region, quoted(scope), *([] if build.is_true(condition) else [condition]))
 
 
-COVERING = {Allocate: _allocate, LetStmt: _let, AssertStmt: _assert, AttrStmt: _attr, BufferRealize: _realize,
-            ProducerRealize: _produced}
+COVERING: dict[type, Callable[[Any, Any], Covering]] = {
+    Allocate: _allocate, LetStmt: _let, AssertStmt: _assert, AttrStmt: _attr, BufferRealize: _realize,
+    ProducerRealize: _produced,
+}
 
 
 # --- memory ---
