@@ -5,8 +5,9 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import LoweringError
+from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir import build
+from tedsl.ir.evaluate import run
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, LetStmt
 from tedsl.ir.verify import verify
@@ -191,3 +192,10 @@ def test_a_pointer_to_unknown_memory_is_refused():
     func = PrimFunc((unknown,), Evaluate(tir.call_packed("tests.packed.twice", unknown)))
     with pytest.raises(LoweringError, match=r"with p, a pointer of which no buffer is known"):
         T.LegalizePackedCalls()(IRModule({"main": func}))
+
+
+def test_the_interpreter_says_that_it_runs_functions_before_the_pass():
+    A, B = arrays(4)
+    func = function(lambda ib, a, b: ib.emit(tir.call_packed("tests.packed.add", A, B, 1, 2.0, "text")), A, B)
+    with pytest.raises(ArgumentError, match=r"LowerTVMBuiltin has lowered.*\n  hint: run it as it is before that pass"):
+        run(lowered(func), (np.ones(4, "float32"), np.zeros(4, "float32")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.errors import InternalError
+from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import VOID
 from tedsl.ir.expr import Call, Expr
@@ -14,7 +14,7 @@ from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
 from tedsl.ir.interpreter.threads import RUNTIME, KernelScope, block_array, is_launch, launch, meeting, shuffled
 from tedsl.ir.iters import IterVar
-from tedsl.ir.ops import CALL_PACKED
+from tedsl.ir.ops import CALL_PACKED, STACK_ALLOCA
 from tedsl.ir.stmt import (
     VIRTUAL,
     Allocate,
@@ -145,6 +145,9 @@ def _while(c: StmtCompiler, s: While) -> None:
 
 
 def _let(c: StmtCompiler, s: LetStmt) -> None:
+    if isinstance(s.value, Call) and s.value.op is STACK_ALLOCA:
+        raise ArgumentError(f"run: LowerTVMBuiltin has lowered the function, calls of packed functions are as machine code "
+                            f"makes them ({s.var.name})", hint="run it as it is before that pass, or build it")
     if s.value.dtype.is_handle:
         raise InternalError(f"the interpreter binds no pointers: let {s.var.name}")
     exact = c.is_exact(s.var, s.value)

@@ -140,7 +140,7 @@ def _attr(s: AttrStmt, p: TVMScriptPrinter) -> Covering:
         launched, name = p.function("launch_thread", quoted(s.node.thread_tag), s.value), p.var(s.node.var)
         return [], [f"{name} = ", *launched], [*launched, f" as {name}"], [s.body]
     before: list[Part] = []
-    if s.attr_key == BIND_SCOPE:
+    if s.attr_key == BIND_SCOPE and isinstance(s.node, tuple) and isinstance(s.node[0], Buffer):
         before = [*p.declaration(s.node[0]), LINE]
     attr = p.function("attr", literal(s.node, p), quoted(s.attr_key), s.value)
     return before, attr, attr, [s.body]
