@@ -92,3 +92,17 @@ def test_threads(virtual):
     of_kept, of_c = ranges(s, kept, C)
     assert [extent for _, extent in of_kept.values()] == ["1", "1"] and of_c["i.j.fused"] == ("0", "(n*n)")
     assert of_c["i.j.fused.outer"] == ("0", "floordiv(((n*n) + 63), 64)")
+
+
+def test_whole_dimensions_of_a_stage_inside_another_are_sizes_that_no_placeholder_has():
+    m, n, k = te.var("m"), te.var("n"), te.var("k")
+    A = te.placeholder((k,), name="A")
+    B = te.compute((m, n), lambda i, j: A[0] + j, name="B")
+    C = te.compute((m, n), lambda i, j: B[i, j] * 2, name="C")
+    D = te.compute((m, n), lambda i, j: C[i, j] + 1, name="D")
+    s = te.create_schedule(D.op)
+    group = s.create_group(outputs=C, inputs=A)
+    s.create_group(outputs=C, inputs=B, include_inputs=True)
+    group.compute_at(s[D], D.op.axis[0])
+    of_b, of_c = ranges(s, B, C)
+    assert of_b["j"] == of_c["j"] == ("0", "n") and of_c["i"] == ("i", "1")

@@ -16,6 +16,7 @@ from tedsl.arith.interval import Relaxation
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
@@ -251,6 +252,8 @@ def _trimmed(low: Expr, high: Expr, extent: Expr, analyzer: Analyzer) -> Ends:
     count = analyzer.simplify(build.add(build.sub(high, low), 1))
     if isinstance(build.as_int(count), int):
         return low, build.const(max(build.as_int(count) or 0, 0), low.dtype)
+    if structural_equal(count, extent):
+        return low, count  # as at the root
     # Loops without iterations may make the difference negative, and memory is asked for that many elements.
     return low, count if analyzer.can_prove(build.greater_equal(count, 0)) else build.maximum(count, 0)
 
