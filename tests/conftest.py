@@ -67,10 +67,10 @@ def _test(item):
 
 
 def _one_in(item, cases):
-    """Of how many cases of its test one stays: of 4 half, of 8 and more a quarter, or what the mark says if that is fewer."""
+    """Of how many cases of its test one stays: of 4 half, of 12 and more a sixth, or what the mark says if that is fewer."""
     mark = item.get_closest_marker("sampled")
     tables = item.path.relative_to(ROOT).parts[0] in TABLES
-    return max(mark.args[0] if mark else 1, min(4, cases // 2) if tables else 1)
+    return max(mark.args[0] if mark else 1, min(6, cases // 2) if tables else 1)
 
 
 def pytest_collection_finish():
