@@ -307,8 +307,8 @@ def test_a_pass_that_returns_nothing_is_named():
 
 @pytest.mark.parametrize("option", ["disabled_pass", "required_pass"])
 def test_a_name_that_no_pass_has_is_warned_of(option):
-    with pytest.warns(UserWarning, match=rf"{option}: there is no pass 'nope'; names are as tir.UnrollLoop"):
-        transform.PassContext(**{option: ["nope"]})
+    with pytest.warns(UserWarning, match=rf"{option}: there is no pass 'qqqq'; names are as tir.UnrollLoop"):
+        transform.PassContext(**{option: ["qqqq"]})
     with pytest.warns(UserWarning, match=r"no pass 'UnrolLoop'; did you mean tir\.UnrollLoop\?"):
         transform.PassContext(**{option: ["UnrolLoop"]})
     with pytest.warns(UserWarning, match=r"no pass 'tir\.UnrolLoop'; did you mean tir\.UnrollLoop\?"):
