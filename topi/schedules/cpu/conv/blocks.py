@@ -25,11 +25,14 @@ from topi.schedules.kernel import Kernel
 
 _FULL = 0.75  # of the second cache: what is used again stays there; its sets are not filled evenly
 _WALK = 20  # cycles to find a page in the second table of addresses, and to go on
+_PLANES = 8  # planes, pieces of which processors read ahead of a tile: 16 and more at once are waited for
 _LEAST = 8  # channels: sums that are loaded and stored for fewer of them take longer than what is saved
 
 
 class ChannelBlocks(NamedTuple):
-    """The rows of the result whose sums are kept, and the channels of the data that are added up at once."""
+    """The rows, or pixels across the rows, of the result whose sums are kept, and the channels of the data that are added up
+    at once.
+    """
 
     rows: int
     channels: int
@@ -61,6 +64,22 @@ def channel_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
     if block < _LEAST:
         return None
     return ChannelBlocks(divisor_near(height, max(1, machine.l1.size // 2 // sizes.sums), 1), block)
+
+
+def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks | None:
+    """The blocks for a window of one pixel, of data that are stored as planes: as many planes as are read ahead together.
+
+    None where the image and a panel of weights stay in the second cache, or there are few planes.
+    """
+    machine, together = kernel.target.machine, _channels_together(kernel)
+    channels, element = extent_of(kernel.anchor.reduce_axis[0]) or 1, kernel.record.padded.dtype.bits // 8
+    planes = channels // together
+    bytes_read = channels * (pixels * element + tile.wide * weights_of(kernel).dtype.bits // 8)
+    if planes <= 2 * _PLANES or bytes_read <= _FULL * machine.l2.size:
+        return None
+    most = max(1, machine.l1.size // 2 // (tile.across * tile.wide * kernel.anchor.output(0).dtype.bits // 8))
+    tiles = -(-pixels // tile.across)
+    return ChannelBlocks(-(-tiles // -(-tiles // most)) * tile.across, together * divisor_near(planes, _PLANES, _PLANES // 2))
 
 
 def _channels(kernel: Kernel) -> int | None:
@@ -112,16 +131,15 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     stage = kernel.schedule[sums]
     stage.compute_at(tail, place)
     n, *axes, c = stage.op.axis
-    part = [axes.pop(0)] if len(axes) == 3 else []  # blocks of channels are innermost: an element serves all of them
-    y, x = axes
-    down, yi = stage.split(y, factor=tile.down)
-    across, xi = stage.split(x, factor=tile.across)
+    part = [axes.pop(0)] if kernel.record.layout == "NCHWc" else []  # innermost: an element serves all blocks of channels
+    tiles = [stage.split(axis, factor=size) for axis, size in zip(reversed(axes), (tile.across, tile.down))][::-1]
+    inside = [inner for _, inner in tiles]
     channel, *window = stage.op.reduce_axis
     outer, channel = stage.split(channel, factor=blocks.channels)
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
         window.append(inner)
-    stage.reorder(n, outer, down, across, channel, *window, yi, xi, *part, c)
-    for axis in (yi, xi, *part):
+    stage.reorder(n, outer, *(over for over, _ in tiles), channel, *window, *inside, *part, c)
+    for axis in (*inside, *part):
         stage.unroll(axis)
     stage.vectorize(c)

@@ -19,7 +19,8 @@ from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
-from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
+from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
 from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
@@ -36,7 +37,7 @@ _AHEAD = 2  # pieces of weights that are read while others are turned
 def schedule_channels_last(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
     group = terms_of_step(kernel)
-    tile, panels = _tile_of(kernel, kernel.tail.axis[1:-1], extent_of(kernel.tail.axis[-1]), group=group)
+    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group)
     near = _stay_near(kernel)
     copied = not near and panels != 1 and _are_read_often(kernel)
     alone = copied and _are_enough(kernel, panels)
@@ -58,14 +59,14 @@ def schedule_channels_last(kernel: Kernel) -> None:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
         _place(kernel, copy, tail, place if alone else None)
-    _sum_up(kernel, sums, tail, xo, group=group)
+    sum_up(kernel, sums, tail, xo, group=group)
 
 
 def schedule_blocks(kernel: Kernel) -> None:
     """Tile the pixels of NCHWc, and its channels by blocks."""
     channels, block = [extent_of(axis) for axis in (kernel.tail.axis[1], kernel.tail.axis[-1])]
     group = terms_of_step(kernel)
-    tile, _ = _tile_of(kernel, kernel.tail.axis[2:-1], product([channels, block]), block or 1, group)
+    tile, _ = tile_of_image(kernel, image_of(kernel.tail.axis[2:-1]), product([channels, block]), block or 1, group)
     if group > 1:
         place_groups(kernel, copy_of_groups(kernel, group), kernel.schedule[kernel.tail], None)
     kept = channel_blocks(kernel, tile)
@@ -88,7 +89,7 @@ def schedule_blocks(kernel: Kernel) -> None:
     covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
               **_covers_of_rows(rows, image, tile)}
     share_out(tail, whole_loops(kernel.target, [n, co, *rows], covers), work_of(kernel))
-    _sum_up(kernel, sums, tail, xo, blocked=True, group=group)
+    sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 
 def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any], Any, list[Any]]:
@@ -107,7 +108,7 @@ def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[
             for at, (loop, axis) in enumerate(zip(rows, image))}
 
 
-def _sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
+def sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
     """Compute the sums of a tile at the loop `place`, in registers. An element of the data is used for all vectors at once:
     blocks of channels are innermost. group: the channels of the data in a step.
     """
@@ -157,7 +158,7 @@ def fills_vectors(kernel: Kernel) -> bool:
 
 def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
-    tile, panels = _tile_of(kernel, kernel.tail.axis[2:], extent_of(kernel.tail.axis[1]))
+    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[2:]), extent_of(kernel.tail.axis[1]))
     alone = not _stay_near(kernel) and _are_enough(kernel, panels)
     kept = channel_blocks(kernel, tile)
     copy = _copy_of_panels(kernel, tile.wide, 0)
@@ -175,7 +176,7 @@ def schedule_turned(kernel: Kernel) -> None:
     _place(kernel, copy, tail, place if alone else None)
     s[sums].transform_layout(lambda n, o, *at: [n, *at, o])
     if kept is None:
-        _sum_up(kernel, sums, tail, xo)
+        sum_up(kernel, sums, tail, xo)
     else:
         sum_up_by_blocks(kernel, sums, tail, rows[-1] if alone else place, tile, kept)
     _spread_channels(kernel)
@@ -189,7 +190,7 @@ def _turned_at_once(kernel: Kernel) -> int:
 
 def panel_width(kernel: Kernel) -> int | None:
     """The output channels of a panel into which `schedule_turned` copies weights of (O, I, H, W)."""
-    return _tile_of(kernel, kernel.tail.axis[2:], extent_of(kernel.tail.axis[1]))[0].wide
+    return tile_of_image(kernel, image_of(kernel.tail.axis[2:]), extent_of(kernel.tail.axis[1]))[0].wide
 
 
 def _spread_channels(kernel: Kernel) -> None:
@@ -203,24 +204,7 @@ def _spread_channels(kernel: Kernel) -> None:
         kernel.schedule[data].storage_align(data.op.axis[1], 2 * machine.line // element, machine.line // element)
 
 
-# --- tiles and panels -------------------------------------------------------------------------------------------------
-
-def _tile_of(kernel: Kernel, image: Any, channels: int | None, block: int = 1,
-             group: int = 1) -> tuple[ImageTile, int | None]:
-    """The tile, and the number of its panels in all channels. block: what its channels are a multiple of; group: the terms
-    of a step.
-    """
-    lanes, groups = kernel.lanes(kernel.anchor), getattr(kernel.record, "groups", 1)
-    if channels is not None and channels % groups == 0:
-        channels //= groups
-    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
-    rows = extent_of(image[-2]) if len(image) > 1 else 1
-    data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
-    apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
-    steps = None if terms is None else -(-terms // group)
-    tile = image_tile(kernel.target, (rows, extent_of(image[-1])), channels, steps, lanes, apart, block)
-    return tile, None if channels is None else -(-channels // tile.wide) * groups
-
+# --- panels -----------------------------------------------------------------------------------------------------------
 
 def _stay_near(kernel: Kernel) -> bool:
     """Whether all weights stay in the second cache beside the data."""

@@ -11,6 +11,7 @@ from topi.schedules.cpu.conv.channels import (
     schedule_turned,
 )
 from topi.schedules.cpu.conv.depthwise import schedule_depthwise
+from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
 from topi.schedules.cpu.conv.rows import is_short, schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
@@ -24,7 +25,8 @@ def schedule_conv(kernel: Kernel) -> None:
     if is_over_channels(kernel.anchor):
         schedule_depthwise(kernel)
     elif layout == "NCHWc":
-        schedule_blocks(kernel)
+        tile = flat_tile(kernel)
+        schedule_blocks(kernel) if tile is None else schedule_flat(kernel, tile)
     elif layout.endswith("C"):
         schedule_channels_last(kernel)
     elif not layout.endswith("W"):

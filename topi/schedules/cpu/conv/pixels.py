@@ -26,27 +26,28 @@ def is_product(kernel: Kernel) -> bool:
     record = kernel.record
     if type(record) is not ConvOp or record.groups != 1 or any((*record.before, *record.after)):
         return False
-    pixels = _pixels(kernel)
+    pixels = pixels_of(kernel)
     return all(extent_of(axis) == 1 for axis in kernel.anchor.reduce_axis[1:]) and pixels is not None \
         and 2 * pixels > kernel.lanes(kernel.anchor) and extent_of(kernel.anchor.reduce_axis[0]) is not None
 
 
-def _pixels(kernel: Kernel) -> int | None:
-    return product([extent_of(axis) for axis in kernel.tail.axis[2:]])
+def pixels_of(kernel: Kernel) -> int | None:
+    """The pixels of the result, without blocks of channels."""
+    return product([extent_of(axis) for axis in kernel.tail.axis[2:2 + len(kernel.record.strides)]])
 
 
 def schedule_product(kernel: Kernel) -> None:
     """Tile the channels and the pixels of the result. A thread computes all channels of some panels of pixels; of small images
     it computes all pixels of some channels.
     """
-    s, pixels, lanes = kernel.schedule, _pixels(kernel) or 1, kernel.lanes(kernel.anchor)
+    s, pixels, lanes = kernel.schedule, pixels_of(kernel) or 1, kernel.lanes(kernel.anchor)
     tall, vectors = best_tile(kernel.target, extent_of(kernel.tail.axis[1]), pixels, _terms(kernel), lanes)
     wide = vectors * lanes
     if max(kernel.record.strides) > 1:
         _leave_out_skipped(kernel)
     copy = _panel(kernel, pixels) if max(kernel.record.strides) == 1 else None
     sums, tail = sums_of(kernel), s[kernel.tail]
-    s[sums].transform_layout(lambda n, o, *at: [n, o, _flat(at, s[kernel.tail].op.output(0).shape[2:])])
+    s[sums].transform_layout(lambda n, o, *at: [n, o, flat(at, s[kernel.tail].op.output(0).shape[2:])])
     n, o, *image = tail.op.axis
     p = tail.fuse(*image) if len(image) > 1 else image[0]
     panels, p = tail.split(p, factor=wide * _panels_at_once(kernel, pixels, wide))
@@ -81,7 +82,7 @@ def _panels_at_once(kernel: Kernel, pixels: int, wide: int) -> int:
     return divisor_near(-(-pixels // wide), most, 1) if pixels % wide == 0 else 1
 
 
-def _flat(at: Any, shape: Any) -> Any:
+def flat(at: Any, shape: Any) -> Any:
     """The number of a pixel in the order of memory."""
     number = at[0]
     for index, extent in zip(at[1:], shape[1:]):
@@ -99,7 +100,7 @@ def _panel(kernel: Kernel, pixels: int) -> Any:
     if size < machine.page or (_terms(kernel) or 0) <= machine.tlb or (extent_of(kernel.tail.axis[1]) or 0) < _READERS:
         return None
     copy = kernel.schedule.cache_read(record.padded, "global", [kernel.anchor])
-    kernel.schedule[copy].transform_layout(lambda n, c, *at: [n, c, _flat(at, record.padded.shape[2:])])
+    kernel.schedule[copy].transform_layout(lambda n, c, *at: [n, c, flat(at, record.padded.shape[2:])])
     return copy
 
 

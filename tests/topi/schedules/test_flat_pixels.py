@@ -1,0 +1,76 @@
+"""Convolutions of blocks of channels with a window of one pixel, by tiles across the rows of the image."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from tedsl.target import Target
+from topi import nn
+from topi.schedules.cpu.conv import choice, flat
+
+rng = np.random.default_rng(5)
+
+
+def convolution(channels, size, filters, stride=1, batch=1, padding=0, window=1):
+    """A convolution in blocks of 8 channels with relu: its arguments and its result."""
+    D = te.placeholder((batch, channels // 8, size, size, 8), name="data")
+    W = te.placeholder((filters // 8, channels // 8, window, window, 8, 8), name="kernel")
+    return D, W, nn.relu(nn.conv2d_NCHWc(D, W, stride, padding, 1))
+
+
+def results_of(monkeypatch, module, name):
+    """A list of what the function `name` of a module gives from now on."""
+    chosen, real = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args: chosen.append(real(*args)) or chosen[-1])
+    return chosen
+
+
+@pytest.mark.parametrize("channels, size, filters, expected", [
+    (512, 28, 128, (198, 64)),   # the image is larger than the second cache
+    (2048, 7, 512, (50, 64)),    # it stays there alone, but not beside the weights of a panel
+    (256, 14, 1024, None),       # both stay there
+    (128, 28, 512, None)])       # so few planes are read ahead
+def test_planes_are_added_up_by_blocks_where_they_are_many_and_far(channels, size, filters, expected, monkeypatch):
+    chosen = results_of(monkeypatch, flat, "plane_blocks")
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        topi.schedules.schedule([convolution(channels, size, filters)[-1]])
+    assert chosen == [expected]
+
+
+@pytest.mark.parametrize("case, cores, across_rows", [
+    ((16, 7, 16), 1, True), ((16, 7, 16), 4, False), ((16, 7, 512), 4, True),
+    ((16, 7, 16, 1, 1, 1), 1, False), ((16, 7, 16, 1, 1, 1, 3), 1, False)])
+def test_tiles_cross_rows_where_panels_of_channels_are_enough_for_all_cores(case, cores, across_rows, monkeypatch, tmp_path):
+    chosen = results_of(monkeypatch, choice, "flat_tile")
+    machine = dataclasses.asdict(Target("llvm -mcpu=haswell -model=haswell").machine) | {"cores": cores}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    with Target(f"llvm -mcpu=haswell -model={tmp_path / 'machine.json'}"):
+        topi.schedules.schedule([convolution(*case)[-1]])
+    assert (chosen[0] is not None) == across_rows
+
+
+@pytest.mark.parametrize("channels, size, filters, stride, batch, blocked", [
+    (24, 7, 24, 1, 1, False), (16, 5, 40, 2, 2, False), (144, 5, 16, 1, 2, True), (160, 9, 24, 2, 1, True)])
+def test_results(channels, size, filters, stride, batch, blocked, monkeypatch, tmp_path):
+    chosen = results_of(monkeypatch, flat, "plane_blocks")
+    machine = dataclasses.asdict(Target("llvm -mcpu=haswell -model=haswell").machine)
+    machine |= {"l1": {"size": 2048, "ways": 8}, "l2": {"size": 16384, "ways": 8}}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    target = Target(f"llvm -mcpu=haswell -model={tmp_path / 'machine.json'}")
+    D, W, out = convolution(channels, size, filters, stride, batch)
+    with target:
+        schedule = topi.schedules.schedule([out])
+    assert [one is not None for one in chosen] == [blocked]
+    x = rng.uniform(-1, 1, (batch, channels, size, size)).astype("float32")
+    w = rng.uniform(-1, 1, (filters, channels)).astype("float32")
+    result = np.empty(topi.utils.get_const_tuple(out.shape), "float32")
+    tedsl.build(schedule, [D, W, out], target=target)(
+        x.reshape(batch, -1, 8, size, size).transpose(0, 1, 3, 4, 2).copy(),
+        w.reshape(filters // 8, 8, -1, 8).transpose(0, 2, 3, 1).reshape(filters // 8, channels // 8, 1, 1, 8, 8).copy(), result)
+    expected = np.maximum(np.einsum("nchw,oc->nohw", x[:, :, ::stride, ::stride], w, dtype="float64"), 0)
+    np.testing.assert_allclose(result.transpose(0, 1, 4, 2, 3).reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
