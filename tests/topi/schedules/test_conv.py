@@ -12,6 +12,8 @@ from tedsl import te
 from tedsl.target import Target
 from tests.topi.checking import check
 from topi import nn, testing
+from topi.schedules.cpu.conv import channels as by_channels
+from topi.schedules.cpu.conv.phases import phases_of
 from topi.schedules.cpu.conv.register_tiles import best_tile, image_tile
 
 pytestmark = pytest.mark.sampled(2)
@@ -267,3 +269,14 @@ def test_sums_of_few_terms_are_stored_row_by_row(shape, filters, stride, pad):
     windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (2, 3))[:, :, ::stride, ::stride]
     wanted = np.maximum(np.einsum("nchwij,ocij->nohw", windows, weights, dtype="float64"), 0)
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size, results, stride, phases", [(7, 16, 2, 2), (6, 24, 3, 3), (7, 8, 2, 1)])
+def test_transposed_convolutions_sum_up_phase_by_phase(size, results, stride, phases, monkeypatch):
+    """Where results fill vectors they use the taps of their phase, of which a tile has one."""
+    seen = []
+    monkeypatch.setattr(by_channels, "phases_of", lambda kernel: seen.append(phases_of(kernel)) or seen[-1])
+    x, w = te.placeholder((1, 4, size, size), name="x"), te.placeholder((4, results, 4, 4), name="w")
+    with Target("llvm -mcpu=haswell"):
+        topi.schedules.schedule([nn.conv2d_transpose_nchw(x, w, (stride, stride), (1, 1), "float32", (stride - 2, stride - 2))])
+    assert set(seen) == {phases}

@@ -19,6 +19,7 @@ from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
+from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
 from topi.schedules.cpu.dots import split_groups
@@ -158,27 +159,32 @@ def fills_vectors(kernel: Kernel) -> bool:
 
 def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
-    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[2:]), extent_of(kernel.tail.axis[1]))
+    tile, panels = _turned_tile(kernel)
     alone = not _stay_near(kernel) and _are_enough(kernel, panels)
-    kept = channel_blocks(kernel, tile)
+    kept, phases = channel_blocks(kernel, tile), phases_of(kernel)
+    whole = kept is not None or phases > 1
     copy = _copy_of_panels(kernel, tile.wide, 0)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, o, *image = tail.op.axis
     oo, oi = tail.split(o, factor=tile.wide)
-    turned = ImageTile(kept.rows, _turned_at_once(kernel), tile.wide) if kept else tile
+    turned = ImageTile(kept.rows if kept else 1, _turned_at_once(kernel), tile.wide) if whole else tile
     rows, xo, (*yi, xi) = _split_image(tail, image, turned)
     outer = [*([oo, n] if alone else [n, oo]), *rows]
-    tail.reorder(*outer, *([*yi, xo] if kept else [xo, *yi]), oi, xi)
+    tail.reorder(*outer, *([*yi, xo] if whole else [xo, *yi]), oi, xi)
     tail.vectorize(xi)
     covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
-    place = share_out(tail, [oo] if alone else whole_loops(kernel.target, outer, covers), work_of(kernel))
+    shared = [oo] if alone else whole_loops(kernel.target, outer, covers)
+    place = share_out(tail, shared, work_of(kernel))
     _place(kernel, copy, tail, place if alone else None)
     s[sums].transform_layout(lambda n, o, *at: [n, *at, o])
-    if kept is None:
-        sum_up(kernel, sums, tail, xo)
+    inside = place if outer[-1] in shared else outer[-1]
+    if kept is not None:
+        sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
+    elif phases > 1:
+        sum_up_by_phases(kernel, sums, tail, inside, tile, phases)
     else:
-        sum_up_by_blocks(kernel, sums, tail, rows[-1] if alone else place, tile, kept)
+        sum_up(kernel, sums, tail, xo)
     _spread_channels(kernel)
 
 
@@ -190,7 +196,14 @@ def _turned_at_once(kernel: Kernel) -> int:
 
 def panel_width(kernel: Kernel) -> int | None:
     """The output channels of a panel into which `schedule_turned` copies weights of (O, I, H, W)."""
-    return tile_of_image(kernel, image_of(kernel.tail.axis[2:]), extent_of(kernel.tail.axis[1]))[0].wide
+    return _turned_tile(kernel)[0].wide
+
+
+def _turned_tile(kernel: Kernel) -> tuple[ImageTile, int | None]:
+    """The tile, of pixels of one phase, and the number of panels."""
+    (rows, columns), phases = image_of(kernel.tail.axis[2:]), phases_of(kernel)
+    image = (rows, columns) if phases == 1 or columns is None else (1, columns // phases)
+    return tile_of_image(kernel, image, extent_of(kernel.tail.axis[1]))
 
 
 def _spread_channels(kernel: Kernel) -> None:
