@@ -338,6 +338,9 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         options: dict[str, Any] = dict(_split_option(word, target) for word in _with_values(words[1:]))
         name = words[0] if words else ""
     elif isinstance(target, Mapping):
+        if "kind" not in target:
+            raise ArgumentError(f"a dict of a target has no \"kind\": {dict(target)!r}",
+                                hint='write {"kind": "llvm", "mcpu": "haswell"}, with the options beside the kind')
         options = {str(k): v for k, v in target.items() if k != "kind"}
         name = str(target.get("kind", ""))
     else:

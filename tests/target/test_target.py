@@ -90,6 +90,7 @@ def test_switching_a_feature_off_takes_what_stands_on_it():
     ("llvm -num-cores=--5", "whole number from 1 on, not '--5'"), ("llvm -num-cores=0", "whole number from 1 on, not 0"),
     ("llvm -num-cores=²", "whole number from 1 on"), ("cuda -max_num_threads=many", "max_num_threads of a target is a whole"),
     ("llvm mcpu=x", "not an option"), ("", "no target kind ''"), (7, "a target is a str"),
+    ({"kindd": "llvm"}, 'a dict of a target has no "kind"'),
 ])
 def test_mistakes_name_the_choices(wrong, words):
     with pytest.raises(ArgumentError, match=f"(?s){words}"):
