@@ -195,5 +195,9 @@ __all__ = [
     "type_annotation",
 ]
 
-entries(globals(), later={"transform": "tedsl.tir.transform"})
+_SCHEDULES = "loops are scheduled where they are formulas: s = te.create_schedule(C.op), then s[C].split(...)"
+_BLOCKS = "loops have no blocks here: tir.BufferStore and tir.For make them, or tir.ir_builder"
+
+entries(globals(), later={"transform": "tedsl.tir.transform"},
+        absent={"Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
 import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op", "stmt")

@@ -270,3 +270,9 @@ def test_processors_of_microcontrollers_and_of_other_machines():
         tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=a64fx")
     with pytest.raises(ArgumentError, match="no processor 'cortex-m9'"):
         tedsl.target.Target("c -mcpu=cortex-m9")
+
+
+@pytest.mark.parametrize("name, words", [("Schedule", "te.create_schedule"), ("Block", "no blocks here")])
+def test_schedules_of_tensor_ir_are_told_where_loops_are_scheduled(name, words):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'\n  hint: .*{words}"):
+        getattr(tedsl.tir, name)
