@@ -137,14 +137,14 @@ def test_points_that_are_refused_are_no_end_of_a_search():
     task = autotvm.task.create("dense_small_batch.gpu", args, "cuda")
     with pytest.raises(ArgumentError, match="a block of the device has at most 1024"):
         task.instantiate(task.config_space.get(len(task.config_space) - 1))
-    result = tedsl.tune(task, 4, trials=1, progress=False)
+    result = tedsl.tune(task, 120, trials=1, progress=False)
     assert result.trials[0].outcome.failure is None and result.build()
 
 
 def test_operators_of_devices_are_tuned_on_the_simulator(tmp_path):
     """Times of a model, and said to be such; the best record is used for the same operator."""
     file, args = tmp_path / "best.json", (tensor(4, 24), tensor(16, 24), None, "float32")
-    result = tedsl.tune("dense_large_batch.gpu", 4, args=args, trials=4, records=file, progress=False, target="cuda")
+    result = tedsl.tune("dense_large_batch.gpu", 120, args=args, trials=4, records=file, progress=False, target="cuda")
     assert [trial.outcome.failure for trial in result.trials] == [None] * 5
     assert "GFLOP/s (estimated)" in repr(result) and "of a call, estimated" in result.plot()
     dense, schedule_dense = autotvm.operator("dense_large_batch.gpu")
