@@ -16,12 +16,13 @@ from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound as ConstIntBound
 from tedsl.arith.sets import IntervalSet, condition_of, intervals_of, variable_of
 from tedsl.arith.sets import ModularSet as ModularSet
-from tedsl.arith.simplify import LEAVES, known_variables, simplify
+from tedsl.arith.simplify import known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32
 from tedsl.ir.expr import Expr, IntImm, SizeVar, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.visitor import LEAVES
 
 
 class Analyzer:

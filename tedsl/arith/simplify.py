@@ -35,7 +35,6 @@ from tedsl.ir.expr import (
     Cast,
     Div,
     Expr,
-    FloatImm,
     FloorDiv,
     FloorMod,
     IntImm,
@@ -48,12 +47,11 @@ from tedsl.ir.expr import (
     Or,
     Reduce,
     Select,
-    SizeVar,
-    StringImm,
     Sub,
     Var,
 )
 from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.walk.visitor import LEAVES
 
 Rule = Callable[[Any, Bounds], Expr | None]
 MAX_CHOICES = 2  # nested conditions that are used inside their sides: each simplifies shared parts anew
@@ -115,9 +113,6 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
         holds = known.truths.get(known.value(e))  # type: ignore[arg-type]
         return None if holds is None else IntImm(BOOL, int(holds))
     return result
-
-
-LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))  # no rule applies to them
 
 
 def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) -> Expr:

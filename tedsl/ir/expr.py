@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
-from tedsl.ir.node import Node, node, set_field
+from tedsl.ir.node import MASKED, Node, kind_bit, node, set_field
 from tedsl.ir.operators import ExprOperators, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
@@ -453,8 +453,8 @@ class Call(Expr):
         if self.op is ACCESS_PTR and self.dtype is not HANDLE:
             set_field(self, "dtype", HANDLE)  # programs write what it points to
 
-    def child_nodes(self) -> list[Node]:
-        return list(self.args)
+    def _own_kinds(self) -> int:
+        return kind_bit(self.op)
 
 
 @node
@@ -531,6 +531,9 @@ class Load(Expr):
         if self.dtype.lanes > 1 and self.index.dtype.lanes == 1:
             set_field(self, "index", Ramp(self.index, IntImm(self.index.dtype, 1), self.dtype.lanes))
         check_access_lanes(self.dtype, self.index, self.predicate, self)
+
+    def _own_kinds(self) -> int:
+        return 0 if self.predicate is None else kind_bit(MASKED)
 
 
 @node

@@ -37,6 +37,7 @@ class Range(Node):
         span = object.__new__(Range)
         set_field(span, "min", build.as_expr(min_value))
         set_field(span, "extent", build.as_expr(extent))
+        span.note_contents()
         return span
 
     def replace(self, **changed: Any) -> Range:

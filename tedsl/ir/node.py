@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from enum import IntEnum
 from inspect import Parameter, Signature
+from itertools import count
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -25,6 +26,9 @@ V = TypeVar("V", covariant=True)
 # The globals of all constructors. Classes of nodes enter themselves here, so that a field may hold nodes of a later class;
 # so does `operand` of `ir/operators.py`, which stands above the nodes.
 SCOPE: dict[str, Any] = {}
+_KINDS: dict[object, int] = {}  # the bit of each kind that `walk/contents.py` asks for
+_numbers = count()
+MASKED = "masked access"  # the kind of loads and stores that have a predicate
 # Left to the `__post_init__` of each class.
 _UNCHECKED = ("Any", "DType", "float", "PointerType | PrimType")
 
@@ -39,6 +43,7 @@ def node(cls: type[T]) -> type[T]:
     `init=False`.
     """
     made = dataclass(slots=True, eq=False, init=False, repr=False)(cls)
+    kind_bit(made)
     for method in (_late_init(made), *_make_walkers(made)):
         setattr(made, method.__name__, method)  # mypy forbids the assignment
     setattr(made, "init_fields", tuple(f.name for f in fields(made) if f.init))  # type: ignore[arg-type]  # noqa: B010
@@ -72,11 +77,35 @@ def _make_init(cls: type) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
+    scope[f"{prefix}set_contents"] = Node._contents.__set__  # type: ignore[attr-defined]
+    lines += _contents_lines(cls, f"{prefix}set_contents(self, {{}})")
     text = f"def {prefix}init(self{header}, *rest, **unknown):\n    " + "\n    ".join(lines)
     exec(compile(text, f"{os.path.dirname(__file__)}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
     made: Callable[..., None] = scope.pop(f"{prefix}init")
     made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
     return made
+
+
+def kind_bit(kind: object) -> int:
+    """The bit by which nodes remember that one of `kind` is below them: `walk/contents.py` says what kinds there are."""
+    return _KINDS.get(kind) or _KINDS.setdefault(kind, 1 << next(_numbers))
+
+
+def _contents_lines(cls: Any, done: str) -> list[str]:
+    """The lines of a method that find out which kinds of nodes stand in a node of `cls`, from what its children know, and end
+    with `done`, which takes them.
+    """
+    types = {f.name: str(f.type) for f in fields(cls)}
+    many = [name for name in cls.children if types[name].startswith("tuple[")]
+    terms = [str(kind_bit(cls)), *["self._own_kinds()"][:cls._own_kinds is not Node._own_kinds]]
+    for name in cls.children:
+        if name not in many:
+            terms.append(f"(0 if self.{name} is None else self.{name}._contents)" if types[name].endswith("| None") else
+                         f"self.{name}._contents")
+    if not many:
+        return [done.format(" | ".join(terms))]
+    loops = [f"for child in self.{name}: contents |= child._contents" for name in many]
+    return [f"contents = {' | '.join(terms)}", *loops, done.format("contents")]
 
 
 def _signature(cls: type) -> Signature:
@@ -156,13 +185,14 @@ class Node:
     binders: names of the fields that define a variable (or iteration variable); rewriters leave them alone.
     """
 
-    __slots__ = ("__weakref__", "_contents")  # the latter of `walk/contents.py`
+    __slots__ = ("__weakref__", "_contents")  # the latter, filled by the constructor, is for `walk/contents.py`
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
     __signature__ = _SignatureOf()
     init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
     # What checks its calls itself, or is called by tedsl alone, millions of times: no `entry` of `tedsl/errors.py` around it.
-    checked_methods: ClassVar[tuple[str, ...]] = ("__init__", "adopt", "child_nodes", "map_children", "replace", "same_as")
+    checked_methods: ClassVar[tuple[str, ...]] = ("__init__", "adopt", "child_nodes", "map_children", "note_contents",
+                                                   "replace", "same_as")
     full_text: ClassVar[Callable[[object], str]]  # how `str` prints a node, and `repr`: set by `text`, which stands above
     short_text: ClassVar[Callable[[object], str]]
 
@@ -176,6 +206,17 @@ class Node:
         Called only if some field is not of its annotated type. Expression fields that still hold other operands afterwards are
         converted one by one.
         """
+
+    def _own_kinds(self) -> int:
+        """The bits of the kinds of this node beside its class."""
+        return 0
+
+    def note_contents(self) -> None:
+        """Notes which kinds of nodes stand here, as a constructor does, in a node that was made without one."""
+        contents = kind_bit(type(self)) | self._own_kinds()
+        for child in self.child_nodes():
+            contents |= child._contents  # type: ignore[attr-defined]
+        set_field(self, "_contents", contents)
 
     def child_nodes(self) -> list[Node]:
         """The children, in order; None is left out."""
@@ -226,6 +267,7 @@ class Node:
     def __setstate__(self, state: list[Any]) -> None:
         for f, value in zip(_fields_of(self), state):
             object.__setattr__(self, f.name, value)
+        self.note_contents()
 
     def __copy__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
-from tedsl.ir.node import FrozenDict, Node, node, set_field
+from tedsl.ir.node import MASKED, FrozenDict, Node, kind_bit, node, set_field
 from tedsl.ir.operators import constants_of
 from tedsl.ir.types import check_scope
 from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank, check_rank_of_producer, producer_dtype
@@ -115,6 +115,9 @@ class AttrStmt(Stmt):
         if self.attr_key in THREADS:
             self._check_threads()
 
+    def _own_kinds(self) -> int:
+        return kind_bit(self.attr_key)
+
     def _check_threads(self) -> None:
         """Raise ArgumentTypeError if an attribute that launches threads does not have a thread axis as its node and an integer
         as its value.
@@ -174,6 +177,9 @@ class Store(Stmt):
         if self.value.dtype.lanes > 1 and self.index.dtype.lanes == 1:
             set_field(self, "index", Ramp(self.index, IntImm(self.index.dtype, 1), self.value.dtype.lanes))
         check_access_lanes(self.value.dtype, self.index, self.predicate, self)
+
+    def _own_kinds(self) -> int:
+        return 0 if self.predicate is None else kind_bit(MASKED)
 
 
 @node

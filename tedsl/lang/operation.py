@@ -21,7 +21,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import script
 from tedsl.ir.source_line import SourceLine
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
@@ -197,7 +197,7 @@ class ComputeOp(Operation):
         roots: list[Any] = [axis.dom for axis in self.reduce_axis]  # the extent of a reduction may be read from a tensor
         roots.extend(self.body)
         for root in roots:
-            for node in post_order(root):
+            for node in of_kinds(root, ProducerLoad):
                 if type(node) is ProducerLoad:
                     tensors.setdefault(node.producer)
         return tuple(tensors)

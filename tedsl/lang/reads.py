@@ -19,7 +19,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.node import Node
 from tedsl.ir.walk.accesses import MOST_PLACES, reads
 from tedsl.ir.walk.around import Facts
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
@@ -28,7 +28,7 @@ def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
     """Every load in `bodies`, each once, in order."""
     loads: dict[ProducerLoad, None] = {}
     for root in (*bodies, *more):
-        for node in post_order(root):
+        for node in of_kinds(root, ProducerLoad):
             if type(node) is ProducerLoad:
                 loads.setdefault(node)
     return tuple(loads)

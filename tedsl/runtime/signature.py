@@ -14,7 +14,8 @@ from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Store
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.contents import of_kinds
+from tedsl.ir.walk.visitor import variables
 from tedsl.record import record
 from tedsl.runtime.shapes import coefficient
 
@@ -136,7 +137,7 @@ def _written(func: PrimFunc) -> set[Var]:
     if WRITTEN in func.attrs:
         return {func.buffer_map[func.params[k]].data for k in func.attrs[WRITTEN]}
     written: set[Var] = set()
-    for node in post_order(func.body):
+    for node in of_kinds(func.body, Store, BufferStore, Call):
         match node:
             case Store(buffer_var=v):
                 written.add(v)

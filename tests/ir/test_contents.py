@@ -1,5 +1,7 @@
 """What `contains` says of a tree is what a walk finds, after each pass again."""
 
+import pickle
+
 import pytest
 
 import topi
@@ -7,7 +9,7 @@ from tedsl import te, tir
 from tedsl.driver import schedule_to_module
 from tedsl.ir import expr, stmt
 from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY
-from tedsl.ir.walk.contents import MASKED, contains
+from tedsl.ir.walk.contents import MASKED, contains, of_kinds
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.target import Target
@@ -48,6 +50,20 @@ def test_after_each_pass_it_says_what_a_walk_finds():
 def test_any_of_several_kinds():
     x = tir.Var("x", "int32")
     assert contains(x + 1, expr.Mul, expr.Add) and not contains(x + 1, expr.Mul, expr.Sub) and not contains(x + 1)
+
+
+def test_a_walk_to_some_kinds_goes_where_they_stand_in_the_order_of_the_whole_walk():
+    body = lowering_pipeline()(padded_rows()).body
+    for kind in (expr.Load, stmt.Store, expr.Select, stmt.LetStmt):
+        assert list(of_kinds(body, kind)) == [node for node in post_order(body) if contains(node, kind)]
+    assert len(list(of_kinds(body, expr.Load))) < len(list(post_order(body))) / 2
+
+
+def test_nodes_that_were_pickled_know_what_stands_in_them():
+    x = tir.Var("x", "int32")
+    e = pickle.loads(pickle.dumps(tir.max(x + 1, 3)))
+    assert contains(e, expr.Max) and contains(e, expr.Add) and not contains(e, expr.Mul)
+    assert contains(tir.if_then_else(x > 1, e, x), IF_THEN_ELSE)
 
 
 @pytest.mark.parametrize("depth", [10_000])

@@ -16,7 +16,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Store
 from tedsl.ir.types import PointerType
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import of_kinds
 
 
 def check_fitting(func: PrimFunc) -> None:
@@ -24,7 +24,7 @@ def check_fitting(func: PrimFunc) -> None:
     whose iterations run together.
     """
     returns = False
-    for node in post_order(func.body):
+    for node in of_kinds(func.body, Call, Load, Store):
         if type(node) is Call:
             problem = misfit(node)
             returns |= node.op is RET

@@ -1,22 +1,16 @@
 """What stands in a tree, remembered with its nodes: a pass that serves one kind of node asks first, and costs nothing without
 it.
 
-Each node keeps a set of kinds as the bits of a number, made when it is first asked for. Nodes never change, and what a pass
-leaves alone keeps its nodes: after a pass only the new ones are looked at.
+Each node keeps a set of kinds as the bits of a number, which its constructor makes of those of its children.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from tedsl.ir.expr import Call, FloatImm, IntImm, Load, SizeVar, StringImm, Var
-from tedsl.ir.node import Node, set_field
-from tedsl.ir.stmt import AttrStmt, Store
+from tedsl.ir.node import MASKED, Node, kind_bit
 
-MASKED = "masked access"  # the kind of loads and stores that have a predicate
-_bits: dict[object, int] = {}  # of each kind
-_numbers = itertools.count()
+__all__ = ["MASKED", "contains", "contents_of", "mask_of", "of_kinds"]
 
 
 def contains(root: Node, *kinds: object) -> bool:
@@ -28,55 +22,34 @@ def contains(root: Node, *kinds: object) -> bool:
 
 def contents_of(root: Node) -> int:
     """Returns the kinds of the nodes below `root` and of itself, as bits that `mask_of` names."""
-    return getattr(root, "_contents", 0) or _look(root)
+    return root._contents  # type: ignore[attr-defined, no-any-return]
 
 
 def mask_of(kinds: Iterable[object]) -> int:
     """Returns the bits of `kinds`, which `contains` describes."""
     mask = 0
     for kind in kinds:
-        mask |= _bits.get(kind) or _new(kind)
+        mask |= kind_bit(kind)
     return mask
 
 
-def _look(root: Node) -> int:
-    """Returns the kinds in `root`, and fills in those of all nodes below it."""
-    stack = [root]
-    found = 0
+def of_kinds(root: Node, *kinds: object) -> Iterator[Node]:
+    """Iterates over the nodes below `root`, and itself, in which one of `kinds` stands, in the order of `post_order`.
+
+    Among them are all of those kinds. What has none of them is not walked through.
+    """
+    mask = mask_of(kinds)
+    seen: set[Node] = set()
+    stack: list[Node | None] = [root] if contents_of(root) & mask else []
     while stack:
-        node = stack[-1]
-        found = getattr(node, "_contents", 0)
-        if not found:
-            height = len(stack)
-            for child in node.child_nodes():
-                below = _leaves.get(type(child)) or getattr(child, "_contents", 0)
-                if below:
-                    found |= below
-                else:
-                    stack.append(child)
-            if len(stack) > height:
-                continue
-            found |= _own(node)
-            set_field(node, "_contents", found)
-        stack.pop()
-    return found
-
-
-def _own(node: Node) -> int:
-    """Returns the kinds that `node` itself is of."""
-    own = _bits.get(type(node)) or _new(type(node))
-    if isinstance(node, (Load, Store)):
-        return own if node.predicate is None else own | (_bits.get(MASKED) or _new(MASKED))
-    if isinstance(node, Call):
-        return own | (_bits.get(node.op) or _new(node.op))
-    if isinstance(node, AttrStmt):
-        return own | (_bits.get(node.attr_key) or _new(node.attr_key))
-    return own
-
-
-def _new(kind: object) -> int:
-    return _bits.setdefault(kind, 1 << next(_numbers))
-
-
-# Half of all nodes, which are not looked into.
-_leaves: dict[type[Node], int] = {leaf: _new(leaf) for leaf in (Var, SizeVar, IntImm, FloatImm, StringImm)}
+        node = stack.pop()
+        if node is None:
+            node = stack.pop()
+            assert node is not None
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack += (node, None)
+            below = [child for child in node.child_nodes() if contents_of(child) & mask]
+            below.reverse()
+            stack += below

@@ -13,6 +13,13 @@ from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
 N = TypeVar("N", bound=Node)
 
 
+class _Results(dict[Any, Any]):
+    """Maps nodes to what they become: those that are not there to themselves."""
+
+    def __missing__(self, node: Any) -> Any:
+        return node
+
+
 class Rewriter:
     """Rebuilds a DAG bottom-up with an explicit stack, each shared node once. Subclasses override `rewrite`.
 
@@ -22,21 +29,21 @@ class Rewriter:
     kinds: ClassVar[tuple[object, ...]] = ()
 
     def __init__(self) -> None:
-        self._done: dict[Node, Node] = {}  # valid because a rewrite depends on the node alone, not on its place
+        self._done: dict[Node, Node] = _Results()  # valid because a rewrite depends on the node alone, not on its place
 
     def __call__(self, root: Any) -> Any:
         done, wanted = self._done, mask_of(self.kinds)
         own_way = None if type(self).rebuilt is Rewriter.rebuilt else self.rebuilt  # a call less for most rewriters
-        stack = [root]
+        stack = [root] if not wanted or contents_of(root) & wanted else []
         while stack:
             node = stack[-1]
             if node in done:
                 stack.pop()
                 continue
-            if wanted and not contents_of(node) & wanted:
-                done[node] = stack.pop()
-                continue
-            pending = [child for child in node.child_nodes() if child not in done]
+            if wanted:
+                pending = [child for child in node.child_nodes() if child._contents & wanted and child not in done]
+            else:
+                pending = [child for child in node.child_nodes() if child not in done]
             if pending:
                 pending.reverse()
                 stack.extend(pending)

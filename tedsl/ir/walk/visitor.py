@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from tedsl.errors import ArgumentTypeError
-from tedsl.ir.expr import Load, Var
+from tedsl.ir.expr import FloatImm, IntImm, Load, SizeVar, StringImm, Var
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, Stmt, Store
+from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, Prefetch, ProducerStore, Stmt, Store
+
+LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))  # half of all nodes: nothing stands below them
 
 
 def post_order(root: Node) -> Iterator[Node]:
@@ -15,23 +18,32 @@ def post_order(root: Node) -> Iterator[Node]:
 
     Buffers of loads and stores and bound variables are not visited: they are fields, not children.
     """
-    seen: set[int] = set()  # by id: the root keeps every node alive
-    stack: list[Node | None] = [root]  # None: the children of the node below it are done
+    seen: set[Node] = set()
+    stack: list[Any] = [root]  # None: the children of the node below it are done
     while stack:
         node = stack.pop()
         if node is None:
-            node = stack.pop()
-            assert node is not None
-            yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
+            yield stack.pop()
+        elif node not in seen:
+            seen.add(node)
             children = node.child_nodes()
             if children:
                 children.reverse()
-                stack += (node, None)
-                stack += children
+                while children and type(children[-1]) in LEAVES:  # at once: nothing is below them
+                    leaf = children.pop()
+                    if leaf not in seen:
+                        seen.add(leaf)
+                        yield leaf
+                if children:
+                    stack += (node, None)
+                    stack += children
+                else:
+                    yield node
             else:
                 yield node
+
+
+_ENDS = frozenset((Store, BufferStore, Evaluate, ProducerStore, Prefetch))  # statements with no others below them
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
@@ -40,7 +52,8 @@ def statements(root: Stmt) -> Iterator[Stmt]:
     while stack:
         s = stack.pop()
         yield s
-        stack.extend([child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)])
+        if type(s) not in _ENDS:
+            stack += [child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)]
 
 
 def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:

@@ -109,6 +109,8 @@ class Plan:
 
 
 class _ToRegisters(Rewriter):
+    kinds = (Load, Store)
+
     def __init__(self, by_index: dict[tuple[Var, Expr], Slot]) -> None:
         super().__init__()
         self.by_index = by_index

@@ -18,8 +18,8 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 
 
@@ -56,12 +56,12 @@ def _check_race(loop: For) -> None:
     """Raises LoweringError if every iteration reads, changes and writes back one element, unless a condition selects one
     iteration.
     """
-    nodes = list(post_order(loop.body))
+    nodes = list(of_kinds(loop.body, Allocate, IfThenElse, For, Store, LetStmt, Let))
     private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
     uses = Dependence().on_any
     depends = _dependent(nodes, loop.loop_var, uses)
     guarded = {id(s) for node in nodes if isinstance(node, (IfThenElse, For)) and uses(_guard(node), depends)
-               for s in post_order(node) if isinstance(s, Store)}
+               for s in of_kinds(node, Store) if isinstance(s, Store)}
     for store in nodes:
         if not isinstance(store, Store) or store.buffer_var in private or id(store) in guarded:
             continue

@@ -11,6 +11,7 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
@@ -31,7 +32,7 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
     within their dimensions, so that rows of a matrix are disjoint even where their length is symbolic.
     """
     uses = Dependence().on_any
-    binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
+    binders = [node for node in of_kinds(body, LetStmt, Let, For) if isinstance(node, (LetStmt, Let, For))]
     varying = varying_variables(binders, lane_var, uses)
     touched = list(accesses(body))
     stores = [access for access in touched if access.writes]

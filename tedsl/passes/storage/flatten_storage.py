@@ -83,6 +83,8 @@ def _extent(bound: Any) -> Expr:
 
 
 class _Flattener(Rewriter):
+    kinds = (BufferLoad, BufferStore, BufferRealize, Prefetch, AttrStmt)
+
     def __init__(self, layouts: dict[Buffer, _Layout], compact: Mapping[Var, Expr]) -> None:
         super().__init__()
         self.layouts, self.compact = layouts, compact
