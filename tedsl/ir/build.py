@@ -90,6 +90,8 @@ def const(value: Any, dtype_: object = None) -> Expr:
 
     Raises DTypeError where the dtype cannot hold the value.
     """
+    if type(value) is int and type(dtype_) is DType and not dtype_.is_bool and value in dtype_.numbers:
+        return IntImm(dtype_, value)
     if isinstance(value, Expr):
         value = value.value if isinstance(value, (IntImm, FloatImm)) else value
     if not isinstance(value, (bool, int, float)):

@@ -36,7 +36,7 @@ class DType(str):
     code: int, uint, float, bfloat, bool, handle or custom; bits: of one lane (bool: 1); lanes: 1 for scalars.
     custom: the name of a type of the program's, "" for others; `storage` is the dtype of its bits.
     is_float: float16-64 and bfloat16; is_int: signed; is_integer: signed or unsigned, not bool.
-    min_value, max_value: of integers and bool, else None.
+    min_value, max_value: of integers and bool, else None. numbers: those that a constant may be; of vectors and floats none.
     """
 
     code: str
@@ -53,6 +53,7 @@ class DType(str):
     is_vector: bool
     min_value: int | None
     max_value: int | None
+    numbers: range
     element: DType
 
     def __new__(cls, type_str: object) -> DType:
@@ -162,11 +163,12 @@ def _make(name: str, code: str, bits: int, lanes: int, custom: str = "") -> DTyp
     self.is_integer = self.is_int or self.is_uint
     self.is_vector = lanes > 1
     self.element = self if lanes == 1 else _parse(name.rpartition("x")[0])
-    self.min_value, self.max_value = _integer_range(self)
+    low, high = self.min_value, self.max_value = _integer_range(self)
+    self.numbers = range(0) if low is None or high is None or lanes > 1 else range(low, high + 1)
     return self
 
 
-def _integer_range(d: DType) -> tuple[int | None, int | None]:
+def _integer_range(d: DType) -> tuple[int, int] | tuple[None, None]:
     if d.is_int:
         return -(1 << (d.bits - 1)), (1 << (d.bits - 1)) - 1
     if d.is_uint or d.is_bool:

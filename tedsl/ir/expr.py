@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
-from tedsl.ir.node import MASKED, Node, kind_bit, node, set_field
+from tedsl.ir.node import MASKED, POINTER, Node, kind_bit, node, set_field
 from tedsl.ir.operators import ExprOperators, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
@@ -69,13 +69,13 @@ class Var(Expr):
     def __post_init__(self) -> None:
         check_name(self.name, "a variable")
         given: Any = self.dtype
-        if isinstance(given, PointerType):
-            set_field(self, "dtype", HANDLE)
-            set_field(self, "type_annotation", given)
-            return
-        of = given.dtype if isinstance(given, PrimType) else dtype(given)
+        points = isinstance(given, PointerType)
+        of = HANDLE if points else given.dtype if isinstance(given, PrimType) else dtype(given)
         set_field(self, "dtype", of)
-        set_field(self, "type_annotation", PrimType(of))
+        set_field(self, "type_annotation", given if points else PrimType(of))
+
+    def _own_kinds(self) -> int:
+        return kind_bit(POINTER) if self.dtype is HANDLE else 0
 
 
 @node
@@ -99,11 +99,10 @@ class IntImm(Expr):
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype(self.dtype))
-        low, high = self.dtype.min_value, self.dtype.max_value
-        if low is None or high is None or self.dtype.lanes != 1:
-            raise DTypeError(f"an IntImm has an integer dtype, not {self.dtype}", hint="write FloatImm or Broadcast")
-        if not low <= self.value <= high:
-            raise DTypeError(f"{self.value} does not fit {self.dtype} ({low} to {high})")
+        if self.value not in self.dtype.numbers:
+            if not self.dtype.numbers:
+                raise DTypeError(f"an IntImm has an integer dtype, not {self.dtype}", hint="write FloatImm or Broadcast")
+            raise DTypeError(f"{self.value} does not fit {self.dtype} ({self.dtype.min_value} to {self.dtype.max_value})")
 
     def __int__(self) -> int:
         return self.value

@@ -29,6 +29,7 @@ SCOPE: dict[str, Any] = {}
 _KINDS: dict[object, int] = {}  # the bit of each kind that `walk/contents.py` asks for
 _numbers = count()
 MASKED = "masked access"  # the kind of loads and stores that have a predicate
+POINTER = "pointer"  # the kind of variables of dtype handle
 # Left to the `__post_init__` of each class.
 _UNCHECKED = ("Any", "DType", "float", "PointerType | PrimType")
 

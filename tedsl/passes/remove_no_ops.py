@@ -25,7 +25,7 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import POINTER, contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.folding import decided
@@ -37,11 +37,11 @@ def remove_no_ops(func: PrimFunc) -> PrimFunc:
 
 
 def _used_memory(body: Stmt) -> set[Var]:
-    """Returns the variables that are used; none where no memory is allocated, for then nobody asks."""
+    """Returns the pointers that are used; none where no memory is allocated, for then nobody asks."""
     used: set[Var] = set()
     if not contains(body, Allocate):
         return used
-    for node in post_order(body):
+    for node in of_kinds(body, Load, Store, AttrStmt, POINTER):
         match node:
             case Load(buffer_var=v) | Store(buffer_var=v):
                 used.add(v)

@@ -92,19 +92,20 @@ def effort_of(text: str) -> Effort:
     that index has more than MOST_STEPS, no instructions are combined, which takes the square of their number.
     """
     functions = functions_of(text)
-    lean = {name for name, lines in functions.items() if _is_shaped(lines[0])}
+    lean = {name for name, body in functions.items() if _is_shaped(_header(body))}
     if text.count("\n") < FEW_LINES:
         return Effort(frozenset(lean))
     sizes = instructions(functions)
     calling = frozenset(name for name, size in sizes.items() if size > INLINED)
-    steps = [index_steps(functions[name]) for name in sizes if index_paths(functions[name]) > MOST_PATHS]
+    looping = [functions[name].splitlines() for name in sizes if "\nloop" in functions[name]]  # others have no such index
+    steps = [index_steps(lines) for lines in looping if index_paths(lines) > MOST_PATHS]
     if steps:
         return Effort(calling=calling, pipeline=False, combine=max(steps) <= MOST_STEPS)
     room: dict[str, tuple[int, int]] = {}
     for name in sorted(sizes.keys() - lean, key=sizes.__getitem__):
         kernel = _OUTLINED.sub("", name)
         count, loops = room.get(kernel, (VECTORIZED, MOST_LOOPS))
-        room[kernel] = count, loops = count - sizes[name], loops - sum(line.startswith("loop") for line in functions[name])
+        room[kernel] = count, loops = count - sizes[name], loops - functions[name].count("\nloop")
         if count < 0 or loops < 0:
             lean.add(name)
     return Effort(frozenset(lean), calling)
@@ -115,31 +116,24 @@ def _is_shaped(header: str) -> bool:
     return PLAIN not in header and " optnone " not in header and " alwaysinline " not in header
 
 
-def functions_of(text: str) -> dict[str, list[str]]:
-    """Returns the lines of each function that `text` defines, from its header on, by its symbol as LLVM writes it."""
-    functions: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("define "):
-            lines = functions[_symbol(line)] = []
-        lines.append(line)
-    return functions
+def functions_of(text: str) -> dict[str, str]:
+    """Returns the text of each function that `text` defines, from its header on, by its symbol as LLVM writes it."""
+    parts = ("\n" + text).split("\ndefine ")
+    return {_symbol(part): f"define {part}" for part in parts[1:]}
 
 
-def instructions(functions: dict[str, list[str]]) -> dict[str, int]:
+def instructions(functions: dict[str, str]) -> dict[str, int]:
     """Estimates the number of instructions of each function, with always-inlined functions counted at each call; these have no
     entry of their own.
     """
     inlined: dict[str, int] = {}  # they come before those that call them
     sizes: dict[str, int] = {}
-    for name, lines in functions.items():
-        own = 0
-        for line in lines:
-            if line.startswith("  "):
-                own += 1
-                if " call " in line and "@" in line:
-                    own += inlined.get(_symbol(line), 0)
-        (inlined if " alwaysinline " in lines[0] else sizes)[name] = own
+    for name, body in functions.items():
+        own = body.count("\n  ")
+        if inlined:
+            own += sum([inlined.get(_symbol(line), 0) for line in body.splitlines()
+                        if line.startswith("  ") and " call " in line and "@" in line])
+        (inlined if " alwaysinline " in _header(body) else sizes)[name] = own
     return sizes
 
 
@@ -193,6 +187,11 @@ def directed(text: str, effort: Effort) -> str:
             line = _CALL_END.sub(r") noinline\1", line)
         lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def _header(body: str) -> str:
+    """Returns the first line of a function."""
+    return body[:body.index("\n")] if "\n" in body else body
 
 
 def _symbol(line: str) -> str:

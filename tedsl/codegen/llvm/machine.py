@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -207,8 +207,7 @@ def object_code(module: Any, target: Target, effort: int = 3, imported: bool = F
     with _selecting(target):
         image: bytes = target_machine(target, effort).emit_object(module)
     if image[:4] == b"\x7fELF" and not imported:
-        check_symbols(image, {f.name for f in module.functions if f.is_declaration}
-                      | {g.name for g in module.global_variables if g.is_declaration})
+        check_symbols(image, _Declared(module))
     return image
 
 
@@ -217,11 +216,27 @@ def is_compiler_helper(name: str) -> bool:
     return bool(_HELPER.fullmatch(name))
 
 
-def check_symbols(image: bytes, declared: set[str]) -> None:
+class _Declared:
+    """The symbols that a module of LLVM declares: asked for one by one, since few are used and each costs calls of LLVM."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __contains__(self, name: object) -> bool:
+        for find in (self._module.get_function, self._module.get_global_variable):
+            try:
+                return bool(find(name).is_declaration)
+            except NameError:
+                pass
+        return False
+
+
+def check_symbols(image: bytes, declared: Container[str]) -> None:
     """Raises InternalError if the object calls functions not in `declared`, as LLVM does for instructions that the target
     lacks; ArgumentError if it lacks all for floats.
     """
-    foreign = sorted({name for name in undefined_symbols(image) if not is_compiler_helper(name)} - declared - _LIBC)
+    foreign = sorted({name for name in undefined_symbols(image)
+                      if name not in declared and name not in _LIBC and not is_compiler_helper(name)})
     if any(map(_SOFT_FLOAT.fullmatch, foreign)):
         raise ArgumentError(f"the processor of this target has no instructions for floats: the code calls {', '.join(foreign)}",
                             hint="name one that has: -mtriple=armv7a-linux-gnueabihf, or -mattr=+f,+d")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tedsl.ir.node import MASKED, Node, kind_bit
+from tedsl.ir.node import MASKED, POINTER, Node, kind_bit
 
-__all__ = ["MASKED", "contains", "contents_of", "mask_of", "of_kinds"]
+__all__ = ["MASKED", "POINTER", "contains", "contents_of", "mask_of", "of_kinds"]
 
 
 def contains(root: Node, *kinds: object) -> bool:
     """Tells whether a node below `root`, or itself, is of one of `kinds`: a class (and no subclass of it), the operator of
-    calls, the key of attributes, or MASKED. Nodes are those that `post_order` visits.
+    calls, the key of attributes, MASKED or POINTER. Nodes are those that `post_order` visits.
     """
     return bool(contents_of(root) & mask_of(kinds))
 

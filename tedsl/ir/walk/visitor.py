@@ -68,13 +68,12 @@ def variables(root: Node) -> list[Var]:
     """The variables that are used below `root`, in order of first use: including data pointers of loads and stores."""
     used: dict[Var, None] = {}
     for node in post_order(root):
-        match node:
-            case Var():
-                used.setdefault(node)
-            case Load(buffer_var=v) | Store(buffer_var=v):
-                used.setdefault(v)
-            case AttrStmt(node=Var() as v):
-                used.setdefault(v)
+        if isinstance(node, Var):
+            used[node] = None
+        elif isinstance(node, (Load, Store)):
+            used[node.buffer_var] = None
+        elif isinstance(node, AttrStmt) and isinstance(node.node, Var):
+            used[node.node] = None
     return list(used)
 
 

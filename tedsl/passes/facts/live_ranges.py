@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tedsl.ir.expr import Load, Var
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, Store
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import POINTER, of_kinds
 
 # Annotation of an allocation that was moved out of loops: the variable of the innermost of them. Each iteration of it, and of
 # those around it, begins with memory of undefined content.
@@ -65,7 +65,7 @@ class LiveRanges:
         """Numbers a statement, or expressions that are evaluated together, and extends the ranges of what they access to it."""
         self.clock += 1
         for root in nodes:
-            for node in post_order(root):
+            for node in of_kinds(root, Load, Store, POINTER):
                 var = node.buffer_var if isinstance(node, (Load, Store)) else node
                 found = self.of.get(var) if isinstance(var, Var) else None
                 if found is None:

@@ -16,6 +16,7 @@ from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
+from tedsl.ir.walk.contents import POINTER, of_kinds
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.dependence import Dependence
@@ -106,7 +107,7 @@ class _Promoter(ScopedRewriter):
 def _constant_arrays(body: Stmt) -> set[Var]:
     """Returns the allocations whose every access has a constant index."""
     arrays = {s.buffer_var for s in statements(body) if isinstance(s, Allocate) and isinstance(s.extents[0], IntImm)}
-    for node in post_order(body) if arrays else ():
+    for node in of_kinds(body, Load, Store, POINTER) if arrays else ():
         if isinstance(node, (Load, Store)):
             base = node.index.base if isinstance(node.index, Ramp) else node.index
             if not isinstance(base, IntImm) or node.predicate is not None:
