@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, SizeVar, Var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import MAKE_ARRAY
@@ -34,8 +34,6 @@ def substitute(node: N, vmap: Mapping[Any, Any]) -> N:
 
 class Substitution(Rewriter):
     """Replaces variables by expressions, in the shapes of buffers too."""
-
-    kinds = (Var, SizeVar, Load, Store, BufferLoad, BufferStore, BufferRealize, Prefetch, AttrStmt)
 
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__()
