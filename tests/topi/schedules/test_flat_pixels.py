@@ -74,3 +74,14 @@ def test_results(channels, size, filters, stride, batch, blocked, monkeypatch, t
         w.reshape(filters // 8, 8, -1, 8).transpose(0, 2, 3, 1).reshape(filters // 8, channels // 8, 1, 1, 8, 8).copy(), result)
     expected = np.maximum(np.einsum("nchw,oc->nohw", x[:, :, ::stride, ::stride], w, dtype="float64"), 0)
     np.testing.assert_allclose(result.transpose(0, 1, 4, 2, 3).reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_stride_with_nothing_behind():
+    """The copy of the pixels that a stride keeps is made before the sums get a stage of their own."""
+    D, W = te.placeholder((1, 2, 8, 8, 8), name="D"), te.placeholder((2, 2, 1, 1, 8, 8), name="W")
+    out = nn.conv2d_NCHWc(D, W, 2, 0, 1)
+    x, w = rng.uniform(-1, 1, (1, 2, 8, 8, 8)).astype("float32"), rng.uniform(-1, 1, (2, 2, 1, 1, 8, 8)).astype("float32")
+    result = np.empty((1, 2, 4, 4, 8), "float32")
+    tedsl.build(topi.schedules.schedule([out]), [D, W, out])(x, w, result)
+    expected = np.einsum("nahwi,baxyio->nbhwo", x[:, :, ::2, ::2], w)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

@@ -44,9 +44,9 @@ def flat_tile(kernel: Kernel) -> ImageTile | None:
 
 def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     """Tile the pixels of NCHWc across the rows, and its channels by blocks."""
-    s, sums, pixels = kernel.schedule, sums_of(kernel), pixels_of(kernel) or 1
     if max(kernel.record.strides) > 1:
         _leave_out_skipped(kernel)
+    s, sums, pixels = kernel.schedule, sums_of(kernel), pixels_of(kernel) or 1
     kept = plane_blocks(kernel, tile, pixels)
     tail = s[kernel.tail]
     rows = tail.op.output(0).shape[2:-1]
