@@ -58,7 +58,6 @@ NAMES = {
     "none": (lambda: topi.nn.quux, "module 'topi.nn' has no attribute 'quux'", "it has "),
     "zeros": (lambda: nd.zeros, "module 'tedsl.nd' has no attribute 'zeros'",
               "did you mean nd.array(numpy.zeros(shape, dtype))?"),
-    "build_config": (lambda: tedsl.driver.build_config, "did you mean tedsl.transform.build_config?"),
     "root": (lambda: tedsl.biuld, "module 'tedsl' has no attribute 'biuld'", "did you mean build"),
 }
 
