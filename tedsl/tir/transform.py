@@ -20,6 +20,7 @@ from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind, While
 from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.undefined import undefined_vars
 from tedsl.ir.walk.visitor import statements
 from tedsl.lower.written.function import is_vouched_for, vouch_for, vouch_for_parts
 from tedsl.passes.checked.check_accesses import check_accesses
@@ -386,7 +387,8 @@ def MakePackedAPI(num_unpacked_params: int = 0) -> ModulePass:
     `build` writes the checks of a call from the parameters, so these and the body stay. Kernels, whose convention is 2, and
     functions that have another one, stay as they are.
 
-    Raises LoweringError for a function that cannot be called so: a pointer of it has no buffer.
+    Raises LoweringError for a function that cannot be called so: a pointer of it has no buffer, or no parameter gives a value
+    to a variable.
     """
     if build.as_int(num_unpacked_params) not in (0, -1):
         raise ArgumentError(f"MakePackedAPI: all parameters are packed, not all but {num_unpacked_params!r}",
@@ -399,6 +401,11 @@ def MakePackedAPI(num_unpacked_params: int = 0) -> ModulePass:
             if param.dtype.is_handle and param not in func.buffer_map:
                 raise LoweringError(f"MakePackedAPI: {func.name} cannot be called with an array for {param.name}, a pointer "
                                     "that has no buffer", hint=f"buffer_map={{{param.name}: tir.decl_buffer((n,), dtype)}}")
+        free = undefined_vars(func)
+        if free:
+            names = ", ".join(dict.fromkeys(var.name for var in free))
+            raise LoweringError(f"MakePackedAPI: {func.name} uses {names}, and no parameter gives it a value",
+                                hint=f"make {names} a parameter, or the size of a buffer", about=free[0])
         return func.with_attr(CALLING_CONVENTION, PACKED)
 
     return _own_pass("MakePackedAPI", packed)

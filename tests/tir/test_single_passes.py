@@ -292,6 +292,8 @@ def test_functions_that_are_called_with_arrays():
     np.testing.assert_array_equal(c, a * 2)
     with pytest.raises(LoweringError, match="g cannot be called with an array for A, a pointer that has no buffer"):
         pack(IRModule({"g": PrimFunc((A.data, n), Evaluate(0)).with_attr("global_symbol", "g")}))
+    with pytest.raises(LoweringError, match="g uses m, and no parameter gives it a value"):
+        pack(IRModule({"g": PrimFunc((n,), Evaluate(n + Var("m"))).with_attr("global_symbol", "g")}))
     with pytest.raises(ArgumentError, match="all parameters are packed"):
         tir.transform.MakePackedAPI(1)
 
