@@ -236,3 +236,9 @@ def test_what_is_refused():
         arith.int_set.union_lower_bound([3])
     with pytest.raises(ArgumentTypeError, match="not a list of Ranges"):
         arith.estimate_region_lower_bound([X], loops(x=4), True)
+
+
+def test_maps_print_their_parts():
+    (found,) = arith.detect_iter_map([X // 2], loops(x=8))
+    assert str(found) == "IterSum([IterSplit(IterMark(x: int32, extent=8), lower_factor=2, extent=4, scale=1)], base=0)"
+    assert repr(found) == str(found)

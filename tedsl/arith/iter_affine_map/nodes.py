@@ -33,6 +33,11 @@ class IterMark(Node):
             raise ArgumentTypeError(f"extent is {self.extent!r} of {self.extent.dtype}, and iterators are integers",
                                     hint="give an int or an integer expression")
 
+    def __str__(self) -> str:
+        return f"IterMark({self.source}, extent={self.extent})"
+
+    __repr__ = __str__
+
 
 @node
 class IterSplitExpr(IterMapExpr):
@@ -48,6 +53,11 @@ class IterSplitExpr(IterMapExpr):
         for field in ("lower_factor", "extent", "scale"):
             set_field(self, field, _integer(field, getattr(self, field)))
 
+    def __str__(self) -> str:
+        return f"IterSplit({self.source}, lower_factor={self.lower_factor}, extent={self.extent}, scale={self.scale})"
+
+    __repr__ = __str__
+
 
 @node
 class IterSumExpr(IterMapExpr):
@@ -59,6 +69,11 @@ class IterSumExpr(IterMapExpr):
 
     def __post_init__(self) -> None:
         set_field(self, "base", _integer("base", self.base))
+
+    def __str__(self) -> str:
+        return f"IterSum({list(self.args)}, base={self.base})"
+
+    __repr__ = __str__
 
 
 def _integer(field: str, value: object) -> Expr:
