@@ -178,13 +178,21 @@ class Analyzer:
         return ConstIntBound.of(self.known.range_by_dtype(self.simplify(_integer(value))))
 
     def modular_set(self, expr: Expr) -> ModularSet:
-        """Returns the same as `modular`; ArgumentTypeError for floats and vectors."""
-        return self.modular(_integer(expr))
+        """Returns the same as `modular`, also for a bool expression; ArgumentTypeError for floats and vectors."""
+        value = build.as_expr(expr)
+        if value.dtype is BOOL:
+            held = self.simplify(value)
+            return ModularSet(0, held.value) if isinstance(held, IntImm) else ModularSet(1, 0)
+        return self.modular(_integer(value))
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
-        """Returns the interval of `expr` when the variables of `dom_map` range over their intervals."""
+        """Returns the interval of `expr`, an integer or bool, when the variables of `dom_map` range over their intervals."""
         domains = intervals_of(dom_map, "int_set")
-        return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in domains.items()}, self))
+        value = build.as_expr(expr)
+        if value.dtype is BOOL:  # whichever values its variables take
+            found = self.const_int_bound(value)
+            return IntervalSet(found.min_value, found.max_value)
+        return IntervalSet(*relax(_integer(value), {v: s.ends() for v, s in domains.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
         """Narrows `var` to `info`; override: replaces what was known before. Raises ArgumentTypeError for other facts."""

@@ -23,9 +23,9 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
                  relax_map: Mapping[Any, IntervalSet]) -> IntervalSet:
     """Returns the values of `var` for which `cond` holds whatever values the variables of `relax_map` take in their sets.
 
-    hint_map: sets of variables that stay symbols in the result: they decide the signs of factors. A part of `cond` that is not
-    linear in `var` leaves that side unbounded; for one that never holds there is no value, from pos_inf to neg_inf. Results are
-    equal to TVM's for conjunctions of comparisons.
+    hint_map: sets of variables that stay symbols in the result: they decide the signs of factors. Where a part of `cond` never
+    holds there is no value, from pos_inf to neg_inf. A part that is not a bound of `var`, such as `z < 3` or one that is not
+    linear in `var`, leaves both sides unbounded, unless it is proved for all values in the two maps.
     """
     name, cond = variable_of(var, "deduce_bound"), condition_of(cond, "deduce_bound")
     hints, relaxed = intervals_of(hint_map, "deduce_bound"), intervals_of(relax_map, "deduce_bound")
@@ -33,18 +33,32 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
     for symbol, known in hints.items():
         hinted.bind(symbol, known.ends())
     ranges = {v: s.ends() for v, s in relaxed.items()}
+    parts = conjuncts(analyzer.simplify(cond))
+    if any(build.as_int(part) == 0 for part in parts):
+        return IntervalSet(POS_INF, NEG_INF)
     low: Expr | None = None
     high: Expr | None = None
-    for part in conjuncts(analyzer.simplify(cond)):
-        if build.as_int(part) == 0:
-            return IntervalSet(POS_INF, NEG_INF)
-        for gap in _gaps(part, analyzer):
-            slope, end = _solved(gap, name, ranges, analyzer, hinted)
+    unsolved: list[Expr] = []
+    for part in parts:
+        solved = [_solved(gap, name, ranges, analyzer, hinted) for gap in _gaps(part, analyzer)]
+        if not solved or any(end is None for _, end in solved):
+            unsolved.append(part)
+        for slope, end in solved:
             if end is not None and slope > 0:
                 low = end if low is None else analyzer.simplify(build.maximum(low, end))
             elif end is not None:
                 high = end if high is None else analyzer.simplify(build.minimum(high, end))
+    if unsolved and not _always_hold(unsolved, {v: s for v, s in (hints | relaxed).items() if v is not name}):
+        return IntervalSet(None, None)
     return IntervalSet(low, high)
+
+
+def _always_hold(parts: Sequence[Expr], ranges: Mapping[Var, IntervalSet]) -> bool:
+    """Tells whether all of `parts` are proved for the variables of `ranges` in their sets."""
+    within = Analyzer()
+    for var, known in ranges.items():
+        within.bind(var, known.ends())
+    return all(within.can_prove(part) for part in parts)
 
 
 def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr | None]:

@@ -43,6 +43,17 @@ def test_const_int_bound_and_update():
     assert known.const_int_bound(X) == ConstIntBound(0, 3)
 
 
+def test_residues_and_sets_of_conditions():
+    known = Analyzer()
+    assert known.modular_set(X < 3) == known.modular_set(Var("p", "bool")) == ModularSet(1, 0)
+    assert repr(known.int_set(X < 3, {X: IntervalSet(0, 9)})) == "IntervalSet[0, 1]"
+    known.bind(X, (0, 2))
+    assert known.modular_set(X < 3) == ModularSet(0, 1)
+    assert repr(known.int_set(X < 3, {})) == "IntervalSet[1, 1]"
+    with pytest.raises(ArgumentTypeError, match="only integers have bounds"):
+        known.modular_set(build.as_expr(1.5))
+
+
 def test_divisibility():
     known = Analyzer()
     assert known.modular(X * 6 + Y * 4 + 3) == ModularSet(2, 1)
@@ -78,6 +89,24 @@ def test_deduce_bound():
     assert repr(deduce_bound(X, X * Y - Z > 0, hints, {}).min_value) == "floordiv((y + z), y)"
     assert repr(deduce_bound(X, X * Y > Z, hints, {Z: IntervalSet(8, 9)}).min_value) == "floordiv((y + 9), y)"
     never = deduce_bound(X, build.maximum(5, X * 4) < 0, {}, {})
+    assert (never.min_value, never.max_value) == (POS_INF, NEG_INF)
+
+
+@pytest.mark.parametrize("part", [
+    Z < 3, X + X > X * X, X * Y < N, build.not_equal(X, Y), build.logical_or(X < 3, X > 4), Var("p", "bool"),
+])
+def test_a_part_that_cannot_be_solved_leaves_nothing_known(part):
+    for condition in (part, build.logical_and(X <= 5, part), build.logical_and(part, build.equal(X, -6))):
+        found = deduce_bound(X, condition, {}, {})
+        assert (found.min_value, found.max_value) == (NEG_INF, POS_INF)
+
+
+def test_a_part_that_always_holds_or_never_holds_is_no_obstacle():
+    both = build.logical_and(X <= 5, Z < 3)
+    within, beyond = {Z: IntervalSet(0, 2)}, {Z: IntervalSet(0, 3)}
+    assert repr(deduce_bound(X, both, {}, within)) == repr(deduce_bound(X, both, within, {})) == "IntervalSet[neg_inf, 5]"
+    assert deduce_bound(X, both, {}, beyond).max_value is deduce_bound(X, both, within, beyond).max_value is POS_INF
+    never = deduce_bound(X, build.logical_and(Z < 3, build.maximum(5, X * 4) < 0), {}, {})
     assert (never.min_value, never.max_value) == (POS_INF, NEG_INF)
 
 
