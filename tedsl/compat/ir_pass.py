@@ -1,7 +1,8 @@
 """The passes of TVM 0.6 over single statements and expressions: `tvm.ir_pass.Simplify(stmt)`.
 
 Today's passes (tir.transform) take modules; here a statement is the body of a function without parameters. Passes over
-functions are in `lowered_func.py`; one over statements that gets a function changes its body.
+functions are in `lowered_func.py`; one over statements that gets a function changes its body. Of a module they
+take its only function.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from tedsl.compat.lowered_func import (
     SplitHostDevice,
     ThreadSync,
     VerifyMemory,
+    takes_modules,
 )
 from tedsl.errors import ArgumentTypeError, entries
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.equal import structural_equal, structural_hash
 from tedsl.ir.walk.single_assignment import verify_ssa
@@ -80,7 +82,9 @@ def _statement(name: str, given: Any) -> Stmt:
 
 
 def _inside(given: Any) -> Any:
-    """Returns what is given, of a function its body."""
+    """Returns what is given, of a function, or of a module of one, its body."""
+    if isinstance(given, IRModule) and len(given) == 1:
+        (given,) = [func for _, func in given.items()]
     return given.body if isinstance(given, PrimFunc) else given
 
 
@@ -93,7 +97,7 @@ def _on_statements(name: str, document: str) -> Callable[[S], S]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
-    return function
+    return takes_modules(function)
 
 
 def _optioned(name: str, step: ModulePass, stmt: S, **options: Any) -> S:
@@ -102,6 +106,7 @@ def _optioned(name: str, step: ModulePass, stmt: S, **options: Any) -> S:
         return _applied(name, step, stmt)
 
 
+@takes_modules
 def Simplify(node: Any, vrange: Mapping[Var, Any] | None = None) -> Any:
     """An expression or statement, simplified; vrange: the ranges of variables."""
     if isinstance(node, (Stmt, PrimFunc)):
@@ -110,6 +115,7 @@ def Simplify(node: Any, vrange: Mapping[Var, Any] | None = None) -> Any:
     return _analyzer(vrange).simplify(node)
 
 
+@takes_modules
 def CanonicalSimplify(node: Any, vrange: Mapping[Var, Any] | None = None) -> Any:
     """An expression or statement with sums and products in a canonical order."""
     if isinstance(node, (Stmt, PrimFunc)):
@@ -139,6 +145,7 @@ def AttrsHash(node: Any) -> int:
     return structural_hash(node)
 
 
+@takes_modules
 def ExprUseVar(expr: Expr, var: Var) -> bool:
     """Tells whether a variable occurs in an expression."""
     found: list[bool] = []
@@ -146,37 +153,44 @@ def ExprUseVar(expr: Expr, var: Var) -> bool:
     return bool(found)
 
 
+@takes_modules
 def Substitute(node: Any, vmap: Mapping[Var, Any]) -> Any:
     """An expression or statement with variables replaced."""
     return substitute(node, vmap)
 
 
+@takes_modules
 def PostOrderVisit(node: Any, func: Callable[[Any], None]) -> None:
     """Calls `func` with each node, operands first."""
     post_order_visit(_inside(node), func)
 
 
+@takes_modules
 def IRTransform(stmt: Stmt, preorder: Callable[[Any], Any] | None, postorder: Callable[[Any], Any] | None,
                 only_enable: list[str] | None = None) -> Any:
     """A statement rewritten by two functions, as tir.stmt_functor.ir_transform."""
     return ir_transform(stmt, preorder, postorder, only_enable)
 
 
+@takes_modules
 def VerifySSA(func: PrimFunc | Stmt) -> bool:
     """Tells whether every variable is bound once."""
     return verify_ssa(func if isinstance(func, PrimFunc) else PrimFunc((), func))
 
 
+@takes_modules
 def ConvertSSA(stmt: Stmt) -> Stmt:
     """A statement that binds every variable once."""
     return bind_once(_statement("ConvertSSA", stmt))
 
 
+@takes_modules
 def VerifyGPUCode(stmt: Stmt, constraints: Mapping[str, Any]) -> bool:
     """Tells whether the launches of a statement keep to limits, as tir.analysis.verify_gpu_code, which lists them."""
     return verify_gpu_code(PrimFunc((), _statement("VerifyGPUCode", stmt)), constraints)
 
 
+@takes_modules
 def StorageFlatten(stmt: Any, extern_buffer: Mapping[Tensor, Buffer] | None = None, cache_line_size: int = 64,
                    create_bound_attribute: bool = False) -> Any:
     """A statement over flat memory. extern_buffer: the buffers of tensors that a call passes; others are allocated, and inputs
@@ -191,11 +205,13 @@ def StorageFlatten(stmt: Any, extern_buffer: Mapping[Tensor, Buffer] | None = No
     return _applied("StorageFlatten", transform.StorageFlatten(cache_line_size, create_bound_attribute), stmt)
 
 
+@takes_modules
 def LoopPartition(stmt: S, partition_const_loop: bool = False) -> S:
     """A statement whose loops are split where their guards begin and cease to hold."""
     return _optioned("LoopPartition", transform.LoopPartition(), stmt, partition_const_loop=partition_const_loop)
 
 
+@takes_modules
 def UnrollLoop(stmt: S, auto_max_step: int = 0, auto_max_depth: int = 8, auto_max_extent: int = 0,
                explicit_unroll: bool = True) -> S:
     """A statement whose marked loops, and short ones by the limits given, are copies of their bodies."""
@@ -203,16 +219,19 @@ def UnrollLoop(stmt: S, auto_max_step: int = 0, auto_max_depth: int = 8, auto_ma
                      auto_max_extent=auto_max_extent, explicit_unroll=explicit_unroll)
 
 
+@takes_modules
 def InjectDoubleBuffer(stmt: S, split_loop: int = 1) -> S:
     """A statement that fills memory marked double_buffer one iteration ahead."""
     return _optioned("InjectDoubleBuffer", transform.InjectDoubleBuffer(), stmt, split_loop=split_loop)
 
 
+@takes_modules
 def NarrowDataType(stmt: S, target_bits: int = 32) -> S:
     """A statement with index arithmetic in `target_bits` bits where that is proved to be enough."""
     return _applied("NarrowDataType", transform.NarrowDataType(target_bits), stmt)
 
 
+@takes_modules
 def SkipVectorize(stmt: S) -> S:
     """A statement whose vectorized loops are serial."""
     return _applied("SkipVectorize", transform.VectorizeLoop(enable_vectorize=False), stmt)

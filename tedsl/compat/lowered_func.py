@@ -6,10 +6,11 @@ attribute "target" of a function, which a function has here during the pass alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
-from tedsl.errors import ArgumentTypeError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
@@ -26,6 +27,29 @@ from tedsl.target.target import Target
 from tedsl.tir import transform
 
 DEVICE = "cuda"  # of kernels, where no target says another
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def takes_modules(step: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of passes: of a module, as tedsl.lower gives where TVM 0.6 gave a statement, they take its only function."""
+    @functools.wraps(step)
+    def call(*args: Any, **options: Any) -> R:
+        return step(*[_only_function(step.__name__, arg) for arg in args],
+                    **{key: _only_function(step.__name__, arg) for key, arg in options.items()})
+
+    return call
+
+
+def _only_function(name: str, given: Any) -> Any:
+    """Returns the function of a module of one, and what is no module as it is; ArgumentError for modules of another count."""
+    if not isinstance(given, IRModule):
+        return given
+    if len(given) != 1:
+        raise ArgumentError(f"ir_pass.{name} takes one function; the module has {len(given)}: {', '.join(given) or '(none)'}",
+                            hint='pass the functions one by one, mod["main"]' if len(given) else "mod = tedsl.lower(s, [A, B])")
+    (func,) = [func for _, func in given.items()]
+    return func
 
 
 def MakeAPI(body: Stmt, name: str, api_args: Sequence[Var | Buffer], num_unpacked_args: int, is_restricted: bool) -> PrimFunc:
@@ -49,6 +73,7 @@ def MakeAPI(body: Stmt, name: str, api_args: Sequence[Var | Buffer], num_unpacke
     return _applied("MakeAPI", transform.MakePackedAPI(), PrimFunc(tuple(params), body, None, buffer_map, attrs))
 
 
+@takes_modules
 def SplitHostDevice(func: PrimFunc) -> list[PrimFunc]:
     """The host's function, then a function for each launch."""
     with_target = _for(_function("SplitHostDevice", func), _device())
@@ -56,46 +81,55 @@ def SplitHostDevice(func: PrimFunc) -> list[PrimFunc]:
     return [_without_target(part, func) for _, part in parts.items()]
 
 
+@takes_modules
 def ThreadSync(func: PrimFunc, storage_scope: str) -> PrimFunc:
     """A function with barriers where threads of a block share memory of this scope."""
     return _applied("ThreadSync", transform.ThreadSync(storage_scope), func)
 
 
+@takes_modules
 def LowerThreadAllreduce(func: PrimFunc, warp_size: int) -> PrimFunc:
     """A function whose reductions across threads are exchanges of values. warp_size: accepted; the device has its own."""
     return _on_target("LowerThreadAllreduce", transform.LowerThreadAllreduce(), func, _device())
 
 
+@takes_modules
 def LowerWarpMemory(func: PrimFunc, warp_size: int) -> PrimFunc:
     """A function whose memory of scope "warp" is registers and shuffles. warp_size: accepted; the device has its own."""
     return _on_target("LowerWarpMemory", transform.LowerWarpMemory(), func, _device())
 
 
+@takes_modules
 def LowerIntrin(func: PrimFunc, target: Target | str) -> PrimFunc:
     """A function with operators for which the target has code."""
     return _on_target("LowerIntrin", transform.LowerIntrin(), func, as_target(target))
 
 
+@takes_modules
 def LowerCustomDatatypes(func: PrimFunc, target: Target | str) -> PrimFunc:
     """A function with what `datatype` registers for the target in place of operators of the program's types."""
     return _on_target("LowerCustomDatatypes", transform.LowerCustomDatatypes(), func, as_target(target))
 
 
+@takes_modules
 def LowerTVMBuiltin(func: PrimFunc) -> PrimFunc:
     """A function that stores the arguments of packed functions to arrays on the stack."""
     return _applied("LowerTVMBuiltin", transform.LowerTVMBuiltin(), func)
 
 
+@takes_modules
 def CombineContextCall(func: PrimFunc) -> PrimFunc:
     """The function itself: functions ask for no context of threads, so there are no calls to be combined."""
     return _function("CombineContextCall", func)
 
 
+@takes_modules
 def BindDeviceType(func: PrimFunc, device_type: int) -> PrimFunc:
     """The function itself: the target of `build` says on which device it runs."""
     return _function("BindDeviceType", func)
 
 
+@takes_modules
 def VerifyMemory(func: PrimFunc, device_type: int) -> bool:
     """Tells whether a function, for the device of this number (`tvm.gpu(0).device_type`), accesses its arguments only in
     threads; True for processors.

@@ -2,11 +2,14 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
 pytest.importorskip("libcst", reason="rewriting programs needs the extra: pip install 'tedsl[migrate]'")
 
+import tedsl
 from tedsl.compat.migrate import migrate, migrate_file
 from tedsl.compat.migrate.names import RENAMED, name_here, why_not_there
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -46,6 +49,9 @@ def test_comments_and_layout_stay():
     ("from tvm.hybrid import script", "from tedsl.te.hybrid import script"),
     ("from tvm import gpu", "from tedsl import cuda as gpu"),
     ("from tvm import var, build", "from tedsl.te import var, build"),
+    ("import tvm\ntvm.module.enabled('llvm')", "import tedsl as tvm\ntvm.runtime.enabled('llvm')"),
+    ("from tvm import module\nmodule.load_module", "from tedsl import runtime as module\nmodule.load_module"),
+    ("from tvm.module import load", "from tedsl.runtime import load_module as load"),
     ("import tvm\nx = tvm.api.convert", "import tedsl as tvm\nx = tvm.runtime.convert"),
     ("import tvm\nf.time_evaluator('f', ctx=tvm.cpu())",
      "import tedsl as tvm\nf.time_evaluator('f', dev=tvm.cpu())"),
@@ -69,6 +75,25 @@ def test_what_is_left_to_hand():
     said = {note.name: note.reason for note in notes}
     assert "is not part of tedsl" in said["tvm.relay.build"] and "compute" in said["tvm.te.computed"]
     assert said["from tvm import build"] == "write: from tedsl import build"
+
+
+def test_names_are_there_in_a_program_that_imports_tedsl_alone(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text("import tvm\nfrom tvm import module\n\nassert tvm.module.enabled('llvm') and module.enabled('llvm')\n"
+                    "A = tvm.placeholder((8,), name='A')\nB = tvm.compute((8,), lambda i: A[i] + 1, name='B')\n"
+                    "s = tvm.create_schedule(B.op)\nprint(tvm.ir_pass.Simplify(tvm.lower(s, [A, B], simple_mode=True)))\n"
+                    "tvm.build_module.BuildConfig, tvm.codegen.build_module, tvm.expr.UIntImm\n")
+    for command in (["-m", "tedsl", "migrate", str(file)], [str(file)]):  # each an interpreter that has imported nothing else
+        ran = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_a_module_that_nothing_imports_is_left_to_hand(monkeypatch):
+    monkeypatch.delattr(tedsl.target, "intrin", raising=False)  # other tests import it
+    for _ in range(2):
+        _, (note,) = migrate("import tvm\ntvm.target.intrin.register_intrin_lowering")
+        assert str(note) == "line 2: tvm.target.intrin.register_intrin_lowering: it is there after: import tedsl.target.intrin"
+    assert migrate("import tvm.target.intrin as rules\nrules.register_intrin_lowering")[1] == ()
 
 
 @pytest.mark.parametrize("name", sorted(RENAMED))

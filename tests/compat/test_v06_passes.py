@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl.compat.v06 as tvm
-from tedsl.errors import ArgumentTypeError, DTypeError, LoweringError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, LoweringError, OptionError
 
 
 def added(factor, n=None):
@@ -51,6 +51,28 @@ def test_from_a_schedule_to_machine_code_step_by_step():
     a, b = np.arange(20, dtype="float32"), np.zeros(20, "float32")
     tvm.codegen.build_module(parts, "llvm")["add"](10, a[::2], b[::2])
     np.testing.assert_array_equal(b, np.where(np.arange(20) % 2, 0, a + 1))
+
+
+@pytest.mark.parametrize("run", [
+    tvm.ir_pass.Simplify, tvm.ir_pass.CanonicalSimplify, tvm.ir_pass.StorageFlatten, tvm.ir_pass.VectorizeLoop,
+    tvm.ir_pass.UnrollLoop, tvm.ir_pass.ConvertSSA, tvm.ir_pass.VerifySSA, tvm.ir_pass.LowerTVMBuiltin,
+    tvm.ir_pass.CombineContextCall, lambda given: tvm.ir_pass.LowerIntrin(given, "llvm"),
+    lambda given: tvm.ir_pass.VerifyMemory(func=given, device_type=1),
+    lambda given: tvm.ir_pass.IRTransform(given, None, lambda node: None),
+    lambda given: tvm.ir_pass.Substitute(given, {}), lambda given: tvm.ir_pass.PostOrderVisit(given, str)])
+def test_a_module_stands_for_its_only_function(run):
+    _, A, B, s, _ = added(4, 8)
+    func = tvm.lower(s, [A, B])
+    assert tvm.ir_pass.Equal(run(tvm.IRModule({"main": func})), run(func))
+    with pytest.raises(ArgumentError, match=r"takes one function; the module has 2: f, g\n  hint: pass .* one by one"):
+        run(tvm.IRModule({"f": func, "g": func}))
+    with pytest.raises(ArgumentError, match="the module has 0"):
+        run(tvm.IRModule({}))
+
+
+def test_a_number_is_not_transformed():
+    with pytest.raises(ArgumentTypeError, match="a statement or an expression, not an int"):
+        tvm.ir_pass.IRTransform(3, None, lambda node: None)
 
 
 def test_what_functions_are_not_made_of():

@@ -12,7 +12,7 @@ from tedsl.record import record
 # Names of single things that have others, or that stand elsewhere; the longest that fits is taken.
 RENAMED = {
     "tvm.context": "tedsl.device", "tvm.gpu": "tedsl.cuda", "tvm.nd.context": "tedsl.nd.device", "tvm.nd.gpu": "tedsl.nd.cuda",
-    "tvm.target.create": "tedsl.target.Target", "tvm.module.load": "tedsl.runtime.load_module",
+    "tvm.target.create": "tedsl.target.Target", "tvm.module": "tedsl.runtime", "tvm.module.load": "tedsl.runtime.load_module",
     "tvm.tir.ir_pass": "tedsl.compat.ir_pass", "tvm.contrib.util": "tedsl.contrib.utils",
     "tvm.topi.util": "tedsl.topi.utils", "topi.util": "topi.utils",
     "tvm.expr": "tedsl.tir", "tvm.expr.UIntImm": "tedsl.compat.expr.UIntImm",
@@ -29,6 +29,7 @@ RENAMED = {
 _AT_ROOT = ("build", "build_config", "cpu", "cuda", "get_global_func", "IRModule", "lower", "metal", "opencl", "PassContext",
             "register_func", "rocm", "Target", "TVMError", "vulkan")
 _PACKAGES = ("tvm", "topi")
+_UNLOADED: set[str] = set()  # modules that their packages do not load, which only a look at them imported
 
 
 @record
@@ -74,9 +75,10 @@ def _below_root(name: str) -> list[str]:
     return ["tedsl", name]
 
 
-def why_not_there(name: str) -> str | None:
+def why_not_there(name: str, imported: str | None = None) -> str | None:
     """Returns why a dotted name of tedsl cannot be used, or None if it can.
 
+    imported: the module that the program imports, if not what is named: modules inside of it are there if it loads them.
     Names below an object that is no module are attributes of it, which are not looked at.
     """
     root, *rest = name.split(".")
@@ -87,20 +89,25 @@ def why_not_there(name: str) -> str | None:
             return None
         path = f"{path}.{part}"
         try:
-            place = _inside(place, part, path)
+            place = _inside(place, part, path, f"{imported or name}.".startswith(f"{path}."))
         except (TedslError, AttributeError, ImportError) as error:
             return " ".join(str(error).split())
     return None
 
 
-def _inside(module: ModuleType, name: str, path: str) -> object:
-    """Returns what a module has under a name, a module inside it included."""
+def _inside(module: ModuleType, name: str, path: str, is_imported: bool) -> object:
+    """Returns what a module has under a name; of modules inside it that it does not load, one that the program imports."""
+    if path not in _UNLOADED:
+        try:
+            return getattr(module, name)
+        except AttributeError:
+            if not hasattr(module, "__path__"):
+                raise
     try:
-        return getattr(module, name)
-    except AttributeError:
-        if not hasattr(module, "__path__"):
-            raise
-    try:
-        return import_module(path)
+        found = import_module(path)
     except ModuleNotFoundError:
         return getattr(module, name)  # whose error names what is like it
+    if not is_imported:
+        _UNLOADED.add(path)
+        raise AttributeError(f"it is there after: import {path}")
+    return found

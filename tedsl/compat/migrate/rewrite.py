@@ -123,7 +123,7 @@ class _Rewriter(cst.CSTTransformer):
         if old is None or first is None:
             return updated_node
         new, bound = name_here(old), name_here(first)
-        self._look_at(original_node, old, new)
+        self._look_at(original_node, old, new, bound)
         if new == f"{bound}{old[len(first):]}":
             return updated_node
         if not new.startswith(f"{bound}."):
@@ -146,9 +146,9 @@ class _Rewriter(cst.CSTTransformer):
                  if name.source is metadata.QualifiedNameSource.IMPORT and is_of_tvm(name.name)]
         return found[0] if len(found) == 1 else None
 
-    def _look_at(self, node: cst.CSTNode, old: str, new: str) -> None:
-        """Notes a name that is not there."""
-        reason = why_not_there(new)
+    def _look_at(self, node: cst.CSTNode, old: str, new: str, imported: str | None = None) -> None:
+        """Notes a name that is not there, of one that is imported where it is not `new` itself."""
+        reason = why_not_there(new, imported)
         if reason is not None:
             self._note(node, old, reason)
 

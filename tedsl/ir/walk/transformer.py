@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.node import Node
 
 Step = Callable[[Any], Any]
@@ -16,6 +17,9 @@ def ir_transform(stmt: Any, preorder: Step | None, postorder: Step | None, only_
     A result of None keeps the node; a result of preorder is not visited. only_enable: names of node classes, such as
     "tir.For"; both functions are called for these only. A node that occurs several times is visited once.
     """
+    if not isinstance(stmt, Node):
+        raise ArgumentTypeError(f"ir_transform goes through a statement or an expression, not {type_in_words(stmt)}",
+                                hint='the body of a function: mod["main"].body')
     enabled = None if only_enable is None else {name.split(".")[-1] for name in only_enable}
     done: dict[Node, Any] = {}
     opened: set[Node] = set()
