@@ -69,7 +69,8 @@ S = TypeVar("S", Stmt, PrimFunc)
 def _applied(name: str, step: ModulePass, stmt: S) -> S:
     """Returns a statement, or a function, after a pass over modules."""
     made: Any = on_function(step, stmt if isinstance(stmt, PrimFunc) else PrimFunc((), _statement(name, stmt)))
-    return made if isinstance(stmt, PrimFunc) else made.body  # type: ignore[no-any-return]  # of the type of stmt
+    result: S = made if isinstance(stmt, PrimFunc) else made.body
+    return result
 
 
 def _statement(name: str, given: Any) -> Stmt:

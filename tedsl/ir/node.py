@@ -78,7 +78,7 @@ def _make_init(cls: type) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
-    scope[f"{prefix}set_contents"] = Node._contents.__set__  # type: ignore[attr-defined]
+    scope[f"{prefix}set_contents"] = Node.__dict__["_contents"].__set__
     lines += _contents_lines(cls, f"{prefix}set_contents(self, {{}})")
     text = f"def {prefix}init(self{header}, *rest, **unknown):\n    " + "\n    ".join(lines)
     exec(compile(text, f"{os.path.dirname(__file__)}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
@@ -187,6 +187,8 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "_contents")  # the latter, filled by the constructor, is for `walk/contents.py`
+    if TYPE_CHECKING:  # an annotation that stays would make a field of it
+        _contents: int
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
     __signature__ = _SignatureOf()
@@ -216,7 +218,7 @@ class Node:
         """Notes which kinds of nodes stand here, as a constructor does, in a node that was made without one."""
         contents = kind_bit(type(self)) | self._own_kinds()
         for child in self.child_nodes():
-            contents |= child._contents  # type: ignore[attr-defined]
+            contents |= child._contents
         set_field(self, "_contents", contents)
 
     def child_nodes(self) -> list[Node]:

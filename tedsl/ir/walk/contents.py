@@ -22,7 +22,7 @@ def contains(root: Node, *kinds: object) -> bool:
 
 def contents_of(root: Node) -> int:
     """Returns the kinds of the nodes below `root` and of itself, as bits that `mask_of` names."""
-    return root._contents  # type: ignore[attr-defined, no-any-return]
+    return root._contents
 
 
 def mask_of(kinds: Iterable[object]) -> int:
