@@ -18,6 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tedsl.absent import INSTEAD, answer_in, explain
 from tedsl.errors import InternalError, OptionError, TedslError, missing_name, public
 from tedsl.version import VERSION
 
@@ -94,10 +95,8 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         elif name == "topi":
             return import_module("topi")  # a package of its own, also found here as programs expect
         else:
-            absent = import_module("tedsl.absent")
-            if name in absent.INSTEAD:
-                raise OptionError(f"module 'tedsl' has no attribute {name!r}: {absent.explain(name)}",
-                                  hint=absent.INSTEAD[name])
+            if name in INSTEAD:
+                raise OptionError(f"module 'tedsl' has no attribute {name!r}: {explain(name)}", hint=INSTEAD[name])
             raise missing_name(__name__, name, __all__)
         globals()[name] = public(value, __name__, name)
         return globals()[name]
@@ -116,5 +115,5 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
-__path__.append(f"{__path__[0]}/absent")  # `from tedsl import relay` finds the file that says what to use instead
 __path__.append(f"{__path__[0]}/compat/root")  # `from tedsl.datatype import register` finds the file that says where it is
+answer_in(__path__)

@@ -291,7 +291,7 @@ class DeviceError(TedslError):
     """A device that is not there, or that did not do what it was asked."""
 
 
-class AbsentModuleError(TedslError, ImportError):
+class AbsentModuleError(TedslError, ModuleNotFoundError):
     """A module of TVM that tedsl does not have."""
 
 

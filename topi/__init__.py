@@ -186,7 +186,12 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     **{f"x86.{part}": "x86" for part in (
         "batch_matmul", "binarize_pack", "binary_dense", "concat", "conv1d", "conv2d_avx_1x1", "conv2d_avx_common", "conv3d",
         "conv3d_transpose", "roi_align", "scatter", "sparse")},
-    **{f"cuda.{part}": "cuda" for part in ("batch_matmul", "conv1d", "conv3d", "softmax", "sort", "scan", "sparse")},
+    **{f"cuda.{part}": "cuda" for part in (
+        "argwhere", "batch_matmul", "conv1d", "conv1d_transpose_ncw", "conv2d_direct", "conv2d_hwcn", "conv2d_nhwc",
+        "conv2d_nhwc_tensorcore", "conv2d_nhwc_winograd", "conv2d_transpose_nchw", "conv2d_winograd", "conv3d", "conv3d_direct",
+        "conv3d_transpose_ncdhw", "correlation", "deformable_conv2d", "dense_tensorcore", "group_conv2d_nchw", "nms", "scan",
+        "scatter", "searchsorted", "softmax", "sort", "sparse", "sparse_reshape", "tensor_intrin", "transform", "unique",
+        "vision")},
     **{f"generic.{part}": "generic" for part in ("extern", "image", "search", "sort", "vision")},
     **{f"sparse.{part}": "sparse" for part in ("csrmm", "csrmv", "dense")},
     **{f"vision.rcnn.{part}": "vision.rcnn" for part in ("roi_align", "roi_pool")},

@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.absent import answer_in
 from tedsl.aliases import import_as
 from tedsl.errors import missing_name, public
 
@@ -69,3 +70,4 @@ def __dir__() -> list[str]:
 import_module("tedsl.ir.text")  # gives nodes the text that they print as
 import_as(globals(), "attrs", "base", "function", "json_compact", "module", "op", "tensor_type", "type")
 __path__.append(f"{__path__[0].removesuffix('ir')}compat/root/ir")  # `import tedsl.ir.transform` finds the file there
+answer_in(__path__)

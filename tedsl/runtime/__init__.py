@@ -13,6 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.absent import answer_in
 from tedsl.aliases import import_as
 from tedsl.errors import missing_name, public
 
@@ -77,3 +78,4 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES, *_BELOW, "const", "ndarray"})
 import_as(globals(), "container", "object", "object_generic", "packed_func")
+answer_in(__path__)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tedsl.absent import answer_in, instead_in
 from tedsl.aliases import import_as
 from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt
@@ -199,5 +200,6 @@ _SCHEDULES = "loops are scheduled where they are formulas: s = te.create_schedul
 _BLOCKS = "loops have no blocks here: tir.BufferStore and tir.For make them, or tir.ir_builder"
 
 entries(globals(), later={"transform": "tedsl.tir.transform"},
-        absent={"Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
+        absent={**instead_in("tir"), "Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
 import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op", "stmt")
+answer_in(__path__)

@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 
 import topi
+from tedsl.absent import answer_in
 from topi import *
 
 for module in pkgutil.walk_packages(topi.__path__, "topi."):
@@ -16,3 +17,4 @@ for module in pkgutil.walk_packages(topi.__path__, "topi."):
 for name in ("cpp", "tensor", *topi._OTHER_NAMES):
     sys.modules[f"tedsl.topi.{name}"] = sys.modules[f"topi.{name}"]
 sys.modules[__name__] = topi
+answer_in(topi.__path__)

@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tedsl.compat.v06 import MODULES, NAMES
-from tedsl.errors import TedslError
+from tedsl.errors import AbsentModuleError, TedslError
 from tedsl.record import record
 
 # Names of single things that have others, or that stand elsewhere; the longest that fits is taken.
@@ -105,6 +105,8 @@ def _inside(module: ModuleType, name: str, path: str, is_imported: bool) -> obje
                 raise
     try:
         found = import_module(path)
+    except AbsentModuleError:
+        raise
     except ModuleNotFoundError:
         return getattr(module, name)  # whose error names what is like it
     if not is_imported:

@@ -1,5 +1,5 @@
 """Of TVM's relay, what kernels need of it: `with relay.build_config(opt_level=3): tedsl.build(...)`. The rest is not part of
-tedsl: see `tedsl/absent/__init__.py`.
+tedsl: see `tedsl/absent.py`.
 """
 
 from __future__ import annotations
@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.absent import INSTEAD, explain
+from tedsl.absent import INSTEAD, answer_in, explain
 from tedsl.errors import AbsentModuleError
 from tedsl.transform import PassContext
+
+__path__: list[str] = []  # `import tedsl.relay.frontend` is refused like all else
+answer_in(__path__)
 
 
 def build_config(opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
