@@ -2,6 +2,9 @@
 collection and insertion of the best few; for vectors of several widths.
 """
 
+import json
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,8 @@ from tedsl import te
 from tedsl.ir.evaluate import run as interpret
 from tedsl.runtime.parallel import get_num_threads, set_num_threads
 from tedsl.target import Target
+from tedsl.target.machine import MACHINES
+from topi.ordering.radix_sort import digit_bits
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -103,13 +108,32 @@ def test_rows_in_order_and_of_one_value(given, target, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_chunks_in_parallel(dtype, threads):
+def test_chunks_in_parallel(dtype, threads, tmp_path):
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps(asdict(replace(MACHINES["znver3"], cores=3))))
     before = get_num_threads()
     set_num_threads(threads)
     try:
-        check("llvm", values((150_001,), dtype), 0, ascending=True)
+        check(f"llvm -model={machine}", values((150_001,), dtype), 0, ascending=True)
     finally:
         set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype, mostly", [("float32", 1.5), ("float64", np.nan), ("int32", -7)])
+def test_digits_that_are_long_or_nearly_all_the_same(dtype, mostly):
+    x = values((16_385,), dtype)
+    check("llvm -model=znver3", np.where(np.arange(x.size) % 50, np.array(mostly, dtype), x), 0, ascending=True)
+    rng = np.random.default_rng(3)
+    drawn = rng.integers(0, 256, (16_400, np.dtype(dtype).itemsize), "uint8").view(dtype)[:, 0]  # any bits, also of NaN
+    check("llvm -model=znver3", drawn, 0, ascending=False)
+
+
+@pytest.mark.parametrize("model, extent, bits", [
+    ("znver3", 1 << 20, (8, 8, 11, 11)), ("znver5", 1 << 20, (8, 8, 11, 11)), ("apple-m1", 1 << 20, (8, 8, 11, 13)),
+    ("znver3", 5000, (8, 8, 8, 8)), ("znver3", None, (8, 8, 8, 8))])
+def test_digits_are_as_long_as_counters_fit_l1(model, extent, bits):
+    with Target(f"llvm -model={model}"):
+        assert tuple([digit_bits(key, extent) for key in (8, 16, 32, 64)]) == bits
 
 
 FEW = [((3, 1000), 1, 5), ((2, 3000), 1, 100), ((5001,), 0, 1), ((2, 400, 19), 1, 6), ((70, 80), 0, 16), ((500, 3), 0, 2),

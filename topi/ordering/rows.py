@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from tedsl import te, tir
 from tedsl.record import record
-from tedsl.target import Target
 from topi.extents import as_int, product
 from topi.ordering.keys import Coding, Word, complement
 from topi.ordering.network import Columns, consecutive, has_bit, sort_columns, transpose
-from topi.ordering.radix_sort import TRUST, radix_sort
+from topi.ordering.radix_sort import TRUST, radix_sort, target
 from topi.statements import loops, rows_kind
 
 Place = Callable[[Any], tuple[Any, ...]]  # from a position in a row to the indices of the element
 Emit = Callable[[Place, Any, Word], None]  # stores the word of rank t of a row
 CHUNK = 1 << 15  # words that one thread sorts faster than several
-CHUNKS = 16
+CHUNKS = 16  # at most: their counters are added up one after the other
 
 
 @record
@@ -31,7 +31,7 @@ class Rows:
 
     emit(place, t, word) writes what is done with the word of rank t in a row, for the first `wanted` ranks (None: all) in any
     order; the loops around it may be vectorized. rest(place, count) writes what is done about the elements behind the first
-    `count`.
+    `count`. ahead(place, t): the element that `emit` writes.
     """
 
     ib: Any
@@ -43,6 +43,7 @@ class Rows:
     count: Callable[[Place], Any] | None = None
     rest: Callable[[Place, Any], None] | None = None
     wanted: Any = None
+    ahead: Callable[[Place, Any], Any] | None = None
 
     @property
     def extent(self) -> Any:
@@ -83,9 +84,8 @@ def sort_rows(rows: Rows) -> None:
 
 
 def native_lanes(dtype: str) -> int:
-    """The elements of one vector of the machine that is compiled for: that of the `with` block, else the host."""
-    target = Target.current() or Target("llvm")
-    return max(2, target.vector_lanes(dtype))
+    """The elements of one vector of the machine that is compiled for."""
+    return max(2, target().vector_lanes(dtype))
 
 
 def _by_digits(rows: Rows) -> None:
@@ -104,16 +104,17 @@ def _by_digits(rows: Rows) -> None:
                 rows.emit(place, t, word)
 
         with rows.ib.new_scope():
-            radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit)
+            radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit,
+                       None if rows.ahead is None else partial(rows.ahead, place))
         rows.finish(place, count)
 
 
 def chunks_of(extent: Any) -> Any:
-    """In how many chunks a row is sorted digit by digit; None: as a whole."""
-    known = as_int(extent)
-    if known is not None and known < 2 * CHUNK:
+    """In how many chunks a row is sorted digit by digit, one for each core; None: as a whole."""
+    known, cores = as_int(extent), min(target().machine.cores, CHUNKS)
+    if cores == 1 or (known is not None and known < 2 * CHUNK):
         return None
-    return te.max(te.min(extent // CHUNK, CHUNKS), 1)
+    return te.max(te.min(extent // CHUNK, cores), 1)
 
 
 def _row_by_row(rows: Rows, native: int) -> None:

@@ -35,7 +35,7 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
         def emit(place: Place, t: Any, word: Word) -> None:
             target[place(t)] = coding.element(word)
 
-        return Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
+        return Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
 
     output: te.Tensor = te.extern([data.shape], [data], **_ways(rows), name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
                                   info=SortOp("sort", data, along, bool(is_ascend)))
@@ -71,7 +71,7 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
             with ib.for_range(count, data.shape[along], name="t") as t:
                 target[place(t)] = t.astype(of)
 
-        whole = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit)
+        whole = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
         if valid_count is None:
             return whole
         counts = ib.buffer_ptr(ins[1])
