@@ -36,7 +36,7 @@ INSTEAD = {
     "dlight": "topi.cuda has schedules for graphics processors; tedsl.tune and tedsl.auto_scheduler search others",
     "exec": "python -m tedsl --help lists what runs from a shell; kernels run on this machine",
     "support": "tedsl.__version__ is the version; python -m tedsl --help lists what says more",
-    "generic": "tedsl.target.generic_func makes functions that depend on the target",
+    "generic": "tir.add, subtract, multiply, ... and the operators of Python; x.astype(dtype) casts",
     "parser": _NETWORKS,
     "tir.schedule": _BLOCKS,
     "tir.sparse": "tedsl.contrib.sparse has arrays of compressed rows; topi.nn.sparse_dense and its kin multiply by them",

@@ -328,6 +328,10 @@ def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[
     return OptionError(problem, hint=(absent or {}).get(name) or _other_name(name, known, instead or {}))
 
 
+_LISTED = 40  # names that a hint lists
+_NEAREST = 8  # names of more that it chooses
+
+
 def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
     """The hint for an unknown name: those that are near, or all."""
     from difflib import get_close_matches  # few programs ask
@@ -336,7 +340,12 @@ def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> 
         return f"did you mean {instead[name]}?"
     public = [one for one in known if not one.startswith("_")]
     near = get_close_matches(name, [*public, *instead])
-    return f"did you mean {' or '.join(instead.get(one, one) for one in near)}?" if near else f"it has {', '.join(public)}"
+    if near:
+        return f"did you mean {' or '.join(instead.get(one, one) for one in near)}?"
+    if len(public) <= _LISTED:
+        return f"it has {', '.join(public)}"
+    nearest = get_close_matches(name, public, _NEAREST, 0.0)
+    return f"of its {len(public)} names the nearest are {', '.join(nearest)}; dir() lists all"
 
 
 class InternalError(RuntimeError):

@@ -7,8 +7,9 @@ from tedsl.runtime.foreign import from_dlpack
 
 context = device
 gpu, cl, mtl = cuda, opencl, metal
+TVMContext = Device  # its name before TVM 0.8
 
-__all__ = ["Device", "NDArray", "array", "cl", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu",
+__all__ = ["Device", "NDArray", "TVMContext", "array", "cl", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu",
            "metal", "mtl", "opencl", "rocm", "sim", "vulkan"]
 
 

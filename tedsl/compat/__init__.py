@@ -11,4 +11,5 @@ from tedsl.errors import entries
 __all__ = ["ir_pass", "make"]
 
 # Rewritten programs say `import tedsl as tvm`, then tvm.compat.build_module.BuildConfig.
-entries(globals(), later={name: f"tedsl.compat.{name}" for name in ("arith", "build_module", "expr", "module", "v06")})
+entries(globals(), later={name: f"tedsl.compat.{name}" for name in (
+    "arith", "build_module", "container", "expr", "module", "node", "v06")})

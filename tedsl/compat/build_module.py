@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl import driver, transform
+from tedsl.compat.lowered_func import LoweredFunc, as_lowered
 from tedsl.driver import build
 from tedsl.errors import entries
 from tedsl.ir.func import IRModule, PrimFunc
@@ -21,10 +22,10 @@ __all__ = ["BuildConfig", "build", "build_config", "build_module", "current_buil
 
 
 def lower(sch: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "default_function",
-          binds: Mapping[Any, Any] | None = None, simple_mode: bool = False) -> PrimFunc:
+          binds: Mapping[Any, Any] | None = None, simple_mode: bool = False) -> LoweredFunc:
     """The loops of a schedule as a function, which stands for its body where passes of ir_pass take a statement."""
     (function,) = [func for _, func in driver.lower(sch, args, name, binds, simple_mode).items()]
-    return function
+    return as_lowered(function)
 
 
 def build_config(**options: Any) -> PassContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import tir
+from tedsl.compat import make
 from tedsl.errors import DTypeError
 from tedsl.ir.dtype import dtype as _dtype
 from tedsl.ir.expr import IntImm
@@ -28,4 +29,4 @@ class UIntImm(metaclass=_OldUIntImm):
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(tir, name)
+    return getattr(make, name) if name == "Call" else getattr(tir, name)

@@ -1,22 +1,24 @@
 """The passes of TVM 0.6 over functions: `tvm.ir_pass.MakeAPI(stmt, "f", [n, Ab, Bb], 0, True)` makes one of a statement.
 
-What was a LoweredFunc is a PrimFunc. In TVM 0.6 a pass got the target as an argument, or needed none; today's read it from the
-attribute "target" of a function, which a function has here during the pass alone.
+What was a LoweredFunc is a PrimFunc with its fields. In TVM 0.6 a pass got the target as an argument, or needed none; today's
+read it from the attribute "target" of a function, which a function has here during the pass alone.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
-from tedsl.ir.stmt import Stmt
+from tedsl.ir.stmt import LAUNCH, AttrStmt, Stmt
+from tedsl.ir.walk.visitor import post_order_visit
 from tedsl.passes.facts.threads import has_launch
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.verify_memory import accessed_by_host
@@ -29,6 +31,47 @@ from tedsl.tir import transform
 DEVICE = "cuda"  # of kernels, where no target says another
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class LoweredFunc(PrimFunc):
+    """A function with the fields that it had in TVM 0.6, beside those of today."""
+
+    __slots__ = ()
+    MixedFunc: ClassVar[int] = 0
+    HostFunc: ClassVar[int] = 1
+    DeviceFunc: ClassVar[int] = 2
+
+    @property
+    def args(self) -> tuple[Var, ...]:
+        """The parameters."""
+        return self.params
+
+    @property
+    def thread_axis(self) -> tuple[IterVar, ...]:
+        """The axes of threads that its launches are over, each once."""
+        found: list[IterVar] = []
+        post_order_visit(self.body, lambda node: found.append(node.node)
+                         if isinstance(node, AttrStmt) and node.attr_key == LAUNCH else None)
+        return tuple({axis.thread_tag: axis for axis in reversed(found)}.values())
+
+    @property
+    def func_type(self) -> int:
+        """MixedFunc, or after SplitHostDevice what it is."""
+        return _FUNC_TYPES.get(self.attrs.get(_CONVENTION, 0), self.MixedFunc)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether its buffers do not overlap."""
+        return bool(self.attrs.get("tir.noalias", False))
+
+
+_CONVENTION = "calling_conv"  # the attribute that kernels get
+_FUNC_TYPES = {1: LoweredFunc.HostFunc, 2: LoweredFunc.DeviceFunc}
+
+
+def as_lowered(func: PrimFunc) -> LoweredFunc:
+    """The function with the fields of 0.6."""
+    return func if isinstance(func, LoweredFunc) else LoweredFunc(*[getattr(func, name) for name in func.init_fields])
 
 
 def takes_modules(step: Callable[P, R]) -> Callable[P, R]:
@@ -78,7 +121,8 @@ def SplitHostDevice(func: PrimFunc) -> list[PrimFunc]:
     """The host's function, then a function for each launch."""
     with_target = _for(_function("SplitHostDevice", func), _device())
     parts = transform.SplitHostDevice().applied(IRModule({func.name: with_target}))
-    return [_without_target(part, func) for _, part in parts.items()]
+    host, *kernels = [as_lowered(_without_target(part, func)) for _, part in parts.items()]
+    return [as_lowered(host.with_attr(_CONVENTION, 1)), *kernels]
 
 
 @takes_modules
@@ -146,11 +190,11 @@ def _function(name: str, func: Any) -> PrimFunc:
 
 
 def _applied(name: str, step: ModulePass, func: PrimFunc) -> PrimFunc:
-    return on_function(step, _function(name, func))
+    return as_lowered(on_function(step, _function(name, func)))
 
 
 def _on_target(name: str, step: ModulePass, func: PrimFunc, target: Target) -> PrimFunc:
-    return _without_target(_applied(name, step, _for(_function(name, func), target)), func)
+    return as_lowered(_without_target(_applied(name, step, _for(_function(name, func), target)), func))
 
 
 def _for(func: PrimFunc, target: Target) -> PrimFunc:

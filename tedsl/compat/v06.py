@@ -13,24 +13,29 @@ from tedsl.errors import missing_name
 
 # A module of TVM 0.6, and the module that has its names here.
 MODULES = {
-    "api": "tedsl.compat.v06", "arith": "tedsl.compat.arith", "autotvm": "tedsl.autotvm",
+    "_ffi": "tedsl._ffi", "api": "tedsl.compat.v06", "arith": "tedsl.compat.arith", "autotvm": "tedsl.autotvm",
     "build_module": "tedsl.compat.build_module", "codegen": "tedsl.compat.build_module",
-    "container": "tedsl.ir.container", "contrib": "tedsl.contrib", "datatype": "tedsl.target.datatype",
+    "container": "tedsl.compat.container", "contrib": "tedsl.contrib", "datatype": "tedsl.target.datatype",
     "error": "tedsl.error", "expr": "tedsl.compat.expr", "hybrid": "tedsl.te.hybrid", "intrin": "tedsl.compat.v06",
     "ir_builder": "tedsl.tir.ir_builder", "ir_pass": "tedsl.compat.ir_pass",
     "make": "tedsl.compat.make", "module": "tedsl.compat.module", "nd": "tedsl.nd", "ndarray": "tedsl.nd",
-    "node": "tedsl.ir", "relay": "tedsl.relay", "runtime": "tedsl.runtime", "schedule": "tedsl.te.schedule",
+    "node": "tedsl.compat.node", "object": "tedsl.compat.node", "relay": "tedsl.relay", "runtime": "tedsl.runtime",
+    "schedule": "tedsl.te.schedule",
     "stmt": "tedsl.compat.make", "tag": "tedsl.te.tag", "target": "tedsl.target", "te": "tedsl.te",
-    "tensor": "tedsl.te.tensor", "testing": "tedsl.testing", "tir": "tedsl.tir", "topi": "topi",
+    "tensor": "tedsl.te.tensor", "tensor_intrin": "tedsl.te.tensor_intrin", "testing": "tedsl.testing",
+    "tir": "tedsl.tir", "topi": "topi",
     "transform": "tedsl.transform",
 }
 # A function or class of the root, and the module that has it here; under another name after the colon.
 NAMES = {
     **dict.fromkeys(("IRModule",), "tedsl.ir.func"),
     "build": "tedsl.driver", "lower": "tedsl.compat.build_module",
-    **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context"), "tedsl.nd"),
+    **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context", "cl", "mtl", "TVMContext"),
+                    "tedsl.nd"),
+    "NodeBase": "tedsl.compat.node", "NDArray": "tedsl.nd", "register_node": "tedsl.compat.make",
+    "TVMType": "tedsl.runtime:DataType",
     **dict.fromkeys(("register_func", "get_global_func"), "tedsl.runtime.functions"),
-    "get_env_func": "tedsl.runtime.functions:get_global_func", "LoweredFunc": "tedsl.tir:PrimFunc",
+    "get_env_func": "tedsl.runtime.functions:get_global_func", "LoweredFunc": "tedsl.compat.lowered_func",
     "build_config": "tedsl.compat.build_module", "BuildConfig": "tedsl.compat.build_module",
     "current_build_config": "tedsl.compat.build_module", "PassContext": "tedsl.transform",
     "convert": "tedsl.runtime", "Target": "tedsl.target", "TVMError": "tedsl.errors:TedslError",

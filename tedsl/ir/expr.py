@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import MASKED, POINTER, Node, kind_bit, node, set_field
-from tedsl.ir.operators import ExprOperators, adopt
+from tedsl.ir.operators import ExprOperators, NamedCall, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
 from tedsl.ir.wellformed import check_access_lanes, check_condition, check_name, check_rank, producer_dtype
@@ -434,7 +434,7 @@ class Let(Expr):
 
 
 @node
-class Call(Expr):
+class Call(NamedCall, Expr):
     """A call of the intrinsic or external function `op` (described in `ops.py`). dtype None: the call has no value."""
 
     dtype: DType

@@ -7,7 +7,7 @@ from enum import Enum
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, missing_attribute, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
@@ -158,6 +158,14 @@ class IRModule:
         def __call__(self, *args: Any, **named: Any) -> Any:
             raise ArgumentTypeError("an IRModule cannot be called: it says what is computed, and is not compiled yet",
                                     hint="f = tedsl.build(mod), then f(a, b)")
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            functions = self.__dict__.get("_functions", {})
+            of = next(iter(functions), "main") if len(functions) < 2 else "NAME"
+            raise missing_attribute("a module of functions", name, self, {
+                field: f"mod[{of!r}].{own}, of a function of the module"
+                for field, own in (("body", "body"), ("args", "params"), ("params", "params"), ("buffer_map", "buffer_map"))})
 
     @staticmethod
     def from_expr(expr: PrimFunc) -> IRModule:

@@ -215,6 +215,20 @@ class ExprOperators:
         return build.cast(dtype, self)
 
 
+class NamedCall:
+    """What a call has beside its fields."""
+
+    __slots__ = ()
+    op: Any
+    args: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """What is called, as TVM 0.6 named it: an operator without prefix, or the function that an external call names."""
+        is_extern = self.args and self.op.short in ("call_extern", "call_pure_extern")
+        return str(getattr(self.args[0], "value", self.op.short) if is_extern else self.op.short)
+
+
 class LazyEqual(ExprOperators):
     """The result of `a == b` and `a != b`: a comparison where an expression is expected, identity as a bool."""
 

@@ -73,6 +73,11 @@ class For(Stmt):
             if not of.is_integer or of.lanes != 1:
                 raise DTypeError(f"the loop over {self.loop_var.name} counts with integers, not with {of}")
 
+    @property
+    def for_type(self) -> int:
+        """The number of its kind: its name before TVM 0.8."""
+        return int(self.kind)
+
 
 @node
 class While(Stmt):
@@ -197,6 +202,11 @@ class BufferStore(Stmt):
             raise DTypeError(f"a store of {self.value.dtype} into buffer {self.buffer.name} of {self.buffer.dtype}",
                              hint=f"cast the value: .astype({str(self.buffer.dtype)!r})")
 
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """The indices: their name in TVM 0.6, whose `Provide` this is."""
+        return self.indices
+
 
 @node
 class BufferRealize(Stmt):
@@ -229,6 +239,19 @@ class ProducerStore(Stmt):
         if self.value.dtype.element is not of:
             raise DTypeError(f"a store of {self.value.dtype} into the tensor {self.producer.name} of {of}",
                              hint=f"cast the value: .astype({str(of)!r})")
+
+    @property
+    def func(self) -> Any:
+        """The operation of the tensor: its name in TVM 0.6, as the next two."""
+        return self.producer.op
+
+    @property
+    def value_index(self) -> int:
+        return int(self.producer.value_index)
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        return self.indices
 
 
 @node
@@ -275,6 +298,16 @@ class SeqStmt(Stmt):
 
     def __getitem__(self, index: int) -> Stmt:
         return self.seq[index]
+
+    @property
+    def first(self) -> Stmt:
+        """The first statement: TVM 0.6 had sequences of two."""
+        return self.seq[0]
+
+    @property
+    def rest(self) -> Stmt:
+        """The statements behind the first."""
+        return seq(*self.seq[1:])
 
 
 @node

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "Device": "devices.device", "device": "devices.device", "cpu": "devices.device", "cuda": "devices.device",
     "metal": "devices.device", "opencl": "devices.device", "rocm": "devices.device", "vulkan": "devices.device",
-    "cl": "devices.device:opencl", "gpu": "devices.device:cuda", "mtl": "devices.device:metal",
+    "TVMContext": "devices.device:Device", "cl": "devices.device:opencl", "gpu": "devices.device:cuda",
+    "mtl": "devices.device:metal",
     "convert_to_object": "objects:convert",
     "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",

@@ -13,4 +13,5 @@ __all__ = ["ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "S
            "TensorIntrin", "TensorSlice"]
 
 
-entries(globals())
+# In TVM 0.6 layouts were here.
+entries(globals(), later={name: f"tedsl.tir:{name}" for name in ("BijectiveLayout", "Layout", "bijective_layout", "layout")})

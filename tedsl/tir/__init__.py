@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tedsl.absent import answer_in, instead_in
 from tedsl.aliases import import_as
 from tedsl.errors import entries
-from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.calls.registered import CallEffectKind
 from tedsl.ir.expr import (
@@ -171,6 +170,7 @@ from tedsl.tir.instructions import (
 from tedsl.tir.sequence import stmt_list, stmt_seq
 
 if TYPE_CHECKING:
+    from tedsl.ir import buffer, expr, stmt
     from tedsl.tir import transform
 
 __all__ = [
@@ -196,10 +196,11 @@ __all__ = [
     "type_annotation",
 ]
 
+import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op", "stmt")
 _SCHEDULES = "loops are scheduled where they are formulas: s = te.create_schedule(C.op), then s[C].split(...)"
 _BLOCKS = "loops have no blocks here: tir.BufferStore and tir.For make them, or tir.ir_builder"
 
-entries(globals(), later={"transform": "tedsl.tir.transform"},
+entries(globals(), later={"transform": "tedsl.tir.transform", **{name: f"tedsl.tir.families:{name}" for name in (
+    "BinaryOpExpr", "CmpExpr", "ConstExpr", "EqualOp", "ExprOp", "LogicalExpr", "NotEqualOp", "PrimExprWithOp")}},
         absent={**instead_in("tir"), "Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
-import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op", "stmt")
 answer_in(__path__)

@@ -57,6 +57,16 @@ def test_comments_and_layout_stay():
      "import tedsl as tvm\nf.time_evaluator('f', dev=tvm.cpu())"),
     ("import tvm\ntvm.make.For(i, 0, 8, tvm.stmt.For.Vectorized, 0, tvm.make.Evaluate(0))",
      "import tedsl as tvm\ntvm.compat.make.For(i, 0, 8, tvm.tir.ForKind.VECTORIZED, 0, tvm.tir.Evaluate(0))"),
+    ("import tvm\ntvm.make.Call('float32', 'exp', [x], tvm.expr.Call.PureIntrinsic, None, 0)",
+     "import tedsl as tvm\ntvm.compat.make.Call('float32', 'exp', [x], tvm.compat.make.Call.PureIntrinsic, None, 0)"),
+    ("import tvm\nisinstance(x, (tvm.stmt.Block, tvm.stmt.For)) and tvm.make.Block(x, y)",
+     "import tedsl as tvm\nisinstance(x, (tvm.compat.make.Block, tvm.tir.For)) and tvm.compat.make.Block(x, y)"),
+    ("import tvm\nb = tvm.lower(s, [A], simple_mode=True).body\nm = tvm.lower(s, [A])",
+     "import tedsl as tvm\nb = tvm.compat.build_module.lower(s, [A], simple_mode=True).body\nm = tvm.lower(s, [A])"),
+    ("import tvm\ntvm.node.NodeBase, tvm.container.LoweredFunc, tvm.container.Array, tvm.TVMType",
+     "import tedsl as tvm\ntvm.compat.node.NodeBase, tvm.compat.container.LoweredFunc, tvm.ir.container.Array, "
+     "tvm.runtime.DataType"),
+    ("from tvm._ffi.base import TVMError", "from tedsl._ffi.base import TVMError"),
     ("import numpy\nnumpy.tvm.var", "import numpy\nnumpy.tvm.var"),
     ("from .tvm import te", "from .tvm import te"),
     ("tvm = 3\nprint(tvm.var)", "tvm = 3\nprint(tvm.var)"), ("", "")])
@@ -73,6 +83,8 @@ def test_what_is_left_to_hand():
         "mod = tvm.relay.build(net)": "tvm.relay.build", "te.computed(3)": "tvm.te.computed",
         "from tedsl.te import var, build": "from tvm import build", "from tedsl.script import tir as T": "tvm.script.tir"}
     said = {note.name: note.reason for note in notes}
+    assert migrate("from tvm import lower\nlower(s, [A]).body")[1][0].reason == \
+        "write: from tedsl.compat.build_module import lower"
     assert "is not part of tedsl" in said["tvm.relay.build"] and "compute" in said["tvm.te.computed"]
     assert said["from tvm import build"] == "write: from tedsl import build"
 

@@ -21,7 +21,14 @@ RENAMED = {
     "tvm.arith.intset_interval": "tedsl.arith.IntervalSet", "tvm.arith.intset_vector": "tedsl.arith.IntSet.vector",
     "tvm.arith.intset_single_point": "tedsl.arith.IntSet.single_point",
     "tvm.build_module.build": "tedsl.build", "tvm.build_module.lower": "tedsl.lower",
-    "tvm.make": "tedsl.tir", "tvm.make.For": "tedsl.compat.make.For", "tvm.stmt": "tedsl.tir",
+    "tvm.container": "tedsl.ir.container", "tvm.container.LoweredFunc": "tedsl.compat.container.LoweredFunc",
+    "tvm.make": "tedsl.tir", "tvm.stmt": "tedsl.tir",
+    **{f"tvm.make.{name}": f"tedsl.compat.make.{name}"
+       for name in ("For", "Call", "node", "static_cast", "range_by_min_extent")},
+    **{f"tvm.{home}.{name}": f"tedsl.compat.make.{name}" for home in ("make", "stmt")
+       for name in ("Block", "Provide", "Realize", "ProducerConsumer", "Free")},
+    **{f"tvm.expr.Call.{kind}": f"tedsl.compat.make.Call.{kind}"
+       for kind in ("Extern", "ExternCPlusPlus", "PureExtern", "Halide", "Intrinsic", "PureIntrinsic")},
     **{f"tvm.stmt.For.{kind}": f"tedsl.tir.ForKind.{kind.upper()}"
        for kind in ("Serial", "Parallel", "Vectorized", "Unrolled")},
 }

@@ -22,6 +22,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 # Keywords of calls that have other names, by what is called: a dotted name here, or ".name" for a method.
 _KEYWORDS = {"tedsl.nd.array": ("ctx", "device"), "tedsl.nd.empty": ("ctx", "device"), ".time_evaluator": ("ctx", "dev")}
 
+_OF_LOWERED = ("args", "body", "func_type", "is_restricted", "thread_axis")  # fields of a LoweredFunc of TVM 0.6
+
 
 def migrate(text: str) -> tuple[str, tuple[Note, ...]]:
     """Returns the text of a program of TVM as one of tedsl, and notes about what is to be changed by hand, by its lines.
@@ -118,7 +120,7 @@ class _Rewriter(cst.CSTTransformer):
         parent = self.get_metadata(metadata.ParentNodeProvider, original_node)
         inside = isinstance(parent, cst.Attribute) and parent.value is original_node  # of a longer chain
         if inside or not _is_chain(original_node):
-            return updated_node
+            return self._of_lowered(original_node, updated_node)
         old, first = self._imported_name(original_node), self._imported_name(_first(original_node))
         if old is None or first is None:
             return updated_node
@@ -130,6 +132,19 @@ class _Rewriter(cst.CSTTransformer):
             self._note(original_node, old, f"write {new}")
             return updated_node
         return _chain(f"{_first(original_node).value}{new[len(bound):]}")
+
+    def _of_lowered(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        """`tvm.lower(...).body` with the `lower` of TVM 0.6, which gives a function; other attributes as they are."""
+        call, changed = original_node.value, updated_node.value
+        if not (isinstance(call, cst.Call) and isinstance(changed, cst.Call) and original_node.attr.value in _OF_LOWERED
+                and self._imported_name(call.func) in ("tvm.lower", "tvm.build_module.lower") and _is_chain(call.func)):
+            return updated_node
+        if isinstance(call.func, cst.Name):
+            self._note(original_node, f"{call.func.value}(...).{original_node.attr.value}",
+                       "write: from tedsl.compat.build_module import lower")
+            return updated_node
+        lower = _chain(f"{_first(call.func).value}.compat.build_module.lower")
+        return updated_node.with_changes(value=changed.with_changes(func=lower))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         name = self._imported_name(original_node.func)
