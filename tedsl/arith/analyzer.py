@@ -20,8 +20,10 @@ from tedsl.arith.simplify import known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32
-from tedsl.ir.expr import Expr, IntImm, SizeVar, StringImm, Var
+from tedsl.ir.expr import Expr, IntImm, Let, Reduce, SizeVar, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.contents import contains, of_kinds
+from tedsl.ir.walk.substitute import own_lets, renamed
 from tedsl.ir.walk.visitor import LEAVES
 
 
@@ -35,6 +37,7 @@ class Analyzer:
     def __init__(self) -> None:
         self.known = Bounds()
         self._done: dict[Expr, Expr] = {}
+        self._axes: dict[Var, Range] = {}  # of reductions, which are bound as long as nothing else binds them
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -48,6 +51,8 @@ class Analyzer:
             raise ArgumentTypeError(f"bind: {name!r} is not a variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
         if isinstance(expr, tuple) and len(expr) != 2:
             raise ArgumentTypeError(f"bind: {expr!r} is not a pair of bounds", hint="write (least, greatest); None: no bound")
+        if self._axes.get(name) is not expr:
+            self._axes.pop(name, None)
         met = self.known.has_met(name)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)
@@ -91,7 +96,7 @@ class Analyzer:
         known.set_range(var, least, most)
 
     def _bind_value(self, var: Var, value: Expr) -> None:
-        value = self.simplify(value)
+        value = self._simple(value)
         if not value.dtype.is_integer or value.dtype.lanes != 1:
             return
         self.known.mark_like(var, value)
@@ -105,7 +110,7 @@ class Analyzer:
     @contextmanager
     def constraint_scope(self, constraint: Expr) -> Iterator[Analyzer]:
         """Context in which `constraint` holds. A condition on loaded values is ignored, for memory may change inside."""
-        condition = self.simplify(condition_of(constraint, "constraint_scope"))
+        condition = self._simple(condition_of(constraint, "constraint_scope"))
         saved = self._done
         with self.known.scope():
             for part in conjuncts(condition):
@@ -127,11 +132,37 @@ class Analyzer:
         simplified = self._done.get(expr)
         if simplified is not None:
             return simplified
-        return expr if type(expr) in LEAVES else simplify(expr, self.known, self._done)
+        if type(expr) in LEAVES:
+            return expr
+        if contains(expr, Reduce):
+            self._bind_reductions(expr)
+        if not contains(expr, Let):
+            return simplify(expr, self.known, self._done)
+        own, given = own_lets(expr)
+        simplified = simplify(own, self.known, self._done)
+        return expr if simplified is own else renamed(simplified, given)
+
+    def _bind_reductions(self, expr: Expr) -> None:
+        """Binds the axes of reductions to their ranges. The values that a reduction combines are data, which wraps."""
+        for reduction in of_kinds(expr, Reduce):
+            if not isinstance(reduction, Reduce):
+                continue
+            of = reduction.combiner
+            self.known.data.update(var for var in (*of.lhs, *of.rhs) if var.dtype.is_integer and var.dtype.lanes == 1)
+            for axis in reduction.axis:
+                dom = axis.dom
+                if dom is not None and dom.extent is not None and self._axes.get(axis.var) is not dom:
+                    self._axes[axis.var] = dom
+                    self.bind(axis.var, dom)
+
+    def _simple(self, value: object) -> Expr:
+        """Returns the simplest form found of a value of which a question is asked. What it binds has variables of its own."""
+        expr = build.as_expr(value, INT32)
+        return self.simplify(own_lets(expr)[0] if contains(expr, Let) else expr)
 
     def can_prove(self, condition: Expr | bool) -> bool:
         """Tells whether `condition` is proved for all values that the variables may have here. False: not proved, or false."""
-        simple = self.simplify(condition_of(condition, "can_prove"))
+        simple = self._simple(condition_of(condition, "can_prove"))
         if isinstance(simple, IntImm):
             return simple.value != 0
         return all(self._holds(part) for part in conjuncts(simple))
@@ -145,11 +176,11 @@ class Analyzer:
 
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
         """Returns the least and the greatest value of a scalar integer expression; None where no bound is known."""
-        return self.known.range(self.simplify(build.as_expr(expr, INT32)))
+        return self.known.range(self._simple(expr))
 
     def modular(self, expr: Expr) -> ModularSet:
         """Returns the ModularSet of a scalar integer expression: all its values are `base` plus a multiple of `coeff`."""
-        return ModularSet(*residue_of(self.known, self.known.sum(self.simplify(build.as_expr(expr, INT32)))))
+        return ModularSet(*residue_of(self.known, self.known.sum(self._simple(expr))))
 
     def can_prove_equal(self, lhs: Expr, rhs: Expr) -> bool:
         """Tells whether the two integers are proved equal for all values that the variables may have here."""
@@ -173,15 +204,15 @@ class Analyzer:
         """
         value = build.as_expr(expr)
         if value.dtype is BOOL:
-            held = self.simplify(value)
+            held = self._simple(value)
             return ConstIntBound(held.value, held.value) if isinstance(held, IntImm) else ConstIntBound(0, 1)
-        return ConstIntBound.of(self.known.range_by_dtype(self.simplify(_integer(value))))
+        return ConstIntBound.of(self.known.range_by_dtype(self._simple(_integer(value))))
 
     def modular_set(self, expr: Expr) -> ModularSet:
         """Returns the same as `modular`, also for a bool expression; ArgumentTypeError for floats and vectors."""
         value = build.as_expr(expr)
         if value.dtype is BOOL:
-            held = self.simplify(value)
+            held = self._simple(value)
             return ModularSet(0, held.value) if isinstance(held, IntImm) else ModularSet(1, 0)
         return self.modular(_integer(value))
 
@@ -192,7 +223,7 @@ class Analyzer:
         if value.dtype is BOOL:  # whichever values its variables take
             found = self.const_int_bound(value)
             return IntervalSet(found.min_value, found.max_value)
-        return IntervalSet(*relax(_integer(value), {v: s.ends() for v, s in domains.items()}, self))
+        return IntervalSet(*relax(own_lets(_integer(value))[0], {v: s.ends() for v, s in domains.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
         """Narrows `var` to `info`; override: replaces what was known before. Raises ArgumentTypeError for other facts."""

@@ -7,6 +7,7 @@ Every step replaces the sum by a lower bound of it (or by a multiple), so that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import Any
 
 from tedsl.arith.affine import Sum
@@ -95,6 +96,7 @@ class _Proof:
         yield from choices
         yield from self._by_facts(s)
         yield from self._by_ends(s)
+        yield from self._by_differences(s)
         yield from self._by_quotients(s)
 
     def _by_facts(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
@@ -151,6 +153,19 @@ class _Proof:
         if low is None:
             return None
         return s.plus(multiply(self.known, slope, self.known.sum(low), var))
+
+    def _by_differences(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
+        """Yields the sum with x // d - y // d replaced by (x - y) // d, which is never larger, whatever d is: x // 0 is 0."""
+        quotients = [(term, c) for term, c in s.terms.items() if type(term) is FloorDiv]
+        for (left, c), (right, d) in permutations(quotients, 2):
+            if not (c > 0 > d and self.known.same(left.b, right.b)):
+                continue
+            difference = self.known.build(self.known.sum(left.a).plus(self.known.sum(right.a), -1), left.dtype)
+            if difference is None or not all(self.known.is_index(self.known.sum(part)) for part in (left, right, left.b)):
+                continue
+            count = min(c, -d)
+            both = self.known.sum(left).plus(self.known.sum(right), -1)
+            yield (s.plus(both, -count).plus(self.known.sum(FloorDiv(difference, left.b)), count),)
 
     def _by_quotients(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
         """Yields the sum with x // d replaced by a bound: it lies in [(x - d + 1) / d, x / d], so that d*s + d - 1 >= 0

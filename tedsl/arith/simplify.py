@@ -178,10 +178,15 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             return None
         if not known.reads_memory(condition):
             return _choice(form, condition, known, depth)
-    pending = [c for c in form.child_nodes() if c not in done]
+    children = form.child_nodes()
+    if type(form) is Reduce:
+        children += form.combiner.child_nodes()
+    pending = [c for c in children if c not in done]
     if pending:
         stack.extend(reversed(pending))
         return None
+    if type(form) is Reduce:
+        return _reduced(form, done)
     return form.map_children(done.__getitem__)  # type: ignore[no-any-return]
 
 
@@ -196,6 +201,13 @@ def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
         x, y = _where(condition, x, known, depth), _where(negated(condition), y, known, depth)
     changed = any(new is not old for new, old in zip((condition, x, y), form.args))
     return Call(form.dtype, form.op, (condition, x, y)) if changed else form
+
+
+def _reduced(form: Reduce, done: dict[Expr, Expr]) -> Reduce:
+    """Returns a reduction over its simplified operands, the combiner's among them."""
+    combiner = form.combiner.map_children(done.__getitem__)
+    form = form if combiner is form.combiner else form.replace(combiner=combiner)
+    return form.map_children(done.__getitem__)
 
 
 def _where(condition: Expr, side: Expr, known: Bounds, depth: int) -> Expr:

@@ -79,6 +79,12 @@ class IterVar(ExprOperators, Node):
     Parallelized: ClassVar[int] = 7
     Tensorized: ClassVar[int] = 8
 
+    def adopt(self) -> None:
+        """Make a Range of a pair (begin, end)."""
+        dom: Any = self.dom
+        if isinstance(dom, (tuple, list)) and len(dom) == 2:
+            set_field(self, "dom", Range(*dom))
+
     @property
     def name(self) -> str:
         return self.var.name

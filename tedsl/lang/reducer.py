@@ -202,8 +202,6 @@ def nested_reduction(where: str) -> ExpressionError:
 
 def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    if not axes:
-        raise ArgumentError(f"{name}: axis is empty", hint="reduce over at least one te.reduce_axis")
     for item in axes:
         if not isinstance(item, IterVar) or not item.is_reduction:
             raise _not_an_axis(name, item)

@@ -6,7 +6,7 @@ import pytest
 from arith_reference import value
 
 from benchmarks.drawn_programs import calls_made_by
-from tedsl import arith
+from tedsl import arith, tir
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bound import deduce_bound
 from tedsl.arith.pattern import detect_linear_equation, solve_for
@@ -359,3 +359,17 @@ def test_products_that_are_zero(low, high):
         simple, values = known.simplify(e), {value(e, {X: i, Y: j}) for i, j in pairs}
         assert all(value(simple, {X: i, Y: j}) == value(e, {X: i, Y: j}) for i, j in pairs)
         assert isinstance(simple, IntImm) == (len(values) == 1), e
+
+
+def test_what_a_let_binds_is_known_inside_of_it_alone():
+    known = Analyzer()
+    assert known.simplify(Let(X, IntImm("int32", 3), X < 5)).body.value == 1
+    assert known.simplify(Let(X, IntImm("int32", 7), X < 5)).body.value == 0
+    both = known.simplify(tir.all(Let(X, IntImm("int32", 3), X < 5), Let(X, IntImm("int32", 7), X < 5)))
+    assert both.a.body.value == 1 and both.b.body.value == 0
+    shadowed = known.simplify(Let(X, IntImm("int32", 3), Let(X, X + 4, X < 5)))
+    assert shadowed.body.body.value == 0
+    assert known.modular(Let(X, Y * 4, X)) == ModularSet(4, 0) and known.bounds(Let(X, IntImm("int32", 3), X)) == (3, 3)
+    assert known.const_int_bound(X) == Analyzer().const_int_bound(X) and known.modular(X) == ModularSet(1, 0)
+    kept = Let(X, Y, X * Y)
+    assert known.simplify(kept) is kept

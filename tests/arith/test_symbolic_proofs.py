@@ -4,6 +4,7 @@ import pytest
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
+from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import SizeVar, Var
 from tedsl.ir.iters import Range
 
@@ -135,3 +136,26 @@ def test_long_products_keep_all_their_factors():
         assert not known.can_prove(product >= sizes[0])
     assert known.can_prove(product >= 0)
     assert known.can_prove(build.equal(product * 2 - product, product))
+
+
+@pytest.mark.parametrize("factor, other, shift, proved", [
+    (1, 1, 7, True), (1, 1, 0, True), (1, 1, -1, False), (3, 2, 5, False), (2, 2, 1, True)])
+def test_quotients_by_a_size_increase(factor, other, shift, proved):
+    """The difference of quotients is at least the quotient of the difference; proved is true, for sizes of 0 too."""
+    known = Analyzer()
+    holds = (I + shift) // M * factor >= I // M * other
+    assert known.can_prove(holds) == proved
+    for size in range(6) if proved else ():
+        for i in range(-12, 12):
+            assert evaluate(holds, {I: i, M: size}), (i, size)
+
+
+def test_quotients_by_what_may_be_negative_are_undecided():
+    assert not Analyzer().can_prove((I + 7) // J >= I // J)
+
+
+@pytest.mark.parametrize("distance", [-3, 0, 4])
+def test_the_difference_of_quotients_is_at_least_the_quotient_of_the_difference(distance):
+    for d in range(-4, 5):
+        for i in range(-9, 9):
+            assert evaluate((I + distance) // J - I // J >= build.floordiv(distance + 0 * I, J), {I: i, J: d})

@@ -3,6 +3,7 @@
 import pytest
 
 from tedsl import te
+from tedsl.ir.evaluate import evaluate
 from tests.lower.intrinsics import vadd
 
 
@@ -106,3 +107,22 @@ def test_whole_dimensions_of_a_stage_inside_another_are_sizes_that_no_placeholde
     group.compute_at(s[D], D.op.axis[0])
     of_b, of_c = ranges(s, B, C)
     assert of_b["j"] == of_c["j"] == ("0", "n") and of_c["i"] == ("i", "1")
+
+
+@pytest.mark.parametrize("factor", [1, 5])
+def test_rows_of_a_piece_of_a_fused_loop(factor):
+    """Rows of unknown length: from the row of the first element of a piece to that of the last one, which is not before it."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((n, m), lambda i, j: B[i, j] * 2, name="C")
+    s = te.create_schedule(C.op)
+    outer, _ = s[C].split(s[C].fuse(*C.op.axis), factor)
+    s[B].compute_at(s[C], outer)
+    bounds = te.schedule.InferBound(s)
+    low, count = bounds[B.op.axis[0]].min, bounds[B.op.axis[0]].extent
+    assert "max" not in repr(count)
+    for columns in range(1, 8):
+        for piece in range(4):
+            first, last = piece * factor // columns, ((piece + 1) * factor - 1) // columns
+            assert [evaluate(e, {m: columns, outer.var: piece}) for e in (low, count)] == [first, last - first + 1]

@@ -13,7 +13,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import MAKE_ARRAY
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 
@@ -88,14 +88,46 @@ def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
 
     The new variables keep their names. `mapping` is applied as by `substitute`.
     """
-    renamed: dict[Var, Expr] = dict(mapping or {})
+    names: dict[Var, Expr] = dict(mapping or {})
     for node in post_order(root) if contains(root, For, LetStmt, Let, Allocate, BufferRealize) else ():
         match node:
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
-                renamed[v] = copy_var(v)
+                names[v] = copy_var(v)
             case BufferRealize(buffer=b):
-                renamed[b.data] = copy_var(b.data)
-    return _FreshCopy(renamed)(root) if renamed else root
+                names[b.data] = copy_var(b.data)
+    return renamed(root, names) if names else root
+
+
+def own_lets(root: Expr) -> tuple[Expr, dict[Any, Any]]:
+    """`root` with a new variable in each let, whatever else its variable means outside; maps the new ones to the given ones."""
+    lets = [node.var for node in of_kinds(root, Let) if isinstance(node, Let)]
+    if len(set(lets)) == len(lets):
+        fresh = {var: copy_var(var) for var in lets}
+        return renamed(root, fresh), {new: var for var, new in fresh.items()}
+    one_by_one = _OwnLets()
+    return one_by_one(root), one_by_one.given
+
+
+def renamed(root: N, names: Mapping[Any, Any]) -> N:
+    """`root` with other variables, also where they are bound."""
+    return _FreshCopy(names)(root)  # type: ignore[no-any-return]
+
+
+class _OwnLets(Rewriter):
+    """Renames the variable of each let inside of it alone, the inner ones first."""
+
+    kinds = (Let,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[Any, Any] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        if type(node) is not Let:
+            return node
+        new = copy_var(node.var)
+        self.given[new] = node.var
+        return node.replace(var=new, body=renamed(node.body, {node.var: new}))
 
 
 def copy_var(var: Var) -> Var:
@@ -107,11 +139,11 @@ def copy_var(var: Var) -> Var:
 class _FreshCopy(Substitution):
     def rewrite(self, node: Any) -> Any:
         match node:
-            case For(loop_var=v):
+            case For(loop_var=v) if v in self.mapping:
                 return node.replace(loop_var=self.mapping[v])
-            case LetStmt(var=v) | Let(var=v):
+            case LetStmt(var=v) | Let(var=v) if v in self.mapping:
                 return node.replace(var=self.mapping[v])
-            case Allocate(buffer_var=v):
+            case Allocate(buffer_var=v) if v in self.mapping:
                 return node.replace(buffer_var=self.mapping[v])
             case _:
                 return super().rewrite(node)

@@ -67,8 +67,8 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range], debug_keep_triv
 
 
 def _agree(given: Range, known: Range) -> bool:
-    """Tells whether a range is the one that is known. Variables of loops are new ones each time that ranges are inferred, and
-    correspond by their names.
+    """Tells whether a range is the one that is known. Variables correspond by their names: a range may be of a copy of the
+    schedule.
     """
     if not isinstance(given, Range):
         return False
@@ -171,9 +171,12 @@ def _planned(sch: Schedule) -> tuple[Program, Analyzer]:
 
 
 def _ranges(program: Program) -> dict[IterVar, Range]:
+    """The range of each axis in the variables of the schedule's loops, which the caller has, and of threads."""
     ranges: dict[IterVar, Range] = {}
+    leaves = {loop.var: loop.leaf.var for plan in program.plans for loop in plan.loops
+              if loop.var is not None and loop.attr.bind_thread is None}
     for plan in program.plans:
         for axis, extent in plan.extents.items():
             low: Expr = plan.mins.get(axis, build.const(0, axis.dtype))
-            ranges[axis] = Range.from_min_extent(low, extent)
+            ranges[axis] = Range.from_min_extent(substitute(low, leaves), substitute(extent, leaves))
     return ranges
