@@ -20,6 +20,7 @@ from tedsl.ir.calls.raw import with_raw_arguments
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind, While
 from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.substitute import bind_once
 from tedsl.ir.walk.undefined import undefined_vars
 from tedsl.ir.walk.visitor import statements
 from tedsl.lower.written.function import is_vouched_for, vouch_for, vouch_for_parts
@@ -51,6 +52,7 @@ from tedsl.passes.storage.flatten_storage import flatten_storage, has_buffers
 from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
 from tedsl.passes.storage.inject_prefetch import inject_prefetch
 from tedsl.passes.storage.inject_rolling_buffer import inject_rolling_buffer
+from tedsl.passes.storage.pool_tagged import pool_tagged
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
@@ -147,12 +149,10 @@ def NarrowDataType(target_bits: int) -> ModulePass:
 
 
 def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """Returns a pass that copies statements, and refuses to where they have multi-dimensional memory of their own."""
+    """Returns a pass that copies statements. Multi-dimensional memory that stands in them is another one in each copy."""
     def run(func: PrimFunc) -> PrimFunc:
         made = step(func)
-        if made is not func and _realizes(made) != _realizes(func):
-            raise _not_flat(name, func)
-        return made
+        return made if made is func or _realizes(made) == _realizes(func) else made.with_body(bind_once(made.body))
 
     return _own_pass(name, run)
 
@@ -203,17 +203,23 @@ def _refuse_while(func: PrimFunc) -> None:
 
 def InjectVirtualThread() -> ModulePass:
     """Returns the pass that turns virtual threads into interleaved copies of the statements that depend on them."""
-    return _copying("InjectVirtualThread", inject_virtual_threads)
+    def step(func: PrimFunc) -> PrimFunc:
+        made = inject_virtual_threads(func)
+        if made is not func and _realizes(made) != _realizes(func):
+            raise _not_flat("InjectVirtualThread", func)
+        return made
+
+    return _own_pass("InjectVirtualThread", step)
 
 
 def ThreadSync(storage_scope: str) -> ModulePass:
     """Returns the pass that inserts barriers where threads of a block share memory.
-    "shared" inserts all; "warp" and "global" insert none.
+    "shared" inserts all, also where a launch has one thread; "warp" and "global" insert none.
     """
     if storage_scope not in ("shared", "warp", "global"):
         raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
     wait = storage_scope == "shared"
-    return _own_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
+    return _own_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func), alone=True) if wait else func)
 
 
 def InjectDoubleBuffer() -> ModulePass:
@@ -231,9 +237,10 @@ def InjectPrefetch() -> ModulePass:
 def StorageRewrite() -> ModulePass:
     """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory. A
     result takes the place of an operand that its statement reads element by element, and that nothing reads later. Values of
-    several dtypes of one width share memory as their bits.
+    several dtypes share memory as their bits. What is live at one time in a scope with a tag is one allocation, aligned as the
+    registered function "tvm.info.mem.SCOPE" says, if there is one.
     """
-    return _own_pass("StorageRewrite", lambda func: rewrite_storage(func, in_place=True, across_dtypes=True))
+    return _own_pass("StorageRewrite", lambda func: pool_tagged(rewrite_storage(func, in_place=True, across_dtypes=True)))
 
 
 def UnrollLoop() -> ModulePass:

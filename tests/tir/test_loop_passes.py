@@ -11,6 +11,7 @@ from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Select, SizeVar, Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import AttrStmt, For, IfThenElse
+from tedsl.ir.verify import verify
 from tedsl.ir.walk.visitor import post_order
 from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, seq, when
 
@@ -178,6 +179,36 @@ def test_an_equality_with_a_size_is_somewhere_in_the_loop_or_not(n, golden):
     f = Function(B=(13,))
     before = f.func(loop(I, 13, when(tir.likely(build.equal(I, N)), f.store("B", I, 1), f.store("B", I, 2))), N)
     check(partitioned, before, scalars=(n,), golden=golden if n == 1 else None)
+
+
+@pytest.mark.parametrize("step", ["LoopPartition", "UnrollLoop"])
+@pytest.mark.parametrize("n", [30, None])
+def test_memory_in_a_loop_that_is_split_is_another_one_in_each_part(n, step):
+    """Before memory is flat too: each part realizes a buffer of its own, with its alignment."""
+    size = te.size_var("n") if n is None else n
+    A = te.placeholder((size,), name="A")
+    B = te.compute((size,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((size,), lambda i: B[i] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    outer, _ = s[C].split(C.op.axis[0], 8)
+    s[B].compute_at(s[C], outer)
+    s[B].storage_align(B.op.axis[0], 4, 1)
+    if step == "UnrollLoop" and n is not None:
+        s[C].unroll(outer)
+    loops = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    func = te.schedule.SchedulePostProcToPrimFunc([A, C], loops, None).with_attr({"global_symbol": "main", "tir.noalias": True})
+    made = alone(getattr(tir.transform, step)(), **{"tir.LoopPartition": {"partition_const_loop": True}})(func)
+    realized = [node.buffer for node in post_order(made.body) if isinstance(node, tir.BufferRealize)]
+    parts = 2 if step == "LoopPartition" else 1 if n is None else 4
+    assert len(set(realized)) == len(realized) == parts
+    verify(made, flat=False)
+    data, out = np.arange(30, dtype="float32"), np.zeros(30, "float32")
+    flat = alone(tir.transform.StorageFlatten(64))(made)
+    verify(flat, flat=True)
+    for func in (made, flat):
+        out[:] = 0
+        run(func, [data, out])
+        np.testing.assert_array_equal(out, (data + 1) * 2)
 
 
 @pytest.mark.parametrize("n, blocks", [(50, 2), (64, 2), (3, 1)])

@@ -164,6 +164,32 @@ def test_memory_of_processors_stays():
     assert a[1] == 4
 
 
+@pytest.mark.parametrize("n, calls", [(256, 0), (257, 2), (None, 2)])
+def test_memory_of_processors_beyond_a_kilobyte_is_a_workspace(n, calls):
+    """As the documentation of LowerTVMBuiltin has it: beyond 1024 bytes it is taken and freed by calls, and `build` runs it."""
+    size = te.size_var("n") if n is None else n
+    A, B = (tir.decl_buffer((size,), name=name) for name in "AB")
+
+    def body(ib, a, b):
+        ib.scope_attr("device", "device_type", 1)
+        ib.scope_attr("device", "device_id", 0)
+        t = ib.allocate("float32", size, name="t")
+        with ib.for_range(0, size, "i") as i:
+            t[i] = a[i] * 2.0
+        with ib.for_range(0, size, "j") as j:
+            b[j] = t[size - 1 - j] + 1.0
+
+    made = lowered(function(body, A, B), T.StorageFlatten(64))
+    calls_made = [node for node in post_order(made.body) if isinstance(node, tir.Call) and node.op.short == "call_extern"]
+    names = [call.args[0].value for call in calls_made]
+    assert len(names) == calls and set(names) <= {"TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace"}
+    assert isinstance(raise_builtins(made).body, Allocate)
+    for func in (made, T.Simplify()(IRModule({"main": made}))["main"]):
+        a, b = np.arange(n or 500, dtype="float32"), np.zeros(n or 500, "float32")
+        tedsl.build(func)(a, b)
+        np.testing.assert_array_equal(b, a[::-1] * 2 + 1)
+
+
 @pytest.mark.parametrize("key, missing", [("device_id", "device_type"), ("device_type", "device_id")])
 def test_a_device_of_which_half_is_known(key, missing):
     with pytest.raises(LoweringError, match=f"'{missing}' of the device of t is missing"):

@@ -1,11 +1,14 @@
 """Passes of tir.transform over memory and threads, on functions written by hand: before, after, and the same results."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te, tir, transform
+from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.evaluate import run
@@ -14,6 +17,8 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate, AttrStmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
+from tedsl.passes.threads.gather_threads import gather_threads
+from tedsl.passes.threads.insert_barriers import insert_barriers
 from tests.passes.programs import PARALLEL, Function, allocate, body_text, check, imm, loop, seq, when
 
 I, J, K, N = Var("i"), Var("j"), Var("k"), SizeVar("n")
@@ -104,6 +109,42 @@ def test_scopes_with_other_tags_do_not_share():
     apart = [memory("S", "global:a"), memory("T", "global:a"), memory("U", "global:b")]
     assert len(allocations(check(REWRITE, f.func(inside(temps, 8, steps(f, temps)))))) == 2
     assert len(allocations(check(REWRITE, f.func(inside(apart, 8, steps(f, apart)))))) == 2
+
+
+def pool(sizes, said=None, scope="local.L7", dtype="float32"):
+    """A to S to T to B, T by S backwards, so that both are live at one time; what the program says of the memory."""
+    f = Function(A=(8,), B=(8,))
+    first, second = memory("S", scope), memory("T", scope)
+    backwards = loop(J, 8, Store(second, element(first, 7 - J) * 2.0, J))
+    body = seq(copied(first, f.data("A"), I), backwards, copied(f.data("B"), second, K))
+    func = f.func(allocate(first, sizes[0], allocate(second, sizes[1], body)))
+    tedsl.register_func(f"tvm.info.mem.{scope}", lambda: said, override=True)
+    try:
+        return func, [node.extents[0].value for node in allocations(check(REWRITE, func))]
+    finally:
+        tedsl.runtime.remove_global_func(f"tvm.info.mem.{scope}")
+
+
+@pytest.mark.parametrize("sizes, bits, total", [((8, 8), None, 16), ((9, 8), 128, 20), ((9, 8), 512, 24), ((9, 8), 32, 17)])
+def test_a_tagged_scope_is_one_aligned_allocation(sizes, bits, total):
+    said = None if bits is None else SimpleNamespace(max_simd_bits=bits, max_num_bits=total * 32)
+    assert pool(sizes, said)[1] == [total]
+    assert pool(sizes, said, scope="global")[1] == [*reversed(sizes)], "there is no tag"
+
+
+def test_a_tagged_scope_that_is_too_small_is_refused():
+    with pytest.raises(LoweringError, match=r"local.L7 has 544 bits, and S, T take 576 at one time"):
+        pool((8, 10), SimpleNamespace(max_simd_bits=32, max_num_bits=544))
+
+
+def test_vectors_in_a_pool(scope="global:tag"):
+    f = Function(A=(8,), B=(8,))
+    first, second = memory("S", scope), memory("T", scope)
+    lanes = Ramp(imm(0), imm(1), 8)
+    backwards = Load(DType("float32x8"), first, Ramp(imm(7), imm(-1), 8)) + 1.0
+    body = seq(copied(first, f.data("A"), I), Store(second, backwards, lanes), copied(f.data("B"), second, K))
+    made = check(REWRITE, f.func(allocate(first, 8, allocate(second, 8, body))))
+    assert [node.extents[0].value for node in allocations(made)] == [16]
 
 
 @pytest.mark.parametrize("size, count", [(1, 4), (2, 1), (3, 1)])
@@ -307,3 +348,25 @@ def test_a_branch_that_all_virtual_threads_take_stands_once(golden):
     made = check(alone(tir.transform.InjectVirtualThread()), f.func(on_virtual_threads(loop(I, 5, branch), (x, 2)), N),
                  sizes=((0,), (3,), (9,)), golden=golden)
     assert str(made).count("if (") == 1
+
+
+@pytest.mark.parametrize("axes", [{"blockIdx.x": 4}, {"blockIdx.x": 4, "threadIdx.x": 1}])
+def test_one_thread_gets_the_barriers_that_are_asked_for(axes):
+    """ThreadSync serves whatever number of threads runs; lower and build leave out what one thread does not need."""
+    ib = tir.ir_builder.create()
+    A, B = (tir.decl_buffer((4,), name=name) for name in "AB")
+    a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
+    block = te.thread_axis("blockIdx.x")
+    ib.scope_attr(block, "thread_extent", 4)
+    if "threadIdx.x" in axes:
+        ib.scope_attr(te.thread_axis("threadIdx.x"), "thread_extent", 1)
+    kept = ib.allocate("float32", (1,), name="kept", scope="shared")
+    kept[0] = a[block.var] + 1.0
+    b[block.var] = kept[0]
+    func = tir.transform.StorageFlatten(64)(IRModule({"main": PrimFunc((A, B), ib.get())}))["main"]
+    made = alone(tir.transform.ThreadSync("shared"))(func)
+    assert body_text(made).count("storage_sync") == 1 and body_text(func).count("storage_sync") == 0
+    assert "storage_sync" not in body_text(insert_barriers(gather_threads(func)))
+    numbers, out = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+    run(made, [numbers, out])
+    np.testing.assert_array_equal(out, numbers + 1)

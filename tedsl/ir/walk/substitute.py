@@ -15,7 +15,7 @@ from tedsl.ir.ops import MAKE_ARRAY
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 
 N = TypeVar("N", bound=Node)
 
@@ -55,6 +55,9 @@ class Substitution(Rewriter):
             case AttrStmt(node=Buffer() as old):
                 new = self.buffer(old)
                 return node if new is old else node.replace(node=new)
+            case AttrStmt(node=tuple() as buffers):
+                changed = tuple([self.buffer(old) if isinstance(old, Buffer) else old for old in buffers])
+                return node if all(a is b for a, b in zip(changed, buffers)) else node.replace(node=changed)
             case _:
                 return node
 
@@ -165,4 +168,10 @@ class _BindOnce(ScopedRewriter):
                 if v in self.seen:
                     return self.stmt(fresh_copy(stmt))
                 self.seen.add(v)
+            case AttrStmt(node=Buffer(data=v)) if v in self.seen and _realizes(stmt.body, v):
+                return self.stmt(fresh_copy(stmt))
         return self.descend(stmt)
+
+
+def _realizes(root: Stmt, data: Var) -> bool:
+    return any(isinstance(stmt, BufferRealize) and stmt.buffer.data is data for stmt in statements(root))

@@ -10,8 +10,8 @@ after:   let arg_tcode = tvm_stack_alloca("arg_tcode", 3)   let arg_value = tvm_
 
 A function, and each body of a parallel loop in it, has stacks of its own, large enough for its largest call: a call of n
 arguments takes n values and one for the result. Memory of a device that attributes name ("device_type" and "device_id") comes
-from its allocator; that of processors stays an allocation, which backends put on the stack or take from a workspace. `build`
-makes calls of it again (`raise_builtins.py`). Numbers of fields and codes are those of TVM's C API.
+from its allocator, that of processors beyond 1024 bytes too; smaller memory stays an allocation, for the stack. `build` makes
+calls and memory of it again (`raise_builtins.py`). Numbers of fields and codes are those of TVM's C API.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ VALUE = 12  # of an argument
 CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}  # of dtypes
 INTEGER, FLOAT, POINTER, ARRAY, TEXT = 0, 2, 3, 7, 11  # of arguments
 PROCESSOR = 1  # the type of a device
+ON_STACK = 1024  # bytes of memory of processors
+ALLOCATE, FREE = StringImm("TVMBackendAllocWorkspace"), StringImm("TVMBackendFreeWorkspace")
 DEVICE_KEYS = ("device_type", "device_id")
 
 
@@ -139,23 +141,20 @@ class _Lowering(ScopedRewriter):
         return body
 
     def allocation(self, stmt: Allocate) -> Stmt:
-        """Returns an allocation of processors as it is; that of another device as calls of the allocator of this device."""
+        """Returns an allocation on the stack as it is; others as calls of the allocator of the device."""
         kind = self.device.get("device_type")
-        if not self.device or build.as_int(kind) == PROCESSOR:
+        if not self.device or (build.as_int(kind) == PROCESSOR and _fits_the_stack(stmt)):
             return self.descend(stmt)
         missing = [key for key in DEVICE_KEYS if key not in self.device]
         if missing or kind is None:
             raise LoweringError(f"LowerTVMBuiltin: the attribute {missing[0]!r} of the device of {stmt.buffer_var.name} is "
                                 "missing",
                                 hint="write device_type and device_id, as ib.scope_attr('device', 'device_id', 0)")
-        number, of = self.device["device_id"], stmt.dtype
-        size: Expr = build.const(of.bytes * of.lanes, INT64)
-        for extent in stmt.extents:
-            size = build.mul(size, build.cast(INT64, extent))
+        number, of, size = self.device["device_id"], stmt.dtype, _bytes_of(stmt)
         hints = (build.const(CODES.get(of.code, 1), INT32), build.const(of.bits, INT32))
-        given = Call(HANDLE, CALL_EXTERN, (StringImm("TVMBackendAllocWorkspace"), kind, number,
+        given = Call(HANDLE, CALL_EXTERN, (ALLOCATE, kind, number,
                                            build.cast(dtype("uint64"), size), *hints))
-        taken = Call(INT32, CALL_EXTERN, (StringImm("TVMBackendFreeWorkspace"), kind, number, stmt.buffer_var))
+        taken = Call(INT32, CALL_EXTERN, (FREE, kind, number, stmt.buffer_var))
         return LetStmt(stmt.buffer_var, given, seq(
             IfThenElse(Call(BOOL, IS_NULL, (stmt.buffer_var,)), _failure(), None), self.stmt(stmt.body),
             IfThenElse(build.not_equal(taken, build.const(0, INT32)), _failure(), None)))
@@ -225,6 +224,18 @@ class _Calls(Rewriter):
 
     def took(self, stack: str, count: int) -> None:
         self.stacks.sizes[stack] = max(self.stacks.sizes[stack], count)
+
+
+def _bytes_of(stmt: Allocate) -> Expr:
+    size: Expr = build.const(stmt.dtype.bytes * stmt.dtype.lanes, INT64)
+    for extent in stmt.extents:
+        size = build.mul(size, build.cast(INT64, extent))
+    return size
+
+
+def _fits_the_stack(stmt: Allocate) -> bool:
+    size = build.as_int(_bytes_of(stmt))
+    return size is not None and size <= ON_STACK
 
 
 def _failure() -> Stmt:

@@ -6,6 +6,7 @@ before:  let stack_value = tvm_stack_alloca("arg_value", 2)  let stack_tcode = t
 after:   call_packed("f", x)
 
 What is stored to stacks stands in front of the call that takes it: a call whose arguments were stored elsewhere is refused.
+Memory that processors take by TVMBackendAllocWorkspace is an allocation again.
 """
 
 from __future__ import annotations
@@ -16,28 +17,35 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE, dtype
-from tedsl.ir.expr import Call, Cast, Expr, Load, Var
+from tedsl.ir.expr import Call, Cast, Expr, IntImm, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import (
     ADDRESS_OF,
+    CALL_EXTERN,
     CALL_PACKED,
     CALL_PACKED_LOWERED,
+    IS_NULL,
     MAKE_ARRAY,
     MAKE_SHAPE,
     STACK_ALLOCA,
     STRUCT_GET,
     STRUCT_SET,
+    THROW_LAST_ERROR,
 )
-from tedsl.ir.stmt import Evaluate, LetStmt, Stmt, Store, no_op
+from tedsl.ir.stmt import Allocate, Evaluate, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.machine.lower_builtins import (
+    ALLOCATE,
     BITS,
     BYTE_OFFSET,
     CODE,
     CODES,
     DATA,
+    FREE,
     LANES,
+    PROCESSOR,
     RANK,
     READ_ONLY,
     SHAPE,
@@ -45,11 +53,12 @@ from tedsl.passes.machine.lower_builtins import (
     VALUE,
 )
 from tedsl.passes.remove_no_ops import remove_no_ops
+from tedsl.passes.storage.as_bits import element_of
 
 
 def raise_builtins(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with its calls as `tir.call_packed`; itself if it has none in the lowered form."""
-    if not contains(func.body, CALL_PACKED_LOWERED):
+    """Returns `func` with its calls as `tir.call_packed` and its memory as allocations; itself if none are lowered."""
+    if not contains(func.body, CALL_PACKED_LOWERED, THROW_LAST_ERROR):
         return func
     return remove_no_ops(func.with_body(_Raising(func.name)(func.body)))
 
@@ -71,6 +80,9 @@ class _Raising(ScopedRewriter):
             case LetStmt(var=var, value=Call(op=op)) if op is STACK_ALLOCA:
                 self.stacks.add(var)
                 return self.stmt(stmt.body)
+            case LetStmt(value=Call(op=op, args=(StringImm(value=ALLOCATE.value), IntImm(value=device), *_))) \
+                    if op is CALL_EXTERN and device == PROCESSOR:
+                return self.descend(_allocated(stmt))
             case Evaluate(value=Call(op=op, args=(Var() as stack, at, field, value))) if op is STRUCT_SET:
                 return self.store(stack, at, field, value)
             case Store(buffer_var=stack, value=value, index=at) if stack in self.stacks:
@@ -91,6 +103,23 @@ class _Raising(ScopedRewriter):
             raise LoweringError(f"{self.name} calls a packed function of which argument {at} was not stored",
                                 hint="store the arguments in front of the call, as LowerTVMBuiltin does")
         return value
+
+
+def _allocated(let: LetStmt) -> Allocate:
+    """Returns the workspace that a let takes as an allocation, without the checks that it was given and freed."""
+    var, size = let.var, let.value.args[3]  # type: ignore[attr-defined]
+    of = element_of(var)
+    count = Analyzer().simplify(build.floordiv(_without_cast(size), of.bytes * of.lanes))
+    body = let.body.seq if isinstance(let.body, SeqStmt) else (let.body,)
+    return Allocate(var, of, (count,), build.true(), seq(*(part for part in body if not _checks_workspace(part, var))))
+
+
+def _checks_workspace(stmt: Stmt, var: Var) -> bool:
+    if not isinstance(stmt, IfThenElse) or not contains(stmt.then_case, THROW_LAST_ERROR):
+        return False
+    calls = [node for node in post_order(stmt.condition) if isinstance(node, Call) and var in node.args]
+    return any(call.op is IS_NULL or (call.op is CALL_EXTERN and call.args[0].value == FREE.value)  # type: ignore[attr-defined]
+               for call in calls)
 
 
 class _Calls(Rewriter):

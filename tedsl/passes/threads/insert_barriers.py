@@ -17,8 +17,10 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
     Allocate,
@@ -38,7 +40,7 @@ from tedsl.ir.walk.around import Binding, Condition, Loop, Step
 from tedsl.passes.races.every_thread import EveryThread
 from tedsl.passes.races.may_meet import may_meet
 from tedsl.passes.threads.common_memory import CommonMemory
-from tedsl.passes.threads.gather_threads import Kernel, with_kernel_bodies
+from tedsl.passes.threads.gather_threads import Kernel, Thread, with_kernel_bodies
 from tedsl.passes.threads.make_way import checked_before, guarded
 from tedsl.passes.threads.meetings import barrier, divergent, is_barrier, meeting, thread_in
 from tedsl.passes.threads.uniform import Uniformity
@@ -46,9 +48,22 @@ from tedsl.passes.threads.uniform import Uniformity
 Entry = Access | None  # None: a barrier that is sure to be met
 
 
-def insert_barriers(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with the barriers that its kernels need; `func` itself if it has no kernels. Launches must be gathered."""
-    return with_kernel_bodies(func, lambda kernel: _KernelBarriers(kernel)(kernel.body, frozenset())[0])
+def insert_barriers(func: PrimFunc, *, alone: bool = False) -> PrimFunc:
+    """Returns `func` with the barriers that its kernels need; `func` itself if it has no kernels. Launches must be gathered.
+
+    alone: also where a block has one thread, as if it had a second one.
+    """
+    def changed(kernel: Kernel) -> Stmt:
+        return _KernelBarriers(_with_company(kernel) if alone else kernel)(kernel.body, frozenset())[0]
+
+    return with_kernel_bodies(func, changed)
+
+
+def _with_company(kernel: Kernel) -> Kernel:
+    if kernel.threads:
+        return kernel
+    second = IterVar(None, Var("threadIdx.z", INT32), IterType.THREAD_INDEX, "threadIdx.z")
+    return Kernel((*kernel.axes, Thread(second, build.const(2, INT32))), kernel.body)
 
 
 class _Pending:
