@@ -97,9 +97,17 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         else:
             if name in INSTEAD:
                 raise OptionError(f"module 'tedsl' has no attribute {name!r}: {explain(name)}", hint=INSTEAD[name])
-            raise missing_name(__name__, name, __all__)
+            raise missing_name(__name__, name, __all__, absent=_in_modules(name))
         globals()[name] = public(value, __name__, name)
         return globals()[name]
+
+
+def _in_modules(name: str) -> dict[str, str]:
+    """The hint for a name that the root does not have and a module below it has, as it was at the root of TVM 0.6."""
+    if name.startswith("_"):
+        return {}
+    homes = [home for home in ("te", "tir", "nd", "topi") if hasattr(import_module(f"tedsl.{home}"), name)]
+    return {name: f"did you mean tedsl.{homes[0]}.{name}?"} if homes else {}
 
 
 def __dir__() -> list[str]:

@@ -49,12 +49,15 @@ def lowered(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any,
         loops = {key: _after(pipeline, func, options.accesses) for key, func in functions.items()}
     loops = _to_read(loops, inp, found_later)
     for words in dict.fromkeys(map(str, [*findings, *found_later])):
-        warnings.warn(f"lower: build refuses these loops: {words}", UserWarning, stacklevel=user_level())
+        warnings.warn(f"lower: build refuses these loops: {words}\n  {_STRICT}", UserWarning, stacklevel=user_level())
     return IRModule(loops)
 
 
+_STRICT = "with tedsl.transform.PassContext(config={'tedsl.strict': True}): lower(...) refuses them too"
+
+
 def _to_read(functions: Mapping[str, PrimFunc], inp: object, findings: Sequence[LoweringError]) -> dict[str, PrimFunc]:
-    """`functions`, marked with the first of `findings`, if there are any: `build` refuses them. The findings get the directives
+    """`functions`, marked with `findings`, if there are any: `build` refuses them. The findings get the directives
     of the schedule `inp` that are behind them.
     """
     if not findings:
@@ -62,7 +65,7 @@ def _to_read(functions: Mapping[str, PrimFunc], inp: object, findings: Sequence[
     if isinstance(inp, Schedule):
         for finding in findings:
             blame(inp.state, finding)
-    return {key: marked(disown(func), findings[0]) for key, func in functions.items()}
+    return {key: marked(disown(func), findings) for key, func in functions.items()}
 
 
 def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,

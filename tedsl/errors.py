@@ -332,6 +332,15 @@ _LISTED = 40  # names that a hint lists
 _NEAREST = 8  # names of more that it chooses
 
 
+def did_you_mean(name: str, known: Iterable[str], all_of_them: str) -> str:
+    """The hint for an unknown name: those that are near, or the words `all_of_them` before all."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(name, names)
+    return f"did you mean {' or '.join(near)}?" if near else f"{all_of_them} {', '.join(names)}"
+
+
 def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
     """The hint for an unknown name: those that are near, or all."""
     from difflib import get_close_matches  # few programs ask

@@ -2,7 +2,7 @@
 
     with noted() as findings:          a schedule half-way: C.local is not yet computed by the threads that read it
         func = lower_schedule(...)     no error, loops
-    marked(func, findings[0])          a function that is printed, and never compiled (`tedsl/ir/func.py`)
+    marked(func, findings)             a function that is printed, and never compiled (`tedsl/ir/func.py`)
 
 Checks whose refusal leaves loops to show call `refuse_to_run`; all other checks raise.
 """

@@ -165,7 +165,6 @@ __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "uni
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 util = utils  # its name before TVM 0.8
-cpp = sys.modules["topi.cpp"] = sys.modules[__name__]  # TVM has some operators and schedules in C++, and these there
 
 _OTHER_NAMES = {  # modules by the names that TVM has for them
     "util": "utils", "nn.util": "nn.utils",
@@ -195,12 +194,14 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     **{f"generic.{part}": "generic" for part in ("extern", "image", "search", "sort", "vision")},
     **{f"sparse.{part}": "sparse" for part in ("csrmm", "csrmv", "dense")},
     **{f"vision.rcnn.{part}": "vision.rcnn" for part in ("roi_align", "roi_pool")},
-    **{f"cpp.{part}": part for part in ("nn", "x86", "generic", "cuda", "utils", "image", "vision")},
+    **{f"cpp.{part}": part for part in ("nn", "utils", "image", "vision")},
 }
 for _there, _here in _OTHER_NAMES.items():
     sys.modules[f"topi.{_there}"] = sys.modules[f"topi.{_here}"]
 sys.modules["topi.tensor"] = sys.modules[__name__]  # of elemwise_sum, full and full_like
 math = elementwise
 const_vector, make_idx, within_index = utils.const_vector, utils.make_idx, utils.within_index
+
+from topi import cpp as cpp  # noqa: E402 - it stands on all of the above
 
 entries(globals())

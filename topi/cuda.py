@@ -140,9 +140,10 @@ cumsum, cumprod, scatter, scatter_nd = scan.cumsum, scan.cumprod, indexing.scatt
 sparse_reshape = rearranged.sparse_reshape
 scatter_add = scatter_add_by_threads
 
-_LIBRARIES = "the same name without the library: schedules here are tedsl's, and cuDNN, cuBLAS and Thrust are not called"
 _OF_LIBRARIES = ("conv2d_cudnn", "conv3d_cudnn", "softmax_cudnn", "log_softmax_cudnn", "dense_cublas", "matmul_cublas",
                  "batch_matmul_cublas", "sort_thrust", "argsort_thrust", "topk_thrust")
 
-entries(globals(), instead=dict.fromkeys([f"{schedule}{name}" for schedule in ("", "schedule_") for name in _OF_LIBRARIES],
-                                         _LIBRARIES))
+entries(globals(), absent={
+    f"{schedule}{name}": f"write {schedule}{name.rpartition('_')[0]}, the same without the library: schedules are tedsl's, and "
+                         " cuDNN, cuBLAS and Thrust are not called"
+    for schedule in ("", "schedule_") for name in _OF_LIBRARIES})

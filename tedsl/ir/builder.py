@@ -158,6 +158,7 @@ class IRBuilder:
 
     def __init__(self) -> None:
         self._blocks: list[list[Stmt | Wrap]] = [[]]
+        self._given: Stmt | None = None
 
     # --- statements ---
 
@@ -171,10 +172,12 @@ class IRBuilder:
         self._blocks[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
 
     def get(self) -> Stmt:
-        """The statement made of everything emitted so far; the builder is empty afterwards."""
+        """The statement made of everything emitted since it was last called; the same again if there is nothing new."""
         if len(self._blocks) != 1:
             raise ExpressionError("get() is called inside a `with` block of the builder", hint="call it after all blocks")
-        return self._close()
+        if self._blocks[0] or self._given is None:
+            self._given = self._close()
+        return self._given
 
     def _close(self) -> Stmt:
         result: Stmt | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
@@ -124,9 +124,10 @@ class PrimFunc(Node):
         return _shown(f"PrimFunc: {self.name}", self)
 
 
-def marked(func: PrimFunc, finding: LoweringError) -> PrimFunc:
-    """Returns `func` as one that must not run, with the words of `finding`; as it is if it has such words already."""
-    return func if REFUSED in func.attrs else func.with_attr(REFUSED, str(finding))
+def marked(func: PrimFunc, findings: Iterable[LoweringError]) -> PrimFunc:
+    """Returns `func` as one that must not run, with the words of all `findings` behind those that it has already."""
+    known = [str(func.attrs[REFUSED])] if REFUSED in func.attrs else []
+    return func.with_attr(REFUSED, "\nand: ".join(dict.fromkeys([*known, *map(str, findings)])))
 
 
 def refuse_marked(func: PrimFunc) -> None:

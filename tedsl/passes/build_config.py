@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tedsl.errors import OptionError
+from tedsl.errors import OptionError, did_you_mean
 from tedsl.ir.instrument import PrintAfterAll
 from tedsl.passes.context import PassContext
 
@@ -42,7 +42,7 @@ def build_config(**options: Any) -> PassContext:
     for name, value in options.items():
         if name not in OPTIONS:
             raise OptionError(f"build_config has no option {name!r}",
-                              hint=f"the options are {', '.join([*OPTIONS, 'dump_pass_ir'])}")
+                              hint=did_you_mean(name, [*OPTIONS, "dump_pass_ir"], "the options are"))
         key, part = OPTIONS[name]
         if not part:
             config[key] = value

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from tedsl.errors import OptionError
+from tedsl.errors import OptionError, did_you_mean
 from tedsl.ir.instrument import PassInstrument, refuse_misfit
 from tedsl.passes.config import DoubleBufferConfig, HoistConfig, LoopPartitionConfig, PassConfig, UnrollConfig
 from tedsl.passes.selection import Selection, refuse_needed, warn_of_unknown
@@ -130,7 +130,7 @@ def pass_config(config: Mapping[str, Any]) -> PassConfig:
     options = PassConfig()
     for name in config:
         if name not in KEYS:
-            raise OptionError(f"PassContext has no option {name!r}", hint=f"the options are {', '.join(KEYS)}")
+            raise OptionError(f"PassContext has no option {name!r}", hint=did_you_mean(name, KEYS, "the options are"))
     for name, key in KEYS.items():
         if name not in config:
             continue

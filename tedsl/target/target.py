@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, did_you_mean
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.node import is_text
@@ -380,7 +380,8 @@ def _known(kind: TargetKind, option: str) -> bool:
     if option in kind.options or option in COMMON:
         return True
     raise ArgumentError(f"target kind {kind.name!r} has no option {option!r}",
-                        hint=f"its options: {', '.join(sorted({*kind.options, *COMMON}))}")
+                        hint=did_you_mean(f"-{option}", [f"-{one}" for one in sorted({*kind.options, *COMMON})],
+                                          "its options:"))
 
 
 _EXAMPLES = {"mcpu": "haswell", "mattr": "+avx2,+fma", "mtriple": "aarch64-linux-gnu", "keys": "cpu", "libs": "cblas"}

@@ -85,6 +85,11 @@ def tvm_warp_activemask() -> Expr:
     return call_intrin("uint32", "tir.tvm_warp_activemask")
 
 
+def tvm_context_id() -> Expr:
+    """The number of the device that calls packed functions: 0, the processor."""
+    return call_intrin("int32", "tir.tvm_context_id")
+
+
 def type_annotation(dtype: str | DType) -> Expr:
     """A value whose dtype alone counts, for tvm_access_ptr."""
     return call_intrin(dtype, "tir.type_annotation")

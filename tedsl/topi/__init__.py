@@ -14,7 +14,7 @@ from topi import *
 
 for module in pkgutil.walk_packages(topi.__path__, "topi."):
     sys.modules[f"tedsl.{module.name}"] = import_module(module.name)
-for name in ("cpp", "tensor", *topi._OTHER_NAMES):
+for name in ("tensor", *topi._OTHER_NAMES):
     sys.modules[f"tedsl.topi.{name}"] = sys.modules[f"topi.{name}"]
 sys.modules[__name__] = topi
 answer_in(topi.__path__)

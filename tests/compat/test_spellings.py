@@ -140,7 +140,7 @@ def test_convolutions_of_versions_without_dilation():
 
 def test_modules_of_topi_by_older_names():
     assert topi.util is topi.utils and topi.nn.util.get_pad_tuple(1, (3, 3)) == (1, 1, 1, 1)
-    assert topi.cpp.nn.relu is topi.nn.relu and topi.cpp.generic.schedule_injective is topi.generic.schedule_injective
+    assert topi.cpp.nn.relu is topi.nn.relu and topi.cpp.argsort is topi.argsort
 
 
 def test_layouts_and_shapes():

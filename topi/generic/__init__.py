@@ -11,7 +11,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import entries
 from topi.generic.default import default_schedule as default_schedule
-from topi.generic.default import schedule_extern
+from topi.generic.default import schedule_extern as schedule_extern
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

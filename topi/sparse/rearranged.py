@@ -85,15 +85,15 @@ def sparse_fill_empty_rows(sparse_indices: te.Tensor, sparse_values: te.Tensor, 
     """A sparse tensor in which each row has an element: where there was none, `default_value` at the beginning of the row.
 
     sparse_indices: (number, rank) of integers; sparse_values: (number,); dense_shape: (rank,), of which the first is
-    empty_row_indicator_shape[0]; default_value: (). Returns the indices, int64, the values, by row and then in the order in
-    which they were given, with zeros behind them where the new shapes have room, and for each row whether it was empty, bool.
-    Same as tf.sparse.fill_empty_rows.
+    empty_row_indicator_shape[0]; default_value: () or (1,). Returns the indices, int64, the values, by row and then in the
+    order in which they were given, with zeros behind them where the new shapes have room, and for each row whether it was
+    empty, bool. Same as tf.sparse.fill_empty_rows.
     """
     where = opening("sparse_fill_empty_rows", sparse_indices, sparse_values)
     require_integers(sparse_indices, where)
     require_shape(sparse_indices, [sparse_values.shape[0] if sparse_values.ndim else None, None], where, "(number, rank)")
     require_shape(sparse_values, [None], where, "a value for each index")
-    require_shape(default_value, [], where, "default_value is a scalar: te.placeholder((), dtype)")
+    require_shape(default_value, [1] * (default_value.ndim == 1), where, "default_value is a scalar: te.placeholder((), dtype)")
     require_one_dtype([sparse_values, default_value], where)
     require_shape(dense_shape, [sparse_indices.shape[1]], where, "an extent for each dimension")
     rank, shapes = sparse_indices.shape[1], [tuple(s) for s in (new_sparse_indices_shape, new_sparse_values_shape,
@@ -126,7 +126,7 @@ def sparse_fill_empty_rows(sparse_indices: te.Tensor, sparse_values: te.Tensor, 
             starts[r] = before[0]
             empty[r] = count == 0
             with ib.if_scope(count == 0):
-                store(ib.let("at", before[0]), r, None, default[()])
+                store(ib.let("at", before[0]), r, None, default[(0,) * default_value.ndim])
             before[0] = before[0] + te.max(count, 1)
         with ib.for_range(before[0], room, name="t") as t:
             store(t, te.const(0, "int64"), None, te.const(0, sparse_values.dtype))

@@ -114,8 +114,9 @@ def dense_vnni(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None
     return nn.dense(data, dense_weights(weight, 16, 4), bias, "int32" if out_dtype is None else out_dtype)
 
 
-_LIBRARIES = "topi.nn.dense, matmul or batch_matmul: their schedules are for the processor, and no BLAS is called"
-
-entries(globals(), instead=dict.fromkeys([f"{schedule}{product}_{library}" for schedule in ("", "schedule_")
-                                          for product in ("dense", "matmul", "batch_matmul")
-                                          for library in ("cblas", "mkl", "mkldnn", "dnnl")], _LIBRARIES))
+# Of libraries of products: what is here by the name without the library.
+entries(globals(), absent={
+    f"{schedule}{product}_{library}": f"write topi.{'x86' if schedule else 'nn'}.{schedule}{product}: its schedule is for the "
+                                      "processor, and no BLAS is called"
+    for schedule in ("", "schedule_") for product in ("dense", "matmul", "batch_matmul")
+    for library in ("cblas", "mkl", "mkldnn", "dnnl")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -54,7 +55,12 @@ def source_of(function: Callable[..., Any]) -> Source:
         raise ExpressionError(f"hybrid script {name}: its source cannot be read: {error}",
                               hint="write the function in a file: what is typed into exec has no source") from None
     text = textwrap.dedent("".join(lines))
-    tree = ast.parse(text).body[0]
+    tree: ast.stmt | None = None
+    with contextlib.suppress(SyntaxError):  # the lines of a lambda are parts of a statement
+        tree = ast.parse(text).body[0]
+    if name == "<lambda>" or tree is None:
+        raise ExpressionError(f"hybrid script {name}: a function made by `def` is needed, this is a lambda",
+                              hint="a script is loops and stores: @te.hybrid.script above def f(a): ...")
     if not isinstance(tree, ast.FunctionDef):
         raise ExpressionError(f"hybrid script {name}: a function made by `def` is needed, this is {type_in_words(tree)}",
                               hint="write def f(a, b): ...")
