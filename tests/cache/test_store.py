@@ -75,7 +75,7 @@ def _kill_at_random_moments(folder, times):
     """Children that write one entry again and again, each killed at a random moment; then the entry is whole or absent."""
     draw = random.Random(5)
     store = Store(str(folder), 1 << 30)
-    outcomes = {"whole": 0, "absent": 0}
+    outcomes, longest = {"whole": 0, "absent": 0}, 0.004  # seconds until a child is killed, longer where children are slow
     for number in range(times):
         child = os.fork()
         if child == 0:
@@ -85,11 +85,12 @@ def _kill_at_random_moments(folder, times):
                     writer.save(KEY, CODE, {"code": bytes([number % 251]) * 300_000})
             finally:
                 os._exit(0)
-        time.sleep(draw.random() * 0.004)
+        time.sleep(draw.random() * longest)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         pieces = store.load(KEY, CODE)
         outcomes["absent" if pieces is None else "whole"] += 1
+        longest *= 1.2 if pieces is None else 0.95
         if pieces is not None:
             data = pieces["code"]
             assert len(data) == 300_000 and data == data[:1] * len(data), "of one writer"

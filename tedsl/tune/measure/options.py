@@ -9,7 +9,7 @@ from tedsl.record import record
 from tedsl.tune.measure.outcome import Outcome
 
 _SLOW, _SLOW_IN_SIMULATION = 10.0, 3.0  # times what another candidate takes: longer trials are ended
-_LEAST_LIMIT = 2.0  # seconds of such a limit, since a machine may be busy
+_LEAST_LIMIT = 5.0  # seconds of such a limit, since a machine may be busy
 
 
 @record
