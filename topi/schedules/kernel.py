@@ -71,15 +71,16 @@ class Kernel:
         """How many elements of the widest dtype that `op` computes with fill a vector of the target.
 
         What an element-wise operation reads once for a row, such as the 64-bit place of one_hot, is one element for all lanes:
-        it does not count. But rows of a table beyond the second cache arrive faster in vectors of half a line.
+        it does not count. But rows of a table beyond the second cache arrive faster in vectors of half a line than in lines.
         """
-        loads = self.formula(op).loads
+        loads, machine = self.formula(op).loads, self.target.machine
         if not op.reduce_axis:
             last = next((axis.var for axis in reversed(op.axis) if extent_of(axis) != 1), None)
             along = [load for load in loads if last is None or any(last in variables_in(index) for index in load.indices)]
             sizes = [product([constant(extent) for extent in load.producer.shape]) for load in along]
-            if all(size is not None and size * load.producer.dtype.bytes <= self.target.machine.l2.size
-                   for size, load in zip(sizes, along, strict=True)):
+            if 2 * self.target.vector_bits <= 8 * machine.line or all(
+                    size is not None and size * load.producer.dtype.bytes <= machine.l2.size
+                    for size, load in zip(sizes, along, strict=True)):
                 loads = along
         dtypes = [op.output(v).dtype for v in range(op.num_outputs)] + [load.producer.dtype for load in loads]
         return min(self.target.vector_lanes(dtype) for dtype in dtypes)
