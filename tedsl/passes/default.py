@@ -54,6 +54,7 @@ from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
+from tedsl.passes.use_promises import use_promises
 from tedsl.target.target import Target
 
 
@@ -114,6 +115,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     """Returns the pipeline that `build` runs after lowering, which fits the loops to the machine of `target`."""
     return config.selection.of(Pipeline((
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
+        with_options(use_promises, target),
         stride_parallel,
         gather_threads,
         check_fragments,

@@ -39,7 +39,7 @@ NAMES = {
     "separate_tails": "tir.SeparateTails", "shorten_tails": "tir.ShortenTails", "widen_loops": "tir.WidenLoops",
     "mark_streams": "tir.MarkStreams", "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors",
     "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
-    "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
+    "use_promises": "tir.UsePromises", "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
     "lower_allreduce": "tir.LowerThreadAllreduce", "check_fragments": "tir.CheckFragments",
     "unroll_fragments": "tir.UnrollFragments",
     "lower_fragments": "tir.LowerFragments", "share_memory": "tir.ShareMemory",
@@ -49,7 +49,7 @@ NAMES = {
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
 LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.SeparateTails", "tir.ShortenTails",
                         "tir.MarkStreams", "tir.TransposeTiles", "tir.UseDotProducts", "tir.PromoteAccumulators",
-                        "tir.ChooseFMA"), 1)
+                        "tir.ChooseFMA", "tir.UsePromises"), 1)
 
 # Why code without the step would be wrong, or could not be made.
 NEEDED = {

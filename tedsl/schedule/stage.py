@@ -228,6 +228,9 @@ class Stage:
         - "bfloat16_pairs": sums of products of bfloat16 inside, accumulated in float32, may be taken two terms at a time where
           the processor has an instruction for that (AVX-512 BF16). It adds the second product of a pair first, and takes
           denormal numbers as zero.
+        - "maxima_without_nan": maxima and minima of floats inside need not be NaN where an operand is, which takes up to three
+          instructions instead of one.
+        - "exp_at_most_one": a promise that the arguments of exp inside are at most 0, or NaN: these take fewer instructions.
         - "parallel_stride_pattern": thread t of T takes the iterations t, t + T, t + 2T, ... instead of a contiguous range.
         - "parallel_launch_point", "parallel_barrier_when_finish": accepted, for programs written for TVM; without effect.
         - "debug_skip_region": the loop is left out.

@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from tedsl.codegen.formulas.exponential import EXP_BOUND
 from tedsl.codegen.formulas.table import DOUBLE, MAX_ULP, TRIGONOMETRIC
 from tedsl.codegen.llvm.math.table import documentation
 from tests.codegen.math_harness import SPECIAL, compiled, floats32, floats64, reference, worst_ulp
@@ -57,6 +58,15 @@ def test_lanes_agree_bit_for_bit(name, bits, lanes):
     y = np.random.default_rng(1).permutation(x)
     expected = compiled(name, bits, 2, True, False)(x, y)
     np.testing.assert_array_equal(compiled(name, bits, lanes, True)(x, y), expected)
+
+
+@pytest.mark.parametrize("bits, lanes, fma", [(32, 1, True), (32, 8, False), (32, 16, True), (64, 8, True), (64, 2, False)])
+def test_exp_of_what_is_not_large_has_the_same_bits(bits, lanes, fma):
+    every = floats32(20_000) if bits == 32 else floats64(20_000)
+    near = np.random.default_rng(0).uniform(-110 if bits == 32 else -750, EXP_BOUND, 20_000).astype(every.dtype)
+    payload = (np.array([np.nan], every.dtype).view(f"int{bits}") + 1).view(every.dtype)
+    x = np.concatenate([near, every[~(every > EXP_BOUND)], payload])
+    np.testing.assert_array_equal(compiled("exp_bounded", bits, lanes, fma)(x), compiled("exp", bits, lanes, fma)(x))
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])

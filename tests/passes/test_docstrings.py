@@ -552,6 +552,18 @@ def products_of_bytes():
     return s, [A, B, C]
 
 
+@example("use_promises")
+def a_row_without_nan():
+    A = te.placeholder((8,), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((1,), lambda _: te.max(A[k], axis=k), name="B")
+    C = te.compute((8,), lambda i: te.exp(A[i] - B[0]), name="C")
+    s = te.create_schedule(C.op)
+    s[B].pragma(s[B].op.reduce_axis[0], "maxima_without_nan")
+    s[C].pragma(s[C].op.axis[0], "exp_at_most_one")
+    return s, [A, C]
+
+
 @example("widen_loops")
 def a_fused_loop_of_any_length():
     n, m = te.size_var("n"), te.size_var("m")

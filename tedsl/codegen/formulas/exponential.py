@@ -34,6 +34,7 @@ LN2 = {32: (0.693115234375, 3.1946184945309415e-05), 64: (0.6931471803691238, 1.
 LOG10_2 = {32: (0.301025390625, 4.605038981195214e-06), 64: (0.3010299955494702, 1.1451100898021838e-10)}
 LOG2_E, LN_2, LN_10, LOG2_10 = 1.4426950408889634, 0.6931471805599453, 2.302585092994046, 3.321928094887362
 UP = 64  # exponents by which a sum and its numerator are smaller, so that the sum is finite where the quotient is denormal
+EXP_BOUND = 40.0  # of an argument whose exp times 2**UP is finite
 # Beyond these bounds the result is 0, 1 or inf whatever the argument: it is clamped there, so that n stays small.
 RANGE = {"exp": {32: (-104.0, 89.0), 64: (-746.0, 710.0)}, "exp2": {32: (-150.0, 129.0), 64: (-1076.0, 1025.0)},
          "exp10": {32: (-46.0, 39.0), 64: (-324.0, 309.0)}, "sigmoid": {32: (-105.0, 20.0), 64: (-747.0, 40.0)}}
@@ -68,6 +69,21 @@ def exp(out: FunctionBody, x: Value, *, halved: bool = False) -> Value:
     n, biased = x.nearest_exponent(LOG2_E)
     value = reduced_exp(out, reduced(out, x, n))
     return out.scaled(value, n - 1.0, biased - 1) if halved else out.scaled(value, n, biased)
+
+
+def exp_bounded(out: FunctionBody, x: Value) -> Value:
+    """exp(x) for x <= EXP_BOUND or NaN, with the bits of `exp`: 2**n, which is not too large, as one factor that is never too
+    small, and another one that is the same for all x.
+    """
+    low, shift = RANGE["exp"][x.bits][0], MANTISSA[x.bits]
+    x = (x < low).choose(low, x)
+    if out.scales:
+        n, biased = x.nearest_exponent(LOG2_E)
+        return out.scaled(reduced_exp(out, reduced(out, x, n)), n, biased)
+    magic = 1.5 * 2.0**shift + BIAS[x.bits] + UP
+    shifted = out.fma(x, LOG2_E, magic)
+    value = reduced_exp(out, reduced(out, x, shifted - magic))
+    return value * (shifted.as_bits() << shift).as_float() * 2.0**-UP
 
 
 def exp2(out: FunctionBody, x: Value) -> Value:

@@ -29,6 +29,8 @@ class Table:
 class FunctionBody(ABC):
     """Collects the lines of one function body. `fma`: whether the target has the instruction."""
 
+    scales = False  # whether `scaled` is one instruction
+
     def __init__(self, lanes: int, fma: bool) -> None:
         self.lanes = lanes
         self.has_fma = fma

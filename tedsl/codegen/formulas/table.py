@@ -21,6 +21,7 @@ DOUBLE: dict[str, Formula] = {
     "asinh": logarithm.asinh, "acosh": logarithm.acosh, "atanh": logarithm.atanh, "asin": special.asin,
     "acos": special.acos, "atan": special.atan, "pow": power.power, "atan2": special.atan2, "hypot": power.hypot,
 }
+BOUNDED: dict[str, Formula] = {"exp_bounded": exponential.exp_bounded}  # what code generators choose where arguments allow it
 TRIGONOMETRIC = ("sin", "cos", "tan")
 BINARY = ("pow", "atan2", "hypot", "fmod")
 # Scalar calls of the C library, lane by lane: (function, dtype). Their symbols are provided at link time.
@@ -44,6 +45,8 @@ def formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> 
     """Writes the function `name` of float32 or float64, by its own formula or that of float64, and returns its value."""
     if name == "rsqrt":
         return 1.0 / arguments[0].sqrt()
+    if name in BOUNDED:
+        return BOUNDED[name](out, *arguments)
     if bits == 64:
         return DOUBLE[name](out, *arguments)
     if name in SINGLE:

@@ -43,6 +43,28 @@ def test_large_values_do_not_overflow(schedule):
     np.testing.assert_allclose(run(topi.nn.softmax(x), {x: data}, schedule), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("operator", ["softmax", "log_softmax"])
+def test_a_nan_anywhere_in_a_row_makes_it_nan(operator):
+    data = rng.standard_normal((70, 70), "float32")
+    data[np.arange(66), np.arange(66)] = np.nan
+    data[66], data[67, 3], data[68, 5] = -np.inf, np.inf, -np.inf
+    x = te.placeholder(data.shape, name="x")
+    with np.errstate(invalid="ignore"):
+        less = data - data.max(1, keepdims=True)
+        total = np.exp(less).sum(1, keepdims=True)
+        expected = np.exp(less) / total if operator == "softmax" else less - np.log(total)
+    np.testing.assert_allclose(run(getattr(topi.nn, operator)(x), {x: data}), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_maxima_and_exponentials_of_softmax_take_fewer_instructions():
+    x = te.placeholder((512, 512), name="x")
+    with tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"):
+        y = topi.nn.softmax(x)
+        text = str(tedsl.build(topi.schedules.schedule(y), [x, y]).get_source("ll"))
+    assert "tedsl.exp_bounded" in text and "tedsl.exp." not in text and "fcmp uno" not in text
+    assert "llvm.prefetch" in text and "262143" not in text  # beyond the last element a prefetch does nothing
+
+
 @pytest.mark.parametrize("dtype, rtol", [("float16", 2e-3), ("float64", 1e-13)])
 def test_dtypes(dtype, rtol):
     data = rng.standard_normal((6, 300)).astype(dtype)

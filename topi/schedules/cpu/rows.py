@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
+from topi.kinds import SoftmaxOp
 from topi.schedules.cpu.injective import vectorize, vectors_together
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
@@ -65,10 +66,12 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
     block = rows_of_block(kernel, rows, product([extent_of(axis) for axis in own]))
     across = last_of_many(rows) if block > 1 else None
     inside: list[Any] = []
+    promised: list[tuple[Any, Any]] = []
     readers: list[tuple[Formula, Any]] = []
     for op in _stages(kernel):
         formula = kernel.formula(op)
         partial = reduce_in_lanes(kernel, op, formula, across) if op.reduce_axis else []
+        promised += [(part, op) for part in (*partial, op)]
         inside += [*partial, op]
         readers.append((formula, partial[0] if partial else op))
     if across is not None:
@@ -86,8 +89,24 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         elif across is not None:
             s[op].vectorize(op.axis[across])
     _vectors(kernel, kernel.tail, own)
+    for part, op in promised:
+        _promise(kernel, part, op)
     if across is None and len(own) == 1 and kernel.blocks is None and product([extent_of(row) for row in rows]) != 1:
         _ask_for_next_rows(kernel, [*readers, (kernel.formula(kernel.tail), kernel.tail)], extent_of(own[0]))
+
+
+def _promise(kernel: Kernel, part: Any, op: Any) -> None:
+    """Tell passes what holds in the loops of `part`, a part of the step `op`, if that is one of softmax.
+
+    Elements are at most their maximum. A NaN of a row need not be its maximum: its exponential is NaN, and the sum of all.
+    """
+    if not isinstance(kernel.record, SoftmaxOp):
+        return
+    peak, exponential, *_ = [tensor.op for tensor in kernel.record.stages]
+    kind = {peak: "maxima_without_nan", exponential: "exp_at_most_one"}.get(op)
+    if kind is not None:
+        stage = kernel.schedule[part]
+        stage.pragma(stage.leaf_iter_vars[0], kind)
 
 
 def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], columns: int | None) -> None:

@@ -18,6 +18,8 @@ _MANTISSAS = 0b1111
 class AVX512Body(LLVMBody):
     """The body of a function on vectors. Vectors of another width than a register's are computed in whole registers."""
 
+    scales = True
+
     def scaled(self, value: Value, whole: Value, biased: Value) -> Value:
         t = self._type("f", value.bits)
         return self._by_registers(value.bits, [value, whole], lambda a, n: (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from tedsl.codegen.formulas.exponential import EXP_BOUND
 from tedsl.codegen.formulas.table import has_function
 from tedsl.codegen.llvm.branch import emit_if_then_else
 from tedsl.codegen.llvm.calls.packed import emit_own_packed
@@ -22,11 +23,11 @@ from tedsl.codegen.llvm.values.convert import convert, emit_reinterpret, from_me
 from tedsl.codegen.llvm.values.dots import emit_dot
 from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic, rounded
 from tedsl.codegen.llvm.values.integer import Integers
+from tedsl.codegen.llvm.values.prefetch import emit_prefetch
 from tedsl.errors import LoweringError
-from tedsl.ir.build import as_int
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Call, Load, StringImm, Var
+from tedsl.ir.expr import Broadcast, Call, Expr, FloatImm, Load, Min, StringImm, Var
 from tedsl.ir.functions import C_MATH
 from tedsl.ir.ops import (
     BITWISE_AND,
@@ -66,6 +67,7 @@ def emit_math(out: Emitter, e: Call) -> str:
         raise LoweringError(f"{name} of {d}: it takes floats", hint="cast the argument: x.astype('float32')")
     if not has_function(name):
         raise LoweringError(f"{name} is not available in machine code yet")
+    name, args = _bounded(name, e.args)
     of = d if d.bits > 16 else _FLOAT32.with_lanes(d.lanes)
     function = math_function(name, of, fma=out.target.has_fma, avx512="avx512f" in out.target.features)
     if function.symbol not in out.module.definitions:
@@ -73,8 +75,17 @@ def emit_math(out: Emitter, e: Call) -> str:
         for needed, text in function.needs:
             out.module.definitions.setdefault(needed, text)
     t = register_type(of)
-    args = ", ".join(f"{t} {out.value(a)}" for a in e.args)
-    return rounded(out, d, out.assign(f"call {t} @{function.symbol}({args})"))
+    values = ", ".join(f"{t} {out.value(a)}" for a in args)
+    return rounded(out, d, out.assign(f"call {t} @{function.symbol}({values})"))
+
+
+def _bounded(name: str, args: Sequence[Expr]) -> tuple[str, Sequence[Expr]]:
+    """The function to call, and its arguments: exp of what is less than a small constant has a formula of its own."""
+    if name == "exp" and isinstance(args[0], Min):
+        bound = args[0].b.value if isinstance(args[0].b, Broadcast) else args[0].b
+        if isinstance(bound, FloatImm) and bound.value <= EXP_BOUND:
+            return "exp_bounded", args
+    return name, args
 
 
 def emit_sqrt(out: Emitter, e: Call) -> str:
@@ -252,16 +263,6 @@ def emit_packed_call(out: Emitter, e: Call) -> str:
     if name in out.module.callees and name != out.function.owner:
         return emit_own_packed(out, e, out.module.callees[name])
     return emit_packed(out, e)
-
-
-def emit_prefetch(out: Emitter, e: Call) -> str:
-    """Emits a prefetch of an address. Further constant arguments: 1 for a write; the locality, 0 to 3; 1 for data."""
-    numbers = ", ".join(f"i32 {as_int(arg)}" for arg in e.args[1:4])
-    if len(e.args) != 4 or "None" in numbers:
-        raise LoweringError("tir.prefetch takes an address and three constants", hint="prefetch(address, 0, 3, 1)")
-    symbol = out.module.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    out.line(f"call void {symbol}(ptr {out.value(e.args[0])}, {numbers})")
-    return "0"
 
 
 def emit_atomic_add(out: Emitter, e: Call) -> str:
