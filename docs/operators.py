@@ -111,7 +111,7 @@ class Trial:
         """The cells of its line."""
         given = inspect.signature(self.operator)
         shown = [one.replace(annotation=inspect.Parameter.empty) for one in given.parameters.values()]
-        signature = f"`{self.name}{inspect.Signature(shown)}`"
+        signature = re.sub(r"<function (\w+) at \w+>", r"\1", f"`{self.name}{inspect.Signature(shown)}`")
         also = f" Also {', '.join(f'`{other}`' for other in others)}." if others else ""
         ops = [stage.op for stage in te.create_schedule([out.op for out in self.outs]).stages]
         records = dict.fromkeys(type(op.info).__name__ for op in reversed(ops) if getattr(op, "info", None) is not None)

@@ -3,7 +3,7 @@
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `vision/` those of
 detectors, `random/` random numbers, `sparse/` sparse matrices; `transform/` moves elements, `indexing/` reads and writes at
 positions, `ordering/` sorts and searches; the others are in this folder. `threads/` holds statements of operators for kernels.
-Schedules are in `schedules/`, with TVM's names in `generic/`, `x86/`; derivatives in `adjoints/`; `testing/` holds references.
+Schedules: `schedules/`, by TVM's names `generic/`, `x86/`, `cpp/`; derivatives are in `adjoints/`, references in `testing/`.
 """
 
 import sys
@@ -90,6 +90,7 @@ from topi.indexing import (
     argwhere,
     gather,
     gather_nd,
+    index_put,
     invert_permutation,
     matrix_set_diag,
     one_hot,
@@ -97,8 +98,10 @@ from topi.indexing import (
     scatter_add,
     scatter_nd,
     sequence_mask,
+    slice_scatter,
     sparse_to_dense,
     take,
+    trilu,
     unravel_index,
     where,
 )
@@ -162,6 +165,7 @@ __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_
 __all__ += ["arm_cpu", "scanop"]
 __all__ += ["ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
+__all__ += ["index_put", "slice_scatter", "trilu"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 util = utils  # its name before TVM 0.8

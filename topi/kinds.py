@@ -106,6 +106,18 @@ class NormalizeOp(Differentiable):
 
 
 @record
+class RowScaleOp:
+    """As `NormalizeOp`, of rows whose factors are not one for each of their elements, or without a mean; adjoints follow the
+    formula.
+    """
+
+    operator: str
+    source: te.Tensor
+    axes: tuple[int, ...]
+    stages: tuple[te.Tensor, ...]
+
+
+@record
 class ChannelNormOp(Differentiable):
     """A normalization of each channel, an index of dimension `axis` of `source`, by its own statistics: `mean` and `scale`, the
     inverse of the standard deviation. gamma, beta: what it is scaled with and what is added, if anything.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tedsl.errors import DTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, FLOAT32, FLOAT64
-from tedsl.ir.expr import Expr, FloatImm
+from tedsl.ir.expr import EQ, Expr, FloatImm, Max, Min, Select
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
 from tedsl.lang.value import as_value
@@ -143,6 +143,16 @@ isfinite = _classify("isfinite", "Whether x is neither infinite nor NaN.", pytho
 def fmod(x: Any, y: Any) -> Expr:
     """x - trunc(x / y) * y of floats: the sign of x. For integers te.truncmod."""
     return _of_two("fmod", x, y)
+
+
+def logaddexp(x1: Any, x2: Any) -> Expr:
+    """log(exp(x1) + exp(x2)) without overflow: max + log(1 + exp(-|x1 - x2|))."""
+    for value in (x1, x2):
+        if not isinstance(value, (int, float)):
+            _float("logaddexp", value)
+    a, b = build.match_operands(*(float(v) if type(v) is int else v for v in (x1, x2)))
+    beyond = log1p(exp(Min(a - b, b - a)))  # infinities less themselves are NaN
+    return Select(EQ(a, b), a + build.const(python_math.log(2), a.dtype), Max(a, b) + beyond)
 
 
 atan2 = _pair("atan2", "The angle of the point (y, x): atan2(y, x).")

@@ -68,6 +68,7 @@ from tedsl.lang.math import (
     log1p,
     log2,
     log10,
+    logaddexp,
     nearbyint,
     nextafter,
     round,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from tedsl.autodiff.gradient import gradient
     from tedsl.autodiff.jvp import jvp
     from tedsl.autodiff.registry import register_gradient
+    from tedsl.lang.extern_primfunc import extern_primfunc
     from tedsl.lower.prim_func import create_prim_func
     from tedsl.te import autodiff as autodiff
     from tedsl.tir.instructions import trace
@@ -113,13 +115,14 @@ __all__ = [
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
     "jvp", "register_gradient", "advised_schedule",
-    "AXIS_SEPARATOR", "autodiff", "tag", "tensor_intrin", "trace",
+    "AXIS_SEPARATOR", "extern_primfunc", "logaddexp", "autodiff", "tag", "tensor_intrin", "trace",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]
 
-entries(globals(), later={"create_prim_func": "tedsl.lower.prim_func:create_prim_func",
+entries(globals(), later={"extern_primfunc": "tedsl.lang.extern_primfunc:extern_primfunc",
+                          "create_prim_func": "tedsl.lower.prim_func:create_prim_func",
                           "expr_equal": "tedsl.ir.walk.equal:structural_equal",
                           "gradient": "tedsl.autodiff.gradient:gradient",
                           "autodiff": "tedsl.te.autodiff",

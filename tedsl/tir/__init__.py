@@ -201,7 +201,8 @@ import_as(globals(), "buffer", "data_layout", "expr", "function", "generic", "op
 _SCHEDULES = "loops are scheduled where they are formulas: s = te.create_schedule(C.op), then s[C].split(...)"
 _BLOCKS = "loops have no blocks here: tir.BufferStore and tir.For make them, or tir.ir_builder"
 
-entries(globals(), later={"transform": "tedsl.tir.transform", **{name: f"tedsl.tir.families:{name}" for name in (
+entries(globals(), later={"transform": "tedsl.tir.transform", "IndexMap": "tedsl.tir.index_map:IndexMap", **{
+    name: f"tedsl.tir.families:{name}" for name in (
     "BinaryOpExpr", "CmpExpr", "ConstExpr", "EqualOp", "ExprOp", "LogicalExpr", "NotEqualOp", "PrimExprWithOp")}},
         absent={**instead_in("tir"), "Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
 answer_in(__path__)

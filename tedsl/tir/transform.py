@@ -61,6 +61,14 @@ from tedsl.passes.verify_memory import verify_memory
 from tedsl.runtime.faults import provide_faults
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+from tedsl.tir.later_passes import (
+    AnnotateEntryFunc,
+    BindTarget,
+    CommonSubexprElimTIR,
+    ConvertForLoopsToSerial,
+    HoistExpression,
+    RenormalizeSplitPattern,
+)
 from tedsl.tir.not_planned import NOT_PLANNED
 
 __all__ = [
@@ -71,6 +79,8 @@ __all__ = [
     "MakeUnpackedAPI", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
     "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
     "VerifyMemory", "prim_func_pass",
+    "AnnotateEntryFunc", "BindTarget", "CommonSubexprElimTIR", "ConvertForLoopsToSerial", "HoistExpression",
+    "RenormalizeSplitPattern",
 ]
 
 

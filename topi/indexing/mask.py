@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
@@ -45,6 +45,27 @@ def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: float = 
     value = constant(mask_value, data.dtype, place, "mask_value")
     return injective("sequence_mask", data.shape,
                      lambda *i: te.select(i[axis] >= valid_length(i[1 - axis]), value, data(*i)))
+
+
+@checked
+def trilu(data: te.Tensor, k: Annotated[Any, te.Tensor, int], upper: bool) -> te.Tensor:
+    """The elements of matrices, the last two dimensions, with column - row >= k if `upper`, else <= k; 0 elsewhere.
+
+    k: a tensor () of integers, or a number. Same as numpy.triu and tril, and ONNX Trilu.
+    """
+    place = opening("trilu", data)
+    if data.ndim < 2:
+        raise ShapeError(f"{place}: the shape is {shown(data.shape)}", hint="matrices are the last two dimensions")
+    if isinstance(k, te.Tensor):
+        require_integers(k, place, "k")
+        if k.ndim > 1 or (k.ndim == 1 and as_int(k.shape[0]) != 1):
+            raise ShapeError(f"{place}: k has the shape {shown(k.shape)}", hint="one number: te.placeholder((), 'int64')")
+
+    def formula(*i: Any) -> Expr:
+        at, least = i[-1] - i[-2], k(*[0] * k.ndim) if isinstance(k, te.Tensor) else k
+        return te.select(at >= least if upper else at <= least, data(*i), te.const(0, data.dtype))
+
+    return injective("trilu", data.shape, formula)
 
 
 def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: int, axis: int, dtype: Any) -> te.Tensor:

@@ -43,8 +43,10 @@ from topi.nn.dense import batch_matmul, dense, dense_pack_weights, dense_unpack_
 from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
 from topi.nn.fifo_buffer import fifo_buffer
+from topi.nn.instance_norm import group_norm, instance_norm, rms_norm
 from topi.nn.layer_norm import layer_norm
 from topi.nn.loss import nll_loss
+from topi.nn.lstm import lstm
 from topi.nn.mapping import flatten, scale_shift_nchw, scale_shift_nchwc, scale_shift_nhwc
 from topi.nn.normalization import batch_norm, l2_normalize, lrn
 from topi.nn.pad import mirror_pad, pad
@@ -53,7 +55,7 @@ from topi.nn.pool.windows import pool as pool  # an older name of pool2d, so not
 from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequantize, simulated_quantize
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 from topi.nn.softmax import softmax_common as softmax_common
-from topi.nn.space import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
+from topi.nn.space import batch_to_space_nd, depth_to_space, pixel_shuffle, space_to_batch_nd, space_to_depth
 from topi.nn.upsampling import upsampling, upsampling3d
 from topi.nn.utils import get_pad_tuple as get_pad_tuple  # no operators, so not in __all__
 from topi.nn.utils import get_pad_tuple1d as get_pad_tuple1d
@@ -81,6 +83,7 @@ __all__ += [
     "simulated_dequantize", "simulated_quantize", "space_to_batch_nd", "space_to_depth",
 ]
 __all__ += ["upsampling", "upsampling3d"]
+__all__ += ["group_norm", "instance_norm", "lstm", "pixel_shuffle", "rms_norm"]
 __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform",
             "deformable_conv2d_nchw",
             "deformable_conv2d_nhwc"]

@@ -58,6 +58,25 @@ def depth_to_space(data: te.Tensor, block_size: int, layout: str = "NCHW", mode:
 
 
 @checked
+def pixel_shuffle(data: te.Tensor, upscale_factor: int, name: str = "PixelShuffle") -> te.Tensor:
+    """out[..., c, y * r + dy, x * r + dx] = data[..., (c * r + dy) * r + dx, y, x] with r = upscale_factor, for the last three
+    dimensions. Same as torch.nn.PixelShuffle: Shi et al., 2016.
+    """
+    where, r = f"pixel_shuffle of {data.name}", upscale_factor
+    if data.ndim < 3 or r < 1:
+        raise ShapeError(f"{where}: the shape is {shown(data.shape)} and the factor {r}",
+                         hint="(..., channels * r * r, rows, columns), and a factor of at least 1")
+    _require_multiple(data, data.ndim - 3, r * r, where)
+    *batch, c, h, w = data.shape
+
+    def formula(*i: Any) -> Any:
+        *rest, channel, y, x = i
+        return data(*rest, (channel * r + y % r) * r + x % r, y // r, x // r)
+
+    return injective("pixel_shuffle", [*batch, c // (r * r), h * r, w * r], formula, name=name)
+
+
+@checked
 def space_to_batch_nd(data: te.Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int],
                       pad_value: float = 0.0) -> te.Tensor:
     """Places in blocks of the dimensions 1, 2, ... become batches, after padding; the same as tf.space_to_batch_nd.
