@@ -86,6 +86,8 @@ PRODUCTS = [
     (X * (Y * 3), X * Y * 3),
 ]
 TRUNCATED = [
+    (truncmod(truncdiv(truncmod(X, 20), 2) * 2, 4), truncdiv(truncmod(X, 4), 2) * 2),
+    (truncmod(truncdiv(truncmod(X, 12), 3), 4), truncdiv(truncmod(X, 12), 3)),
     (truncdiv(X, X), 1, {X: (1, 9)}), (truncdiv(truncdiv(X, 2), 3), truncdiv(X, 6)),
     (truncdiv(truncdiv(X, 2) + 1, 3), truncdiv(X + 2, 6), {X: (0, 20)}), (truncdiv(X * 2, 4), truncdiv(X, 2)),
     (truncdiv(X * 4, 2), X * 2), (truncdiv(X * 4 + Y, 2), X * 2 + truncdiv(Y, 2), {X: (0, 8), Y: (0, 8)}),

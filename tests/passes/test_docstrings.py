@@ -30,6 +30,7 @@ from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.machine.legalize_calls import legalize_calls
 from tedsl.passes.machine.lower_bfloat16 import bfloat16_as_bits, promote_bfloat16
@@ -40,6 +41,7 @@ from tedsl.passes.machine.stride_parallel import PATTERN, stride_parallel
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.storage.pool_tagged import pool_tagged
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
@@ -47,7 +49,7 @@ from tedsl.passes.threads.lower_fragments import lower_fragments
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target, datatype
 from tests.passes.device.test_share_memory import chain
-from tests.passes.programs import PARALLEL, Function, allocate, body_text, imm, loop, seq, when
+from tests.passes.programs import PARALLEL, VECTORIZED, Function, allocate, body_text, imm, loop, seq, when
 
 PASSES = Path(tedsl.__file__).parent / "passes"
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"
@@ -173,6 +175,25 @@ def floats_and_then_integers():
     body = seq(loop(I, 64, Store(floats, f.load("A", I), I)), loop(j, 64, f.store("B", j, Load(dtype("float32"), floats, j))),
                Store(integers, imm(3), imm(0)), f.store("A", 0, build.cast("float32", Load(dtype("int32"), integers, imm(0)))))
     return f.func(allocate(floats, 64, allocate(integers, 64, body, "int32")))
+
+
+@example("pool_tagged", run=pool_tagged)
+def parts_of_a_tagged_scope():
+    f, j = Function(A=(6,), B=(6,)), Var("j")
+    first, second = (pointer_var(name, dtype("float32"), "local.L1") for name in "ST")
+    kept = Store(second, f.load("A", I) + Load(dtype("float32"), first, imm(0)), I)
+    out = loop(j, 6, f.store("B", j, Load(kept.value.dtype, second, j)))
+    body = seq(Store(first, imm(2.0, "float32"), imm(0)), loop(I, 6, kept), out)
+    return f.func(allocate(first, 6, allocate(second, 8, body)))
+
+
+@example("vectors_in_a_row", run=vectorize_loops)
+def vectors_of_two():
+    f, x = Function(A=(14,), B=(8,)), Var("x", "float32")
+    vector, v = dtype("float32x2"), Var("v")
+    places = [tir.Ramp(v * 2 + first, imm(1), 2) for first in (0, 6)]
+    stored = Store(f.data("B"), Load(vector, f.data("A"), places[1]) + tir.Broadcast(x, 2), places[0])
+    return f.func(loop(v, 4, stored, VECTORIZED), x)
 
 
 def called(array):

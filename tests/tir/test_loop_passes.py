@@ -7,6 +7,7 @@ import tedsl
 from tedsl import te, tir, transform
 from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir import build
+from tedsl.ir.dtype import DType
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Select, SizeVar, Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -283,14 +284,30 @@ def test_a_while_loop_inside_of_a_vectorized_one_is_refused_and_built():
     np.testing.assert_array_equal(a, [3, 3.5, 3, 7])
 
 
-def test_lanes_of_vectors_stay_a_loop_of_vectors():
-    f = Function(A=(16,))
+def vectors_of_four(f, first, value, name="A"):
+    """A[first(j)] = value(j) of vectors of four, in a vectorized loop over j in 2..5."""
     ib = tir.ir_builder.create()
-    a = tir.ir_builder.BufferVar(ib, f.data("A"), tir.const(0.0, "float32x4").dtype, None)
-    with ib.for_range(0, 4, "j", kind="vectorize") as j:
-        a[j] = tir.const(1.0, "float32x4")
-    made = check(alone(VECTORS), f.func(ib.get()))
-    assert isinstance(made.body, For)
+    memory = {key: tir.ir_builder.BufferVar(ib, f.data(key), DType("float32x4"), None) for key in "AB"}
+    with ib.for_range(2, 6, "j", kind="vectorize") as j:
+        memory[name][first(j)] = value(j, memory["B"])
+    return ib.get()
+
+
+@pytest.mark.parametrize("first, value, lanes", [
+    (lambda j: j, lambda j, b: tir.const(1.0, "float32x4"), 16),
+    (lambda j: j + 1, lambda j, b: b[j] * 2.0 + b[j + 2], 16),
+    (lambda j: j, lambda j, b: tir.Select(b[j] < 3.0, b[j], b[j + 1].astype("int32x4").astype("float32x4")), 16),
+    (lambda j: j * 2, lambda j, b: b[j], 0), (lambda j: j, lambda j, b: b[3] + b[j], 0),
+    (lambda j: 7 - j, lambda j, b: b[j], 0),
+    (lambda j: j, lambda j, b: tir.Broadcast(j.astype("float32"), 4), 0)])
+def test_vectors_of_consecutive_lanes_are_one_vector(first, value, lanes):
+    """Where each vector begins behind the one before; else they stay a loop of vectors."""
+    f = Function(A=(64,), B=(40,))
+    made = check(alone(VECTORS), f.func(vectors_of_four(f, first, value)))
+    assert isinstance(made.body, For) == (lanes == 0)
+    if lanes:
+        assert made.body.value.dtype == f"float32x{lanes}" and isinstance(made.body.index, tir.Ramp)
+        assert isinstance(made.body.value, tir.Broadcast) == ("const" in value.__code__.co_names)
 
 
 @pytest.mark.parametrize("n", [0, 2, 9])

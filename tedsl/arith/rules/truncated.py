@@ -98,6 +98,10 @@ def _remainder(e: Mod, d: int, known: Bounds) -> Expr | None:
             return Mod(inner.a, e.b)
         if d >= inner.b.value:                                                    # (x mod c) mod d → x mod c, c <= d
             return inner
+    if type(inner) is Div and type(inner.a) is Mod and isinstance(inner.b, IntImm) and isinstance(inner.a.b, IntImm):
+        b, c = inner.b.value, inner.a.b.value
+        if b > 0 and c > b * d and c % (b * d) == 0:                              # ((x mod (k*b*d)) / b) mod d →
+            return Div(Mod(inner.a.a, IntImm(e.dtype, b * d)), inner.b)           # (x mod (b*d)) / b, b > 0, d > 0, k > 0
     if not known.is_index(x):
         return None
     common = _common_factor(x, d)

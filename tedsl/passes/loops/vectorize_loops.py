@@ -39,10 +39,11 @@ from tedsl.ir.stmt import (
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
-from tedsl.ir.walk.visitor import post_order, statements
+from tedsl.ir.walk.visitor import post_order, statements, uses
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.folding import fold_with, folded_copy
 from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable, opposite
+from tedsl.passes.loops.vectors_in_a_row import in_a_row
 from tedsl.passes.races.lane_order import must_run_in_order
 
 
@@ -192,6 +193,8 @@ class _LaneStatements:
         return new
 
     def store(self, store: Store) -> Stmt:
+        if store.index.dtype.lanes > 1 and store.predicate is None and self.mask is None and uses(store, self.loop.loop_var):
+            return in_a_row(store, self.loop, self.lanes)
         index, value = self.expr(store.index, self.mask), self.expr(store.value, self.mask)
         if index.dtype.lanes == store.index.dtype.lanes and value.dtype.lanes == store.value.dtype.lanes and self.mask is None:
             return store.replace(index=index, value=value)  # the same for each lane: once is enough
