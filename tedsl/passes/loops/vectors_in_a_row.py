@@ -35,7 +35,8 @@ class _Row(Rewriter):
         self.loop, self.lanes = loop, lanes
 
     def rebuilt(self, node: Any) -> Any:
-        longer, of = self._done.__getitem__, node.dtype
+        longer: Any = self._done.__getitem__
+        of = node.dtype
         match node:
             case _ if of.lanes == 1:
                 return node  # part of what becomes longer
