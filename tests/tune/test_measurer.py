@@ -446,8 +446,8 @@ def test_the_time_of_one_candidate_limits_those_of_others():
     def limit(seconds, **named):
         return limited(RunOption(), Outcome((1.0,), None, 1.0, 1.0 + seconds), **named).timeout
 
-    assert [limit(seconds) for seconds in (0.05, 0.5, 8.0)] == [2.0, 5.0, 10.0]
-    assert [limit(seconds, estimated=True) for seconds in (0.05, 2.0, 8.0)] == [2.0, 6.0, 10.0]
+    assert [limit(seconds) for seconds in (0.05, 0.75, 8.0)] == [5.0, 7.5, 10.0]
+    assert [limit(seconds, estimated=True) for seconds in (0.05, 2.0, 8.0)] == [5.0, 6.0, 10.0]
 
 
 def test_the_cost_of_an_outcome_is_the_median():
