@@ -163,9 +163,12 @@ class _Tiles(ScopedRewriter):
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
+        parts = [_Rows(loop.loop_var, first, at, min(width, lanes - at), width) for at in range(0, lanes, width)]
         try:
-            tile = seq(*(self.guarded(_Rows(loop.loop_var, first, at, min(width, lanes - at), width), body, store, turned)
-                         for at in range(0, lanes, width)))
+            if self.by_lines(store, lanes, width):
+                tile = self.whole_lines(parts, body, lanes, turned)
+            else:
+                tile = seq(*(self.guarded(part, body, store, turned) for part in parts))
         except CannotSlice:
             return loop
         main = tile if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, tile)
@@ -177,6 +180,22 @@ class _Tiles(ScopedRewriter):
                                for at in range(0, lanes, width)))
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
+
+    def by_lines(self, store: Store, lanes: int, width: int) -> bool:
+        """Whether rows of a tile are lines of memory that several vectors make up, all of which registers hold."""
+        size = store.value.dtype.element.bytes
+        return store.predicate is None and lanes // width > 1 and lanes % width == 0 and \
+            lanes * size == self.target.machine.line and lanes <= LARGEST
+
+    def whole_lines(self, parts: Sequence[_Rows], body: Stmt, lanes: int, turned: list[Load]) -> Stmt:
+        """Returns the tile `parts` of `body`, whose vectors are stored line after line: stores past the cache need that."""
+        lets: list[tuple[Var, Expr]] = []
+        stored: list[list[Stmt]] = []
+        for rows in parts:
+            names = {load: Var("column", load.dtype) for load in turned}
+            sliced = slice_lanes(_Replaced(names)(body), lanes, rows.at, rows.lanes)
+            stored.append(_columns_stored(sliced, names, rows, lets))
+        return _bound(lets, [store for line in zip(*stored) for store in line])
 
     def guarded(self, rows: _Rows, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
         """Returns the iterations and lanes `rows` of `body`, or those of them that are on in its `store`."""
@@ -224,9 +243,19 @@ def _stores(body: Stmt) -> list[Store]:
 def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
     """Returns the iterations `rows` of `body`, a slice in which `names` stand for turned loads; these are read by rows."""
     lets: list[tuple[Var, Expr]] = []
+    stored = _columns_stored(body, names, rows, lets)
+    return _bound(lets, stored)
+
+
+def _columns_stored(body: Stmt, names: dict[Load, Var], rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Stmt]:
+    """Returns what `_tile` does in each iteration; what it reads and turns is bound in `lets`."""
     columns = [_columns(load, rows, lets) for load in names]
-    whole: Stmt = seq(*(_Replaced(dict(zip(names.values(), values)))(_iteration(body, rows, at))
-                        for at, values in enumerate(zip(*columns)) if at >= rows.skipped))
+    return [_Replaced(dict(zip(names.values(), values)))(_iteration(body, rows, at))
+            for at, values in enumerate(zip(*columns)) if at >= rows.skipped]
+
+
+def _bound(lets: list[tuple[Var, Expr]], stored: list[Stmt]) -> Stmt:
+    whole: Stmt = seq(*stored)
     for name, value in reversed(lets):
         whole = LetStmt(name, value, whole)
     return whole

@@ -5,9 +5,10 @@ import pytest
 
 import tedsl
 from tedsl import te
+from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Load, Shuffle, SizeVar, Var
-from tedsl.ir.stmt import LetStmt, seq
+from tedsl.ir.stmt import LetStmt, Store, seq
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
@@ -148,6 +149,17 @@ def test_other_loops_stay(change):
     body = f.store("B", build.add(build.mul(K, 16), V), f.load(source, index))
     before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, body, VECTORIZED))))
     assert transpose_tiles(before, RISCV if change == "a vector machine" else AVX2) is before
+
+
+@pytest.mark.parametrize("dtype, lanes, target, step", [
+    ("float32", 16, AVX2, 8), ("float64", 8, AVX2, 4), ("float32", 16, SSE, 4), ("float32", 16, NEON, 4),
+    ("float32", 16, AVX512, 16), ("float32", 8, AVX2, 8), ("float32", 32, AVX2, 32)])
+def test_lines_of_a_tile_are_stored_as_a_whole(dtype, lanes, target, step):
+    """The vectors that make up a line follow each other, since parts of lines are slow past the cache; wider rows do not."""
+    body = transpose_tiles(turned(16, lanes, dtype), target).body
+    first, second, third, *_ = [node.index.base for node in post_order(body) if isinstance(node, Store)]
+    assert Analyzer().can_prove_equal(build.sub(second, first), step)
+    assert Analyzer().can_prove_equal(build.sub(third, second), step)
 
 
 def test_a_small_tile_side_by_side(golden):
