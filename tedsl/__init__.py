@@ -75,7 +75,7 @@ _NAMES = {
 
 _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrument", "expr": "tedsl.tir", "stmt": "tedsl.tir",
               "datatype": "tedsl.target.datatype", "ndarray": "tedsl.nd",
-              "relay": "tedsl.relay"}
+              "relay": "tedsl.relay", "rpc": "tedsl.rpc", "script": "tedsl.script"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",
            "TedslError", "auto_scheduler", "autograd", "autotvm", "build", "build_config", "cl", "compat", "const", "context",

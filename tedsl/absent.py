@@ -1,6 +1,6 @@
 """Modules of TVM that tedsl does not have: importing one raises an error that says what to use instead.
 
-    import tedsl.contrib.cblas      AbsentModuleError, an ImportError
+    import tedsl.contrib.cudnn      AbsentModuleError, an ImportError
     hasattr(tedsl, "relax")         False
 
 The packages in which programs look for such modules call `answer_in(__path__)`: where Python finds no file there,
@@ -32,7 +32,8 @@ INSTEAD = {
     "relax": _NETWORKS,
     "relay": _NETWORKS,
     "rpc": "kernels run on this machine: time them with mod.time_evaluator(mod.entry_name, tedsl.cpu())",
-    "script": "loops are written with tir.ir_builder, te.hybrid.script, or as a schedule; mod.script() prints them",
+    "script": "scripts are functions of loops, with T.prim_func; they are scheduled as te: te.create_schedule(C.op)",
+    "script.relax": _NETWORKS, "script.parser": "tedsl.script.from_source reads texts",
     "dlight": "topi.cuda has schedules for graphics processors; tedsl.tune and tedsl.auto_scheduler search others",
     "exec": "python -m tedsl --help lists what runs from a shell; kernels run on this machine",
     "support": "tedsl.__version__ is the version; python -m tedsl --help lists what says more",
@@ -50,7 +51,7 @@ INSTEAD = {
     "ir.affine_type": _NETWORKS, "ir.adt": _NETWORKS, "ir.type_relation": _NETWORKS, "ir.global_info": _NETWORKS,
     "ir.supply": "names are made unique where they are printed",
     "ir.memory_pools": "see tir.analysis.calculate_workspace_bytes",
-    "contrib.cblas": _PRODUCTS, "contrib.mkl": _PRODUCTS, "contrib.cublas": _PRODUCTS, "contrib.cublaslt": _PRODUCTS,
+    "contrib.mkl": _PRODUCTS, "contrib.cublas": _PRODUCTS, "contrib.cublaslt": _PRODUCTS,
     "contrib.rocblas": _PRODUCTS, "contrib.hipblas": _PRODUCTS, "contrib.mps": _PRODUCTS, "contrib.cutlass": _PRODUCTS,
     "contrib.dnnl": _OPERATORS, "contrib.mkldnn": _OPERATORS, "contrib.cudnn": _OPERATORS, "contrib.miopen": _OPERATORS,
     "contrib.nnpack": _OPERATORS,

@@ -107,6 +107,7 @@ BY_NAME = {
     "tedsl/compat/v06.py": "a table of names, loaded when first asked for",
     "tedsl/contrib/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/ir/functions.py": "the table of modules that register functions",
     "tedsl/runtime/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/runtime/ndarray.py": "a module that stands above, when a program imports it from here",
     "tedsl/codegen/backend.py": "the table of backends",

@@ -333,7 +333,7 @@ def test_what_is_reached_by_attributes_alone():
             "tedsl.contrib.nothing")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.endswith(
-        "'tedsl.contrib' has no attribute 'nothing'\n  hint: it has cc, clang, dlpack, download, intrinsics, nvcc, "
+        "'tedsl.contrib' has no attribute 'nothing'\n  hint: it has cblas, cc, clang, dlpack, download, intrinsics, nvcc, "
         "pickle_memoize, sparse, tar, utils\n"), \
         done.stderr
 

@@ -2,7 +2,8 @@
 
     import tedsl.compat.v06 as tvm          # programs of TVM 0.6: tvm.placeholder, tvm.expr, tvm.ir_pass, ...
 
-`python -m tedsl migrate` rewrites such programs instead: `migrate/` does it. `root/` has modules that TVM has at its root.
+`python -m tedsl migrate` rewrites such programs instead: `migrate/` does it. `root/` has modules that TVM has at its root,
+`tvmscript/` reads scripts.
 """
 
 from tedsl.compat import ir_pass, make

@@ -26,6 +26,8 @@ MODULES = {
     "tir": "tedsl.tir", "topi": "topi",
     "transform": "tedsl.transform",
 }
+# The dtypes that had names at the root: `tvm.var("n", dtype=tvm.int32)`.
+int8, int32, float32, handle = "int8", "int32", "float32", "handle"
 # A function or class of the root, and the module that has it here; under another name after the colon.
 NAMES = {
     **dict.fromkeys(("IRModule",), "tedsl.ir.func"),
@@ -45,6 +47,7 @@ NAMES = {
     **dict.fromkeys(("load_json", "save_json"), "tedsl.ir"),
     "call_intrin": "tedsl.compat.make", "call_pure_intrin": "tedsl.compat.make",
     "register_intrin_rule": "tedsl.compat.make",
+    **dict.fromkeys(("int8", "int32", "float32", "handle"), "tedsl.compat.v06"),
     "select": "tedsl.tir:Select", "pow": "tedsl.te:power",
     **dict.fromkeys(("var", "size_var", "const", "min_value", "max_value", "placeholder", "compute", "scan", "extern",
                      "thread_axis", "reduce_axis", "create_schedule", "tag_scope", "decl_tensor_intrin", "comm_reducer",

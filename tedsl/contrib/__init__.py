@@ -12,6 +12,7 @@ from tedsl.absent import answer_in, instead_in
 from tedsl.errors import missing_name
 
 if TYPE_CHECKING:
+    from tedsl.contrib import cblas as cblas
     from tedsl.contrib import cc as cc
     from tedsl.contrib import clang as clang
     from tedsl.contrib import dlpack as dlpack
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tedsl.contrib import tar as tar
     from tedsl.contrib import utils as utils
 
-_MODULES = ("cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "sparse", "tar", "utils")
+_MODULES = ("cblas", "cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "sparse", "tar", "utils")
 _OLDER = {"util": "utils"}  # names in TVM 0.6 and 0.7
 
 

@@ -142,7 +142,7 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
             raise DTypeError(f"decl_buffer of {name}: strides and elem_offset count elements, and {number!r} is {number.dtype}")
     if strides is not None and steps and len(steps) != len(dims):
         raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides")
-    return Buffer(pointer, element, dims, steps, offset, name, max(data_alignment, 0), offset_factor,
+    return Buffer(pointer, element, tuple(dims), steps, offset, name, max(data_alignment, 0), offset_factor,
                   "" if buffer_type == "default" else buffer_type)
 
 

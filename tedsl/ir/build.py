@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import DTypeError, ExpressionError, ShapeError
+from tedsl.ir.container import Array
 from tedsl.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype, dtype_of_call
 from tedsl.ir.expr import (
     EQ,
@@ -142,7 +143,7 @@ def as_shape(shape: Any, what: str) -> tuple[Expr, ...]:
         if isinstance(expr, IntImm) and expr.value < 0:
             raise ShapeError(f"{what}: dimension {position} of the shape is {expr.value}, below 0")
         extents.append(expr)
-    return tuple(extents)
+    return Array(extents)
 
 
 # --- promotion ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
@@ -20,6 +21,16 @@ class Registered:
 
 
 FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
+_SHIPPED = {"tvm.contrib.cblas.": "tedsl.contrib.cblas"}  # by the begin of their names, the modules that register functions
+
+
+def find_function(name: object) -> Registered | None:
+    """The function called `name`, also one that a module of ours registers; None if there is none."""
+    if isinstance(name, str) and name not in FUNCTIONS:
+        for begin, module in _SHIPPED.items():
+            if name.startswith(begin):
+                import_module(module)
+    return FUNCTIONS.get(name) if isinstance(name, str) else None
 
 
 def listed() -> list[str]:
@@ -29,7 +40,7 @@ def listed() -> list[str]:
 
 def registered(name: str) -> Registered:
     """The function called `name`; OptionError if there is none."""
-    entry = FUNCTIONS.get(name)
+    entry = find_function(name)
     if entry is None:
         raise OptionError(f"call_packed: no Python function is registered as {name!r}; registered: "
                           f"{', '.join(listed()) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")

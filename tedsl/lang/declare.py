@@ -21,6 +21,7 @@ from typing import Any, overload
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, TedslError, entry
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, SizeVar, Var
@@ -160,7 +161,7 @@ def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequenc
            attrs: Mapping[str, Any] | None = None, info: Any = None) -> ComputeOp:
     """The operation of `compute`, with the names of its axes given: the formula is evaluated and checked."""
     where = opening("compute", name)
-    axis = tuple([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
+    axis = Array([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
     value = _call(fcompute, axis, name, where) if len(axis) == len(shape) else _intrinsic_call(fcompute, axis, name, shape)
     if isinstance(value, TensorIntrinCall):
         op: ComputeOp = intrinsic_op(value, shape, axis, name, where, tag=tag, attrs=attrs, source=user_line())

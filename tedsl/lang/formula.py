@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.errors import ExpressionError
+from tedsl.ir.container import Array
 from tedsl.ir.expr import Call, Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order
@@ -28,7 +29,7 @@ def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str)
         combiner = reduction.combiner
         _check_nodes([*combiner.result, *combiner.identity_element], own, where)
         _check_nodes(list(reduction.init), {a.var: None for a in axis}, where)
-    return reduce_axis
+    return Array(reduce_axis)
 
 
 def check_outputs(body: tuple[Expr, ...], where: str) -> Reduce | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError, ArgumentTypeError, missing_attribute
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
@@ -181,7 +182,7 @@ class ComputeOp(Operation):
     @cached_property
     def shape(self) -> tuple[Expr, ...]:
         """The shape of every output: the extents of the axes."""
-        return tuple([extent_of(axis) for axis in self.axis])
+        return Array([extent_of(axis) for axis in self.axis])
 
     @property
     def input_tensors(self) -> list[Tensor]:

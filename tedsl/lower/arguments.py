@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
@@ -231,9 +232,9 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], argumen
                                 hint=hint, about=attached(stage))
         own = [plan for plan in plans if plan.stage is stage]
         if stage.attach_type == AttachType.SCOPE and not all(_is_computed_whole(plan, schedule, plans) for plan in own):
-            raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: it is "
-                                "not sure that all of it would be written, by one thread at a time", hint=hint,
-                                about=attached(stage))
+            refuse_to_run(LoweringError(
+                f"{given[0]} is an argument, and its stage is computed inside a loop of another one: it is not sure that all "
+                "of it would be written, by one thread at a time", hint=hint, about=attached(stage)))
 
 
 def _is_computed_whole(plan: Placement, schedule: ScheduleState, plans: Sequence[Placement]) -> bool:

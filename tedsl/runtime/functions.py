@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
-from tedsl.ir.functions import FUNCTIONS, Registered, listed
+from tedsl.ir.functions import FUNCTIONS, Registered, find_function, listed
 from tedsl.runtime.array import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """Returns the function registered as `name`; if there is none, None with allow_missing, else raises OptionError."""
-    func = FUNCTIONS.get(name) if isinstance(name, str) else None
+    func = find_function(name)
     if func is None and not allow_missing:
         raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
     if func is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
 from tedsl.runtime.devices.device import device
@@ -26,7 +27,7 @@ def convert(value: Any) -> Any:
     if isinstance(value, str):
         return StringImm(value)
     if isinstance(value, (list, tuple)):
-        return tuple(map(convert, value))
+        return Array(map(convert, value))
     if isinstance(value, dict):
         return FrozenDict({key: convert(item) for key, item in value.items()})
     if callable(value):

@@ -72,6 +72,7 @@ KINDS = {k.name: k for k in (
     TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
 )}
+_SAME = {"stackvm": "llvm"}  # TVM's interpreter on the processor: the code of the machine does what it did
 _ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages
 TAGS: dict[str, Mapping[str, Any]] = {}  # names for targets, by register_tag of tags.py: what each stands for
 
@@ -90,7 +91,7 @@ def register_kind(kind: TargetKind) -> None:
 def find_kind(name: str) -> TargetKind | None:
     """Returns the kind called `name`: ours, a registered one, or one that an installed package declares; None if there is none.
     """
-    kind = KINDS.get(name) or _ADDED.get(name)
+    kind = KINDS.get(_SAME.get(name, name)) or _ADDED.get(name)
     if kind is None and name in plugin_names(TARGETS):
         kind = load_plugin(TARGETS, name)
         _check_kind(kind)

@@ -76,12 +76,12 @@ def test_what_a_text_becomes(before, after):
 
 def test_what_is_left_to_hand():
     text = ("import tvm.testing\nimport tvm\nfrom tvm import relay, te\nfrom tvm import var, build\n"
-            "mod = tvm.relay.build(net)\nte.computed(3)\nfrom tvm.script import tir as T\n")
+            "mod = tvm.relay.build(net)\nte.computed(3)\nfrom tvm.script import relax as R\n")
     after, notes = migrate(text)
     lines = after.splitlines()
     assert {lines[note.line - 1]: note.name for note in notes} == {
         "mod = tvm.relay.build(net)": "tvm.relay.build", "te.computed(3)": "tvm.te.computed",
-        "from tedsl.te import var, build": "from tvm import build", "from tedsl.script import tir as T": "tvm.script.tir"}
+        "from tedsl.te import var, build": "from tvm import build", "from tedsl.script import relax as R": "tvm.script.relax"}
     said = {note.name: note.reason for note in notes}
     assert migrate("from tvm import lower\nlower(s, [A]).body")[1][0].reason == \
         "write: from tedsl.compat.build_module import lower"

@@ -153,7 +153,7 @@ def test_a_formula_that_reads_a_part_of_its_input():
     C = te.compute((4, 16), lambda i, j: A[i, j], name="C")
     s = te.create_schedule(C.op)
     s[C].tensorize(C.op.axis[1], half)
-    refuses(s, [A, C], "reads only a part of its input x (32,), in dimension 0: x[i']",
+    refuses(s, [A, C], "reads only a part of its input x [32], in dimension 0: x[i']",
             "hint: declare the placeholder as large")
 
 
@@ -165,7 +165,7 @@ def test_a_formula_that_reads_more_than_its_input():
     C = te.compute((8,), lambda i: A[i] * A[i + 1], name="C")
     s = te.create_schedule(C.op)
     s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], pairs)
-    refuses(s, [A, C], "reads more than its input x (4,), in dimension 0: x[i], x[i + 1]")
+    refuses(s, [A, C], "reads more than its input x [4], in dimension 0: x[i], x[i + 1]")
 
 
 def test_a_formula_that_reads_neither_end_of_its_input():
@@ -176,7 +176,7 @@ def test_a_formula_that_reads_neither_end_of_its_input():
     C = te.compute((8,), lambda i: A[i + 1] * A[i + 2], name="C")
     s = te.create_schedule(C.op)
     s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], pairs)
-    refuses(s, [A, C], "reads only a part of its input x (8,), in dimension 0: x[i + 1], x[i + 2]")
+    refuses(s, [A, C], "reads only a part of its input x [8], in dimension 0: x[i + 1], x[i + 2]")
 
 
 def test_an_axis_of_one_element_is_no_axis_of_several():

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.schedule import as_target, schedule_with
+from topi.schedules.table import rules_for
 
 
 def default_schedule(outs: Any, auto_inline: bool = False) -> te.Schedule:
@@ -18,5 +19,6 @@ def default_schedule(outs: Any, auto_inline: bool = False) -> te.Schedule:
 
 
 def schedule_extern(outs: Any) -> te.Schedule:
-    """Plain loops for `outs`, whatever made them."""
-    return schedule_with(outs, {}, as_target(None))
+    """Plain loops for `outs`, whatever made them; inside of `with` a device its threads, by the table of schedules."""
+    target = as_target(None)
+    return schedule_with(outs, rules_for(target) if target.is_device else {}, target)

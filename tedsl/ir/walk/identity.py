@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tedsl.digest import digest
+from tedsl.ir.container import Array
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import FloatImm, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node
@@ -75,8 +76,8 @@ class _Writer:
             if constant is not None:
                 words.append(constant(item))
                 continue
-            if cls is tuple or cls is list:
-                words.append(f"{'(' if cls is tuple else '['}{len(item)}")
+            if cls is tuple or cls is list or cls is Array:
+                words.append(f"{'[' if cls is list else '('}{len(item)}")
                 stack.extend(item[::-1])
                 continue
             seen = known.get(id(item))

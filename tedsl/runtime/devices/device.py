@@ -10,13 +10,15 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, DeviceError
 from tedsl.record import record
 from tedsl.runtime.devices import table
 from tedsl.runtime.devices.streams import current_stream, set_stream
+from tedsl.target.target import Target
 
 if TYPE_CHECKING:
     from tedsl.runtime.devices.api import DeviceAPI, DeviceProperties
 
 CPU, CUDA = 1, 2  # DLPack's numbers, TVM's for what DLPack does not have, and ours
 OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14, "sim": 1001, "spirv": 1002}
-_KINDS = {"cpu": CPU, "llvm": CPU, "c": CPU, "cuda": CUDA, "gpu": CUDA, "nvptx": CUDA, **OTHERS, "cl": 4, "vk": 7, "mtl": 8}
+_KINDS = {**dict.fromkeys(("cpu", "llvm", "c", "stackvm"), CPU), **dict.fromkeys(("cuda", "gpu", "nvptx"), CUDA), **OTHERS,
+          "cl": 4, "vk": 7, "mtl": 8}
 _NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.items()}}
 
 
@@ -202,8 +204,8 @@ def sim(dev_id: int = 0) -> Device:
     return device("sim", dev_id)
 
 
-def device(dev_type: str | int = "cpu", dev_id: int = 0) -> Device:
-    """Returns the device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number.
+def device(dev_type: str | int | Target = "cpu", dev_id: int = 0) -> Device:
+    """Returns the device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake", also as a Target) and number.
 
     Raises ArgumentError for an unknown kind or a negative number.
     """
@@ -211,6 +213,8 @@ def device(dev_type: str | int = "cpu", dev_id: int = 0) -> Device:
         raise ArgumentError(f"the number of a device is an int of at least 0, not {dev_id!r}")
     if isinstance(dev_type, int) and (dev_type in _NAMES or table.kind_numbered(dev_type)):
         return Device(dev_type, dev_id)
+    if isinstance(dev_type, Target):
+        dev_type = dev_type.kind.device_kind
     name = dev_type.split()[0] if isinstance(dev_type, str) and dev_type.split() else dev_type
     added = isinstance(name, str) and name.isidentifier() and name not in _KINDS and table.number_of(name)
     if added:

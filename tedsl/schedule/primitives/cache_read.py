@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
@@ -57,6 +58,6 @@ def _gives_only_ranges(source: StageState, tensor: Tensor, reader: StageState) -
 
 
 def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
-    axis = tuple([note_axis(IterVar(Range.from_min_extent(build.const(0, n.dtype), n), Var(f"ax{at}", n.dtype)))
+    axis = Array([note_axis(IterVar(Range.from_min_extent(build.const(0, n.dtype), n), Var(f"ax{at}", n.dtype)))
                   for at, n in enumerate(tensor.shape)])
     return ComputeOp(name, "", FrozenDict(), axis, (), (load(tensor, axis),))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
@@ -93,10 +94,10 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     up = indices_up(relations, tiling, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, tiling, up)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
-    reduced = tuple([range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), conditions)  # 0..i + 1 is legal
+    reduced = Array([range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), conditions)  # 0..i + 1 is legal
                      for axis in op.reduce_axis])
     body = _with_axes(op.body, mapping, reduced, conditions)
-    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), reduced, tuple(body), op.info,
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, Array(axes), reduced, tuple(body), op.info,
                       op.source)
     down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})
     indices = tuple([down[loop] for loop in loops])

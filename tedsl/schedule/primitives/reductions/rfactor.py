@@ -6,6 +6,7 @@ from functools import reduce
 from typing import Any
 
 from tedsl.ir import build
+from tedsl.ir.container import Array
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.script import shown
@@ -172,13 +173,13 @@ def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, terms: tuple[Expr, ...]
     else:
         body = tuple([build.if_then_else(condition, value, whole.combiner.identity_element[v])
                       for v, value in enumerate(terms)])
-    return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axis, plan.reduced, body, source=op.source)
+    return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, Array(axis), plan.reduced, body, source=op.source)
 
 
 def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, parts: EqualParts | None,
            place: int) -> ComputeOp:
     """The new operation of B: the reduction of B.rf over the new axis."""
-    axes = tuple([note_axis(IterVar(axis.dom, Var(f"ax{at}", axis.dtype))) for at, axis in enumerate(op.axis)])
+    axes = Array([note_axis(IterVar(axis.dom, Var(f"ax{at}", axis.dtype))) for at, axis in enumerate(op.axis)])
     over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
     indices: tuple[Any, ...] = (*axes[:place], over, *axes[place:])
     if parts is not None:
