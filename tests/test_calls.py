@@ -55,7 +55,7 @@ def test_arguments_that_a_function_does_not_have(call, words):
 
 NAMES = {
     "near": (lambda: te.comput, "module 'tedsl.te' has no attribute 'comput'", "did you mean compute"),
-    "none": (lambda: topi.nn.quux, "module 'topi.nn' has no attribute 'quux'", "it has "),
+    "none": (lambda: topi.nn.quux, "module 'topi.nn' has no attribute 'quux'", "the nearest are "),
     "zeros": (lambda: nd.zeros, "module 'tedsl.nd' has no attribute 'zeros'",
               "did you mean nd.array(numpy.zeros(shape, dtype))?"),
     "root": (lambda: tedsl.biuld, "module 'tedsl' has no attribute 'biuld'", "did you mean build"),

@@ -201,7 +201,10 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     **{f"cpp.{part}": part for part in ("nn", "utils", "image", "vision")},
 }
 for _there, _here in _OTHER_NAMES.items():
+    _package, _, _last = f"topi.{_there}".rpartition(".")
     sys.modules[f"topi.{_there}"] = sys.modules[f"topi.{_here}"]
+    if _package in sys.modules:  # topi.cuda.reduction.schedule_reduce; an operator of that name, as topi.nn.dense, comes first
+        vars(sys.modules[_package]).setdefault(_last, sys.modules[f"topi.{_here}"])
 sys.modules["topi.tensor"] = sys.modules[__name__]  # of elemwise_sum, full and full_like
 math = elementwise
 const_vector, make_idx, within_index = utils.const_vector, utils.make_idx, utils.within_index

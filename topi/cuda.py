@@ -21,6 +21,7 @@ from topi.schedules.gpu.limits import limits_of
 from topi.schedules.schedule import advised_or_scheduled, as_target, schedule_with
 from topi.schedules.table import GPU, Rule
 from topi.sparse import rearranged
+from topi.threads.dp4a import dp4a as dp4a
 
 
 def schedule_injective(outs: Any) -> te.Schedule:

@@ -45,11 +45,13 @@ from tedsl.auto_scheduler.task import SearchTask, TuningOptions, search
 from tedsl.auto_scheduler.workload import make_workload_key, register_workload, workload_key_to_tensors
 from tedsl.errors import entries
 
+load_best = load_best_record  # its name in TVM 0.7
+
 __all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner",
            "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "RandomModel", "RayRunner", "RecordReader", "RecordToFile",
            "SearchTask", "SketchPolicy", "State", "TaskScheduler", "Trial", "TuningOptions", "XGBModel", "auto_schedule",
-           "create_task", "extract_tasks", "load_best_record", "load_records", "make_workload_key", "register_workload",
-           "save_records", "search", "workload_key_to_tensors"]
+           "create_task", "extract_tasks", "load_best", "load_best_record", "load_records", "make_workload_key",
+           "register_workload", "save_records", "search", "workload_key_to_tensors"]
 
 entries(globals(), absent=NAMES)
 import_as(globals(), "auto_schedule", "compute_dag", "cost_model", "cost_model.cost_model", "cost_model.xgb_model",

@@ -24,6 +24,7 @@ from tedsl.ir.node import FrozenDict
 from tedsl.ir.ops import OPS
 from tedsl.ir.stmt import BufferRealize, BufferStore, ForKind, ProducerRealize, ProducerStore, SeqStmt, Stmt, no_op
 from tedsl.ir.stmt import For as _For
+from tedsl.ir.stmt import Prefetch as _Prefetch
 from tedsl.ir.stmt import seq as _seq
 from tedsl.te import Tensor
 
@@ -98,6 +99,17 @@ class Realize(metaclass=_Older):
     def made(func: Any, value_index: int, dtype: Any, bounds: Sequence[Any], condition: Any, body: Stmt) -> ProducerRealize:
         return ProducerRealize(_output("Realize", func, value_index), tuple(bounds), tir.const(bool(condition), "bool")
                                if isinstance(condition, (bool, int)) else condition, body)
+
+
+class Prefetch(metaclass=_Older):
+    """A hint that a region of the output `value_index` of an operation is read: Prefetch(func, value_index, dtype, bounds)."""
+
+    nodes = (_Prefetch,)
+
+    @staticmethod
+    def made(func: Any, value_index: int, dtype: Any, bounds: Sequence[Any]) -> _Prefetch:
+        read = _output("Prefetch", func, value_index)
+        return _Prefetch(tir.decl_buffer(read.shape, dtype, read.name), tuple(bounds))
 
 
 class ProducerConsumer(metaclass=_Older):

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from tedsl.contrib import pickle_memoize as pickle_memoize
     from tedsl.contrib import sparse as sparse
     from tedsl.contrib import tar as tar
+    from tedsl.contrib import tedd as tedd
     from tedsl.contrib import utils as utils
 
-_MODULES = ("cblas", "cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "sparse", "tar", "utils")
+_MODULES = ("cblas", "cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "sparse", "tar", "tedd",
+            "utils")
 _OLDER = {"util": "utils"}  # names in TVM 0.6 and 0.7
 
 

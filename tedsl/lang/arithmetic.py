@@ -125,6 +125,36 @@ def ldexp(x1: Any, x2: Any) -> Expr:
     return build.call("tir.ldexp", value, build.cast(INT32, power_of_two))
 
 
+def bitwise_and(x: Any, y: Any) -> Expr:
+    """`x & y`, of integers or bools."""
+    return build.bitwise_and(as_value(x, "bitwise_and"), as_value(y, "bitwise_and"))
+
+
+def bitwise_or(x: Any, y: Any) -> Expr:
+    """`x | y`, of integers or bools."""
+    return build.bitwise_or(as_value(x, "bitwise_or"), as_value(y, "bitwise_or"))
+
+
+def bitwise_xor(x: Any, y: Any) -> Expr:
+    """`x ^ y`, of integers or bools."""
+    return build.bitwise_xor(as_value(x, "bitwise_xor"), as_value(y, "bitwise_xor"))
+
+
+def bitwise_not(x: Any) -> Expr:
+    """`~x`, of an integer or a bool."""
+    return build.bitwise_not(as_value(x, "bitwise_not"))
+
+
+def shift_left(x: Any, y: Any) -> Expr:
+    """`x << y`, of integers."""
+    return build.shift_left(as_value(x, "shift_left"), as_value(y, "shift_left"))
+
+
+def shift_right(x: Any, y: Any) -> Expr:
+    """`x >> y`, of integers; of a signed dtype the sign fills."""
+    return build.shift_right(as_value(x, "shift_right"), as_value(y, "shift_right"))
+
+
 def popcount(x: Any) -> Expr:
     """The number of bits that are set in an integer, as an integer of its dtype."""
     value = _integer("popcount", x)

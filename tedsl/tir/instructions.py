@@ -15,6 +15,7 @@ from tedsl.lang.intrinsic import call_intrin
 from tedsl.runtime.functions import get_global_func, register_func
 
 DEFAULT_ACTION = "tvm.default_trace_action"
+_ANY = "any_dim"
 
 
 def tvm_fill_fragment(fragment: Value, m: Value, n: Value, k: Value, index: Value, value: Value) -> Expr:
@@ -119,9 +120,18 @@ def atomic_add(address: Value, value: Value) -> Expr:
     return call_intrin(added.dtype, "tir.atomic_add", address, added)
 
 
-def Any() -> SizeVar:
+class _AnySizes(type):
+    """The class of `Any`, whose instances are the variables that it makes."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(instance) is SizeVar and instance.name == _ANY
+
+    def __call__(cls) -> SizeVar:
+        return SizeVar(_ANY, INT32)
+
+
+class Any(metaclass=_AnySizes):
     """A size that only the arrays of a call give: a variable of its own, wherever it is written in a shape."""
-    return SizeVar("any_dim", INT32)
 
 
 def trace(args: Sequence[Value], trace_action: str = DEFAULT_ACTION) -> Expr:

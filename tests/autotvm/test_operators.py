@@ -181,7 +181,7 @@ def test_packed_operands_are_arguments_while_a_tuner_measures(monkeypatch):
     monkeypatch.setattr(autotvm.tuner.tuner, "create_measure_batch", measure_batch)
     task = autotvm.task.create("dense_pack.x86", CASES[2][1], "llvm")
     panel = task.config_space.get(0)["tile_x"].size[-1]
-    for check, weight in ((False, f"({64 // panel}, 30, {panel})"), (True, "(64, 30)")):
+    for check, weight in ((False, f"[{64 // panel}, 30, {panel}]"), (True, "[64, 30]")):
         option = autotvm.measure_option("local", autotvm.LocalRunner(check_correctness=check))
         autotvm.tuner.GridSearchTuner(task).tune(1, option)
         assert weight in seen[-1] and not autotvm.GLOBAL_SCOPE.in_tuning

@@ -104,6 +104,7 @@ def test_a_convolution_on_a_device(tmp_path):
     task = autotvm.task.create("programs/convolution", args=(4, 6, 4, 3), target="cuda")
     log = str(tmp_path / "conv.log")
     tuner = autotvm.tuner.XGBTuner(task, feature_type="knob", loss_type="rank")
+    assert tuner.space is task.config_space and tuner.target is task.target and str(tuner.space.get(1))
     tuner.tune(n_trial=3, measure_option=OPTION, callbacks=[autotvm.callback.log_to_file(log)])
     assert [result.error_no for _, result in autotvm.record.load_from_file(log)] == [0] * 3
     context = autotvm.apply_history_best(log)

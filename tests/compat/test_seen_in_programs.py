@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+import topi
+from tedsl import te, tir
 from tedsl.compat.migrate import migrate
-from tedsl.errors import AbsentModuleError
+from tedsl.errors import AbsentModuleError, ArgumentError
 from tedsl.ir.container import Array
 
 
@@ -93,3 +94,60 @@ def test_dtypes_had_names_at_the_root():
 
     assert tvm.var("bias", dtype=tvm.float32).dtype == "float32"
     assert migrate("import tvm\nx = tvm.var('b', dtype=tvm.float32)\n")[1] == ()
+
+
+def test_schedules_are_found_through_the_module_of_their_file():
+    x = te.placeholder((4, 8), name="x")
+    assert topi.cuda.reduction.schedule_reduce is topi.cuda.schedule_reduce
+    assert topi.x86.injective.schedule_injective([topi.nn.relu(x)]).outputs
+    assert callable(topi.nn.dense) and callable(topi.nn.pooling.pool2d) and callable(topi.sort)
+
+
+def test_sizes_of_no_extent_are_told_from_variables():
+    n, unknown = te.var("n"), tir.Any()
+    assert isinstance(unknown, tir.Any) and isinstance(unknown, (tir.IntImm, tir.expr.Any)) and isinstance(unknown, tir.Var)
+    assert not isinstance(n, tir.Any) and not isinstance(tir.SizeVar("m", "int32"), tir.Any)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_bits_by_name(dtype):
+    x = te.placeholder((5,), dtype, name="x")
+    one, low = tir.const(1, dtype), tir.const(7, dtype)
+    odd = te.compute((5,), lambda i: tir.bitwise_or(tir.shift_left(x[i], one), one))
+    kept = te.compute((5,), lambda i: tir.bitwise_xor(odd[i], tir.bitwise_and(x[i], low)))
+    turned = te.compute((5,), lambda i: tir.shift_right(tir.bitwise_not(x[i]), one))
+    a = np.array([0, 1, 6, 77, 100], dtype)
+    for result, expected in ((kept, ((a << 1) | 1) ^ (a & 7)), (turned, ~a >> 1)):
+        out = np.zeros(5, dtype)
+        tedsl.build(te.create_schedule(result.op), [x, result])(a, out)
+        np.testing.assert_array_equal(out, expected.astype(dtype))
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint8", "uint8")])
+def test_four_products_of_bytes_are_an_intrinsic(dtypes):
+    from tedsl.topi.cuda.tensor_intrin import dp4a
+
+    A, B = (te.placeholder((6, 16), dtype, name=name) for name, dtype in zip("AB", dtypes))
+    k, sums = te.reduce_axis((0, 16), "k"), "int32" if dtypes[0] == "int8" else "uint32"
+    C = te.compute((6, 6), lambda i, j: te.sum(A[i, k].astype(sums) * B[j, k].astype(sums), axis=k), name="C")
+    s = te.create_schedule(C.op)
+    near = [s.cache_read(tensor, "local", [C]) for tensor in (A, B)]
+    CC = s.cache_write(C, "local")
+    s[CC].compute_at(s[C], C.op.axis[1])
+    ko, ki = s[CC].split(CC.op.reduce_axis[0], factor=4)
+    s[CC].reorder(*CC.op.axis, ko, ki)
+    s[CC].tensorize(ki, dp4a(dtypes=dtypes))
+    for tensor in near:
+        s[tensor].compute_at(s[CC], ko)
+    a, b = np.random.default_rng(0).integers(0, 99, (2, 6, 16)).astype(dtypes[0])
+    c = np.zeros((6, 6), sums)
+    tedsl.build(s, [A, B, C])(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(sums) @ b.T.astype(sums))
+    with pytest.raises(ArgumentError, match="dp4a multiplies bytes, not float32 and int8"):
+        dp4a(dtypes=("float32", "int8"))
+
+
+def test_the_best_record_by_its_older_name():
+    from tedsl import auto_scheduler
+
+    assert auto_scheduler.load_best is auto_scheduler.load_best_record

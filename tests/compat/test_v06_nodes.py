@@ -150,3 +150,11 @@ def test_fields_of_a_function_asked_of_a_module():
     with pytest.raises(OptionError, match=r"no body\n  hint: did you mean mod\['main'\]\.body"):
         mod.body
     assert not hasattr(mod, "nothing")
+
+
+def test_hints_to_read_ahead_name_the_output_of_an_operation():
+    A, _, _ = doubled()
+    i = tvm.var("i")
+    hint = tvm.make.Prefetch(A.op, 0, A.dtype, [tvm.make.range_by_min_extent(i + 1, 2)])
+    assert isinstance(hint, tvm.stmt.Prefetch) and isinstance(hint, tedsl.tir.Prefetch) and hint.bounds[0].extent.value == 2
+    assert hint.buffer.name == "A" and not isinstance(tvm.make.Evaluate(0), tvm.make.Prefetch)

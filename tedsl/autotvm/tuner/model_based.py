@@ -29,10 +29,10 @@ class ModelBasedTuner(Tuner):
         super().__init__(task)
         if isinstance(plan_size, bool) or not isinstance(plan_size, int) or plan_size < 1:
             raise ArgumentError(f"{type(self).__name__}: plan_size is an int of at least 1, not {plan_size!r}")
-        self.plan_size = plan_size
+        self.target, self.space, self.plan_size = task.target, task.config_space, plan_size
         self.model = default_model() if model is None else model
         self.draw = random.Random(seed)
-        self.dims = task.config_space.dims
+        self.dims = self.space.dims
         self.visited: set[int] = set()
         self.features: list[list[float]] = []
         self.rates: list[float] = []
@@ -40,7 +40,7 @@ class ModelBasedTuner(Tuner):
         self._fitted, self._scale = 0, 0.0
 
     def has_next(self) -> bool:
-        return len(self.visited) < len(self.task.config_space)
+        return len(self.visited) < len(self.space)
 
     def next_batch(self, batch_size: int) -> list[ConfigEntity]:
         found: list[ConfigEntity] = []
@@ -50,7 +50,7 @@ class ModelBasedTuner(Tuner):
             number = self.plan.pop(0)
             if number not in self.visited:
                 self.visited.add(number)
-                found.append(self.task.config_space.get(number))
+                found.append(self.space.get(number))
         return found
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:

@@ -26,7 +26,7 @@ RENAMED = {
     **{f"tvm.make.{name}": f"tedsl.compat.make.{name}"
        for name in ("For", "Call", "node", "static_cast", "range_by_min_extent")},
     **{f"tvm.{home}.{name}": f"tedsl.compat.make.{name}" for home in ("make", "stmt")
-       for name in ("Block", "Provide", "Realize", "ProducerConsumer", "Free")},
+       for name in ("Block", "Provide", "Realize", "Prefetch", "ProducerConsumer", "Free")},
     **{f"tvm.expr.Call.{kind}": f"tedsl.compat.make.Call.{kind}"
        for kind in ("Extern", "ExternCPlusPlus", "PureExtern", "Halide", "Intrinsic", "PureIntrinsic")},
     **{f"tvm.stmt.For.{kind}": f"tedsl.tir.ForKind.{kind.upper()}"
