@@ -66,13 +66,13 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
                 accesses: Accesses = Accesses.PROVED) -> Checked:
     """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes.
 
-    accesses: how indices that depend on data are handled.
+    accesses: how indices that depend on data are handled. AT_RUN_TIME refuses nothing: the loops check what cannot be proved.
     """
     if any(axis in domains for axis in op.axis):
         op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
     if any(build.as_int(extent_of(axis)) == 0 for axis in op.axis):
         return Checked(op.body, ())
-    checker = _Checker(op)
+    checker = _Checker(op, at_run_time=accesses is Accesses.AT_RUN_TIME)
     for body in op.body if op.reduction is None else op.body[:1]:  # the values of a reduction share their sources
         for load, facts in guarded_loads(body):
             checker.check(load, facts)
@@ -85,8 +85,8 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
 
 
 class _Checker:
-    def __init__(self, op: ComputeOp) -> None:
-        self.op = op
+    def __init__(self, op: ComputeOp, at_run_time: bool) -> None:
+        self.op, self.at_run_time = op, at_run_time
         self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
         self.lazy: dict[Eager, None] = {}
@@ -193,9 +193,9 @@ class _Checker:
         around = self.around(index, conditions)
         if decidable and not free_symbols(around, index, extent):
             search = find_outside(index, ZERO, extent, around)
-            if search.at is not None:
+            if search.at is not None and not self.at_run_time:
                 raise self.refusal(load, dim, search)
-            if search.complete:
+            if search.at is None and search.complete:
                 self.needs(facts)
                 return
         if self.proved_with_elements(load, dim, facts) or (
@@ -235,6 +235,8 @@ class _Checker:
             return False
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
+            if self.at_run_time:
+                return False
             search = find_outside(index, ZERO, extent, self.around(index, ()))
             refuse_to_run(self.refusal(load, dim, search, reached=f"{shown(low)} to {shown(high)}"))
             return True

@@ -262,6 +262,25 @@ def test_every_access_is_checked(golden):
         run(made, [a, c, 5])
 
 
+@pytest.mark.parametrize("place", ["input", "root", "inside"])
+@pytest.mark.parametrize("n", [8, None])
+def test_a_module_with_checks_is_built_and_fails_where_it_reads_outside(n, place):
+    """With tir.instrument_bound_checkers nothing is refused before it runs; without it the same read is an error of build."""
+    size = te.var("n") if n is None else n
+    A = te.placeholder((size,), name="A")
+    P = A if place == "input" else te.compute((size,), lambda i: A[i] * 2.0, name="P")
+    B = te.compute((size,), lambda i: P[i + 1], name="B")
+    s = te.create_schedule(B.op)
+    if place == "inside":
+        s[P].compute_at(s[B], B.op.axis[0])
+    with transform.PassContext(config={"tir.instrument_bound_checkers": True}):
+        f = tedsl.build(s, [A, B], "llvm")
+    with pytest.raises(AccessError, match=rf"reads {P.op.name}\[8\](.|\n)*loops: i = 7"):
+        f(np.zeros(8, "float32"), np.zeros(8, "float32"))
+    with pytest.raises(LoweringError, match=rf"reads {P.op.name}\[i \+ 1\] outside"):
+        tedsl.build(s, [A, B], "llvm")
+
+
 def test_functions_with_the_parameters_of_machine_code(golden):
     n, m = SizeVar("n"), SizeVar("m")
     A, C = tir.decl_buffer((n, m), name="A"), tir.decl_buffer((n, m), name="C")

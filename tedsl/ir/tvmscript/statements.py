@@ -41,8 +41,9 @@ from tedsl.ir.tvmscript.expressions import index_parts, literal, region_parts
 from tedsl.ir.tvmscript.names import Names
 from tedsl.ir.tvmscript.printer import TVMScriptPrinter
 from tedsl.ir.types import PointerType
+from tedsl.ir.walk.visitor import uses
 
-OURS = (LOGICAL_SHAPE, "allocated_in")  # annotations of memory that passes leave for one another
+OURS = (LOGICAL_SHAPE, "allocated_in", "partition_tail")  # annotations that passes leave for one another
 KINDS = {ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", ForKind.UNROLLED: "unroll",
          ForKind.THREAD_BINDING: "thread_binding"}
 
@@ -50,13 +51,36 @@ KINDS = {ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORI
 # --- loops and branches ---
 
 def _for(s: For, p: TVMScriptPrinter) -> list[Part]:
+    """As since TVM 0.11: loops without annotations are of `range`, those directly in each other of `T.grid`."""
+    nest = _grid(s)
+    if len(nest) > 1:
+        names = ", ".join([p.var(loop.loop_var) for loop in nest])
+        return [f"for {names} in ", *p.function("grid", *(loop.extent for loop in nest)), *p.block(nest[-1].body)]
     ends: list[list[Part]] = [] if build.as_int(s.min) == 0 else [[s.min]]
     ends.append([end_of(Range.from_min_extent(s.min, s.extent))])
+    if s.kind is ForKind.SERIAL and not _notes(s):
+        return [f"for {p.var(s.loop_var)} in range(", *listed([partial(list, end) for end in ends], ""), ")", *p.block(s.body)]
     if s.thread_binding is not None:
         ends.append([f"thread={quoted(s.thread_binding.thread_tag)}"])
-    if s.annotations:
-        ends.append(["annotations=", *literal(s.annotations, p)])
+    if notes := _notes(s):
+        ends.append(["annotations=", *literal(notes, p)])
     return [f"for {p.var(s.loop_var)} in ", *p.function(KINDS[s.kind], *ends), *p.block(s.body)]
+
+
+def _grid(s: Stmt) -> list[For]:
+    """Returns the serial loops from 0 without annotations that stand directly in each other, with bounds of outside."""
+    nest: list[For] = []
+    variables: set[Var] = set()
+    while isinstance(s, For) and s.kind is ForKind.SERIAL and build.as_int(s.min) == 0 and not _notes(s) \
+            and not uses(s.extent, variables):
+        nest.append(s)
+        variables.add(s.loop_var)
+        s = s.body
+    return nest
+
+
+def _notes(s: For | Allocate) -> dict[str, Any]:
+    return {key: value for key, value in s.annotations.items() if key not in OURS}
 
 
 def _while(s: While, p: TVMScriptPrinter) -> list[Part]:
@@ -117,7 +141,7 @@ def _allocate(s: Allocate, p: TVMScriptPrinter) -> Covering:
     args: list[list[Part]] = [listed(s.extents), [quoted(str(s.dtype))], [quoted(scope)]]
     if not build.is_true(s.condition):
         args.append([s.condition])
-    if notes := {key: value for key, value in s.annotations.items() if key not in OURS}:
+    if notes := _notes(s):
         args.append(["annotations=", *literal(notes, p)])
     allocated, name = p.function("allocate", *args), p.var(s.buffer_var)
     body = [*_accessed(s.buffer_var, _product(s.extents), p), s.body]

@@ -146,7 +146,12 @@ def test_a_function_and_its_prefix(golden):
 
 
 @pytest.mark.parametrize("body, shown", [
-    (loop(i, 4, Evaluate(i)), ["for i_outer in T.serial(4):", "    T.evaluate(i_outer)"]),
+    (loop(i, 4, Evaluate(i)), ["for i_outer in range(4):", "    T.evaluate(i_outer)"]),
+    (loop(i, n, Evaluate(i), start=2), ["n = T.int32()", "for i_outer in range(2, 2 + n):", "    T.evaluate(i_outer)"]),
+    (loop(i, 4, loop(x, n, loop(y, i + 1, Evaluate(y)))),
+     ["n = T.int32()", "for i_outer, x in T.grid(4, n):", "    for y in range(i_outer + 1):", "        T.evaluate(y)"]),
+    (loop(i, 4, loop(x, 3, Evaluate(x), ForKind.PARALLEL)), ["for i_outer in range(4):", "    for x in T.parallel(3):"]),
+    (For(i, build.const(0), n, ForKind.SERIAL, Evaluate(i), annotations={"partition_tail": 1}), ["for i_outer in range(n):"]),
     (loop(i, n, Evaluate(i), ForKind.PARALLEL, start=2), ["n = T.int32()", "for i_outer in T.parallel(2, 2 + n):"]),
     (loop(i, 4, Evaluate(i), ForKind.VECTORIZED), ["for i_outer in T.vectorized(4):"]),
     (loop(i, 4, Evaluate(i), ForKind.UNROLLED), ["for i_outer in T.unroll(4):"]),
