@@ -18,17 +18,12 @@ from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import combine_lanes
+from topi.schedules.cpu.row_products import are_few_for_copy, multiply_rows
 from topi.schedules.cpu.rows import schedule_softmax
-from topi.schedules.cpu.tiles import accumulators, divisor_near, registers, tile_of
+from topi.schedules.cpu.tiles import divisor_near, registers, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
-_LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
-_TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
-_ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
-_LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
-_LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -39,25 +34,12 @@ def schedule_matmul(kernel: Kernel) -> None:
         _chain(kernel, rows)
     elif rows == 1 and not kernel.record.transpose_b:
         reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
-    elif rows is not None and terms is not None and given_panels(kernel) is None and _is_few(kernel, rows, terms):
-        _rows_times_rows(kernel, rows)
+    elif rows is not None and terms is not None and given_panels(kernel) is None and are_few_for_copy(kernel, rows, terms):
+        multiply_rows(kernel, rows, _work(kernel))
     elif is_few_rows(kernel):
         multiply_few_rows(kernel)
     else:
         _tiles(kernel, rows)
-
-
-def _is_few(kernel: Kernel, rows: int, terms: int) -> bool:
-    """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns.
-
-    Cycles for each element of the second matrix: a copy takes _TURNED / lanes; rows times rows take for each row _LOADED of
-    what the product takes, and a part of adding up lanes, which is done once for all terms.
-    """
-    if not kernel.record.transpose_b or kernel.record.transpose_a or not rows or not terms:
-        return False
-    lanes, target = kernel.lanes(kernel.anchor), kernel.target
-    products = lanes * target.machine.fmas(target.vector_bits)
-    return rows * (_LOADED / products + _ADDED * lanes / terms) < _TURNED / lanes
 
 
 def panels_of(kernel: Kernel) -> int | None:
@@ -257,47 +239,3 @@ def _rows_of_block(kernel: Kernel, tall: int) -> int:
     near = [*range(most, most // 2, -1), *range(most + 1, 2 * most + 1)]
     whole = (block for block in near if rows is not None and rows % block == 0 and _rows_that_divide(block, tall))
     return next(whole, max(1, most // tall) * tall)
-
-
-# --- rows times rows ----------------------------------------------------------------------------------------------------
-
-def _rows_times_rows(kernel: Kernel, rows: int) -> None:
-    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    lanes = kernel.lanes(kernel.anchor)
-    rank = len(kernel.anchor.axis)
-    (k,) = kernel.anchor.reduce_axis
-    partial = []
-    for width in (lanes, _LANES):
-        _, lane = s[kernel.anchor].split(k, factor=width)
-        partial.append(s.rfactor(kernel.anchor.output(0), lane, rank).op)
-        (k,) = s[kernel.anchor].op.reduce_axis
-    tall, wide = _dots(kernel, rows)
-    *batch, i, j = tail.op.axis
-    jo, ji = tail.split(j, factor=wide)
-    io, ii = tail.split(i, factor=tall)
-    tail.reorder(*batch, jo, io, ii, ji)
-    share_out(tail, [*batch, jo], _work(kernel))
-    for op in partial:
-        stage = s[op]
-        stage.compute_at(tail, io)
-        *rest, i, j, lane = stage.op.axis
-        stage.reorder(*rest, *stage.op.reduce_axis, i, j, lane)
-        stage.unroll(i)
-        stage.unroll(j)
-        stage.vectorize(lane)
-    combine_lanes(s[kernel.anchor], _LANES)
-    if kernel.fused:
-        s[kernel.anchor].compute_at(tail, io)
-
-
-def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
-    """The rows of both matrices whose sums of products are in registers at a time.
-
-    Many where the sums are long, which loads each vector less often; few where adding up lanes is a good part of the work: that
-    of one tile then overlaps with the products of the next.
-    """
-    terms, columns = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-1])
-    if terms is not None and terms < _LONG * kernel.lanes(kernel.anchor):
-        return min(rows, 2), divisor_near(columns, 5, 4)
-    tall = next((n for n in range(8, 1, -1) if rows % n == 0), min(rows, 4))
-    return tall, min(divisor_near(columns, max(2, accumulators(kernel.target) // tall), 2), 8)

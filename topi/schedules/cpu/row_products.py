@@ -1,0 +1,77 @@
+"""Products of a matrix with one that is stored transposed: rows times rows, with lanes along the terms.
+
+    out[i, j] = sum over the lanes of  (sum over k of  a[i, k * lanes + lane] * b[j, k * lanes + lane])
+
+The second matrix is read as it lies. Lanes are added up at the end of each sum, which takes longer than a copy of the second
+matrix if many rows use it.
+"""
+
+from __future__ import annotations
+
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.reduce import combine_lanes
+from topi.schedules.cpu.tiles import accumulators, divisor_near
+from topi.schedules.formulas import extent_of
+from topi.schedules.kernel import Kernel
+
+_LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
+_TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
+_ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
+_LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
+_LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
+
+
+def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
+    """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns.
+
+    Cycles for each element of the second matrix: a copy takes _TURNED / lanes; rows times rows take for each row _LOADED of
+    what the product takes, and a part of adding up lanes, which is done once for all terms.
+    """
+    if not kernel.record.transpose_b or kernel.record.transpose_a or not rows or not terms:
+        return False
+    lanes, target = kernel.lanes(kernel.anchor), kernel.target
+    products = lanes * target.machine.fmas(target.vector_bits)
+    return rows * (_LOADED / products + _ADDED * lanes / terms) < _TURNED / lanes
+
+
+def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
+    """Schedule a product whose second matrix is stored transposed, some rows of each at a time."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    lanes = kernel.lanes(kernel.anchor)
+    rank = len(kernel.anchor.axis)
+    (k,) = kernel.anchor.reduce_axis
+    partial = []
+    for width in (lanes, _LANES):
+        _, lane = s[kernel.anchor].split(k, factor=width)
+        partial.append(s.rfactor(kernel.anchor.output(0), lane, rank).op)
+        (k,) = s[kernel.anchor].op.reduce_axis
+    tall, wide = _dots(kernel, rows)
+    *batch, i, j = tail.op.axis
+    jo, ji = tail.split(j, factor=wide)
+    io, ii = tail.split(i, factor=tall)
+    tail.reorder(*batch, jo, io, ii, ji)
+    share_out(tail, [*batch, jo], work)
+    for op in partial:
+        stage = s[op]
+        stage.compute_at(tail, io)
+        *rest, i, j, lane = stage.op.axis
+        stage.reorder(*rest, *stage.op.reduce_axis, i, j, lane)
+        stage.unroll(i)
+        stage.unroll(j)
+        stage.vectorize(lane)
+    combine_lanes(s[kernel.anchor], _LANES)
+    if kernel.fused:
+        s[kernel.anchor].compute_at(tail, io)
+
+
+def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
+    """The rows of both matrices whose sums of products are in registers at a time.
+
+    Many where the sums are long, which loads each vector less often; few where adding up lanes is a good part of the work: that
+    of one tile then overlaps with the products of the next.
+    """
+    terms, columns = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-1])
+    if terms is not None and terms < _LONG * kernel.lanes(kernel.anchor):
+        return min(rows, 2), divisor_near(columns, 5, 4)
+    tall = next((n for n in range(8, 1, -1) if rows % n == 0), min(rows, 4))
+    return tall, min(divisor_near(columns, max(2, accumulators(kernel.target) // tall), 2), 8)
