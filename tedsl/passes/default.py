@@ -43,6 +43,7 @@ from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
+from tedsl.passes.storage.fill_registers import fill_registers
 from tedsl.passes.storage.flatten_storage import flatten_storage
 from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
 from tedsl.passes.storage.inject_prefetch import inject_prefetch
@@ -131,6 +132,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         with_options(mark_streams, target),  # while the loops still show what each position is
         with_options(use_dot_products, target),  # before the groups that they read look like turned tiles
         with_options(transpose_tiles, target),
+        with_options(fill_registers, target),  # before masks become narrower vectors
         with_options(split_vectors, target),
         lower_intrinsics,
         promote_accumulators,

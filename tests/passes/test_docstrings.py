@@ -535,6 +535,22 @@ def a_long_tail():
     return s, [A, B]
 
 
+@example("fill_registers")
+def the_end_of_the_columns_of_a_product():
+    A, B = te.placeholder((4, 5), name="A"), te.placeholder((5, 14), name="B")
+    k = te.reduce_axis((0, 5), name="k")
+    C = te.compute((4, 14), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    S = s.cache_write(C, "local")
+    block, lane = s[C].split(C.op.axis[1], factor=8)
+    s[C].reorder(block, C.op.axis[0], lane)
+    s[C].vectorize(lane)
+    s[S].compute_at(s[C], C.op.axis[0])
+    s[S].reorder(s[S].op.reduce_axis[0], *s[S].op.axis)
+    s[S].vectorize(s[S].op.axis[1])
+    return s, [A, B, C]
+
+
 @example("split_vectors", target="llvm -mtriple=x86_64-linux-gnu")
 def a_mask_that_the_machine_lacks():
     s, A, B = filled(13)
