@@ -206,3 +206,25 @@ def test_rows_that_fit_no_tile_have_panels():
         a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b")
         s = topi.schedules.schedule([topi.matmul(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
         assert ".rfactor(" not in str(s.journal)
+
+
+def test_batches_whose_columns_leave_a_rest_are_shared_out_alone():
+    """Fused with the batches, the loop over tiles of columns would have conditions around every term."""
+    x, y = floats(8, 9, 30), floats(8, 23, 30)
+    a, b = tensors(x, y)
+    product = topi.nn.batch_matmul(a, b)
+    target = Target("llvm -mcpu=znver3 -model=znver3")
+    s = topi.schedules.schedule([product], target)
+    journal = str(s.journal)
+    assert "split(T_batch_matmul_NT.op.axis[2]" in journal.replace("s[T_batch_matmul_NT]", "T_batch_matmul_NT")
+    assert ".fuse(" not in journal and ".parallel(s[T_batch_matmul_NT].op.axis[0])" in journal
+    np.testing.assert_allclose(run(product, {a: x, b: y}), x @ y.transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("columns, terms, along_terms", [(3, 117, True), (4, 512, True), (1, 64, True), (5, 117, False),
+                                                        (2, 24, False), (64, 117, False)])
+def test_lanes_run_along_the_terms_of_a_few_columns(columns, terms, along_terms):
+    """Columns that fill no half of a vector leave most of its lanes idle, however many rows there are."""
+    a, b = te.placeholder((4, 36, terms), name="a"), te.placeholder((4, columns, terms), name="b")
+    s = topi.schedules.schedule([topi.nn.batch_matmul(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
+    assert (".rfactor(" in str(s.journal)) == along_terms and ("b.global" in str(s.journal)) != along_terms

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import tir
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import share_out, whole_tiles
 from topi.schedules.cpu.tiles import tile_of
 from topi.schedules.formulas import Formula, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
@@ -67,7 +67,9 @@ def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
     tail.reorder(*others, jo, io, ii, ji)
     tail.unroll(ii)
     tail.vectorize(ji)
-    place = share_out(tail, [*others, jo], work)
+    shared = whole_tiles(kernel, others, jo, wide)
+    place = share_out(tail, shared, work)
+    place = place if shared and shared[-1] is jo else jo
     stage = s[sums]
     stage.compute_at(tail, io)
     *rest, j = stage.op.axis

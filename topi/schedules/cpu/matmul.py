@@ -17,7 +17,7 @@ from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import share_out, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, multiply_rows
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import divisor_near, registers, tile_of
@@ -76,7 +76,9 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     beside = panels_beside(kernel, wide) if panel is not None and group == 1 else 1
     outer, within = tail.split(jo, factor=beside) if beside > 1 else (jo, None)
     tail.reorder(*batch, outer, *([] if within is None else [within]), io, ii, ji)
-    place = share_out(tail, [*batch, outer], _work(kernel))
+    shared = whole_tiles(kernel, batch, outer, wide * beside)
+    place = share_out(tail, shared, _work(kernel))
+    place = place if shared and shared[-1] is outer else outer
     if halved:
         _multiply_halves(kernel, sums, (io, ii, ji))
     else:

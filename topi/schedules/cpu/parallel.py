@@ -61,3 +61,9 @@ def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> l
             return loops[:at] if tasks % cores == 0 or tasks >= SHARES * cores else loops
         tasks *= -(-extent // size)
     return loops
+
+
+def whole_tiles(kernel: Kernel, others: list[Any], tiles: Any, wide: int) -> list[Any]:
+    """Those of the loops `others` and `tiles`, over tiles of `wide` columns of the tail, that are shared out."""
+    covers = {tiles: Cover(extent_of(kernel.tail.axis[-1]), wide), **{loop: Cover(extent_of(loop), 1) for loop in others}}
+    return whole_loops(kernel.target, [*others, tiles], covers)

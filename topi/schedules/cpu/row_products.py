@@ -8,15 +8,16 @@ matrix if many rows use it.
 
 from __future__ import annotations
 
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import share_out, whole_tiles
 from topi.schedules.cpu.reduce import combine_lanes
-from topi.schedules.cpu.tiles import accumulators, divisor_near
+from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of
 from topi.schedules.kernel import Kernel
 
 _LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
 _TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
 _ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
+_ADDED_ALONE = 27 / 32  # the same where a row has too few sums to go on with others meanwhile
 _LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 
@@ -25,13 +26,25 @@ def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
     """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns.
 
     Cycles for each element of the second matrix: a copy takes _TURNED / lanes; rows times rows take for each row _LOADED of
-    what the product takes, and a part of adding up lanes, which is done once for all terms.
+    what the product takes, and a part of adding up lanes, which is done once for all terms. Columns that fill no half of a
+    vector take as long as a vector.
     """
     if not kernel.record.transpose_b or kernel.record.transpose_a or not rows or not terms:
         return False
-    lanes, target = kernel.lanes(kernel.anchor), kernel.target
+    lanes, target, columns = kernel.lanes(kernel.anchor), kernel.target, extent_of(kernel.anchor.axis[-1])
     products = lanes * target.machine.fmas(target.vector_bits)
-    return rows * (_LOADED / products + _ADDED * lanes / terms) < _TURNED / lanes
+    if columns is None or 2 * columns > lanes or columns == 0:
+        added, spared = _ADDED, 0.0
+    else:
+        added, spared = _ADDED_ALONE, _cycles_of_narrow(kernel, rows, columns, terms) - 1 / products
+    return rows * (_LOADED / products + added * lanes / terms - spared) < _TURNED / lanes
+
+
+def _cycles_of_narrow(kernel: Kernel, rows: int, columns: int, terms: int) -> float:
+    """The cycles for each element of a row that is multiplied with columns that share one vector."""
+    target = kernel.target
+    tall, _ = tile_of(rows, columns, terms, kernel.lanes(kernel.anchor), target)
+    return max(tall / target.machine.fmas(target.vector_bits), target.machine.fma_latency) / (tall * columns)
 
 
 def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
@@ -50,7 +63,7 @@ def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
-    share_out(tail, [*batch, jo], work)
+    share_out(tail, whole_tiles(kernel, batch, jo, wide), work)
     for op in partial:
         stage = s[op]
         stage.compute_at(tail, io)
