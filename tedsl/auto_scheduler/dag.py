@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,17 @@ class State:
 
     def __str__(self) -> str:
         return str(self.schedule())
+
+
+class RecordedState:
+    """The schedule of a record: a State as soon as the formulas are known, by the methods of a ComputeDAG or of a task."""
+
+    def __init__(self, applied: Callable[[ComputeDAG], State]) -> None:
+        self.applied = applied
+
+    def __call__(self, task: Any) -> State:
+        """The schedule, for the task that it was measured for. Raises TedslError if it does not apply."""
+        return self.applied(task.compute_dag)
 
 
 class ComputeDAG:
@@ -80,13 +91,16 @@ class ComputeDAG:
         """The schedule without directives."""
         return State(self.tensors, Journal())
 
-    def apply_steps_from_state(self, state: State, layout_rewrite: Any = None) -> tuple[Schedule, list[Tensor]]:
+    def apply_steps_from_state(self, state: State | RecordedState, layout_rewrite: Any = None) -> tuple[Schedule, list[Tensor]]:
         """The schedule of a state, and the arguments of its function."""
-        return State(self.tensors, state.journal).schedule(), list(self.tensors)
+        return State(self.tensors, self._known(state).journal).schedule(), list(self.tensors)
 
-    def print_python_code_from_state(self, state: State) -> str:
+    def print_python_code_from_state(self, state: State | RecordedState) -> str:
         """The schedule of a state as Python over the schedule `s`."""
-        return str(state.journal)
+        return str(self._known(state).journal)
+
+    def _known(self, state: State | RecordedState) -> State:
+        return state.applied(self) if isinstance(state, RecordedState) else state
 
     def hash_key(self) -> str:
         """A text that is equal for equal formulas, in any process."""

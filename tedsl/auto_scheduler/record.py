@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tedsl.auto_scheduler.dag import State
+from tedsl.auto_scheduler.dag import ComputeDAG, RecordedState, State
 from tedsl.auto_scheduler.search.search import Trial
-from tedsl.auto_scheduler.task import SearchTask, kind_of
+from tedsl.auto_scheduler.task import SearchTask, kind_of, state_in
 from tedsl.auto_scheduler.tvm_log.line import line_of, record_of_line
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.runtime.modules.files import file_path
@@ -37,9 +37,13 @@ class MeasureInput(NamedTuple):
     target: str
     record: Record
 
-    def state(self, task: SearchTask) -> State:
-        """The schedule, for the task that it was measured for. Raises TedslError if it does not apply."""
-        state = task.state_of(self.record)
+    @property
+    def state(self) -> RecordedState:
+        """The schedule, which the methods of a ComputeDAG take; `state(task)` is the State of a task, if it applies to it."""
+        return RecordedState(self._state_in)
+
+    def _state_in(self, dag: ComputeDAG) -> State:
+        state = state_in(dag, self.record)
         if state is None:
             raise ArgumentTypeError("the record holds no schedule")
         return state

@@ -68,6 +68,15 @@ def _chosen(name: str, value: T | str, kind: type[T]) -> T:
     return made
 
 
+def state_in(dag: ComputeDAG, one: Record) -> State | None:
+    """The schedule that a record holds, for these formulas; None if it holds none. Raises TedslError if it does not apply."""
+    line = line_of(one)
+    if line is not None:
+        return State(dag.tensors, scheduled(dag.tensors, line.steps).journal)
+    journal = journal_of(one)
+    return None if journal is None else State(dag.tensors, journal)
+
+
 class SearchTask:
     """A program to be scheduled for a target.
 
@@ -140,21 +149,13 @@ class SearchTask:
         """The fastest schedule of this task among records that still applies; None if there is none."""
         for one in fastest_records_of(self._own(records), self.problem.key, self.target):
             try:
-                state = self.state_of(one)
+                state = state_in(self.compute_dag, one)
                 if state is not None:
                     state.schedule()
                     return state
             except TedslError as error:
                 warn_once(f"a record of {self.desc or self.workload_key} is skipped, since it does not apply: {error}")
         return None
-
-    def state_of(self, one: Record) -> State | None:
-        """The schedule that a record holds, for this task; None if it holds none. Raises TedslError if it does not apply."""
-        line = line_of(one)
-        if line is not None:
-            return State(self.compute_dag.tensors, scheduled(self.compute_dag.tensors, line.steps).journal)
-        journal = journal_of(one)
-        return None if journal is None else State(self.compute_dag.tensors, journal)
 
     def _own(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records, those that TVM's logs have of this workload as ones of this task."""

@@ -1,13 +1,23 @@
-"""Compiles C and C++ to LLVM IR with clang: `create_llvm`, whose text goes to the pragma import_llvm."""
+"""Compiles C and C++ to LLVM IR with clang: `create_llvm`, whose text goes to the pragma import_llvm; `find_clang`."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 
 from tedsl.codegen.llvm.outside.compile_c import llvm_text
 from tedsl.contrib.utils import is_source_path
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError
+
+
+def find_clang(required: bool = True) -> list[str]:
+    """Returns the path of the clang that `create_llvm` runs, in a list; without one, none, or an error if `required`."""
+    found = shutil.which("clang")
+    if found is None and required:
+        raise LoweringError("there is no clang on the PATH",
+                            hint="install clang, or give the C code itself to the pragma import_c, which takes any compiler")
+    return [] if found is None else [found]
 
 
 def create_llvm(inputs: str | Sequence[str], output: str | None = None, options: Sequence[str] | None = None,

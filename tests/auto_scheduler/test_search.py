@@ -169,6 +169,8 @@ def test_a_task_is_tuned_and_its_best_applied(tmp_path, capsys):
     assert np.median(result.costs) == min(np.median(one.costs) for _, one in pairs)
     sch, args = task.apply_best(log)
     assert str(sch.journal) == task.print_best(log) == str(best.state(task).journal)
+    assert task.compute_dag.print_python_code_from_state(best.state) == str(sch.journal)
+    assert str(task.compute_dag.apply_steps_from_state(best.state)[0].journal) == str(sch.journal)
     a, b, c = np.ones((32, 40), "float32"), np.ones((40, 48), "float32"), np.zeros((32, 48), "float32")
     tedsl.build(sch, args)(a, b, c)
     assert (c == 40).all()

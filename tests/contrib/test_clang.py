@@ -61,3 +61,12 @@ def test_the_text_can_be_imported():
     a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_array_equal(b, 2 * a)
+
+
+def test_programs_ask_whether_there_is_clang(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: f"/somewhere/{name}")
+    assert clang.find_clang() == clang.find_clang(required=False) == ["/somewhere/clang"]
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert clang.find_clang(required=False) == []
+    with pytest.raises(LoweringError, match="there is no clang on the PATH"):
+        clang.find_clang()
