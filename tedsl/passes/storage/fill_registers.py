@@ -204,7 +204,8 @@ def _needs(stmt: Stmt, memory: Var, after: Needs) -> Needs:
         case For():
             once = _needs(stmt.body, memory, after)
             runs = stmt.kind == ForKind.SERIAL and (build.as_int(stmt.extent) or 0) > 0
-            again = _needs(stmt.body, memory, _joined(once, after))
+            both = _joined(once, after)
+            again = once if both == after else _needs(stmt.body, memory, both)
             return again if runs else _joined(again, after)
         case IfThenElse():
             other = after if stmt.else_case is None else _needs(stmt.else_case, memory, after)
