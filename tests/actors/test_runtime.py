@@ -377,6 +377,7 @@ def test_functions_that_were_short_may_wait_for_each_other():
     assert Runtime(p.plan()).run(40, feed=meet, fetch=lambda number, x: meet(number + 3)).shares["end"].acts == 40
 
 
+@pytest.mark.whole
 def test_long_runs_take_no_more_memory():
     import tracemalloc
 

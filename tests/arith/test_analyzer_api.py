@@ -226,6 +226,7 @@ def test_floats_keep_their_bits():
     lambda e, k: (e + X) % (k + 2), lambda e, k: build.select(build.less(e, k), e, X), lambda e, k: build.maximum(e, X + k),
     lambda e, k: build.if_then_else(build.less(X, k), e, e + 1), lambda e, k: (e * 7 + k) % 97,
 ], ids=["sum", "powers", "min", "floordiv", "floormod", "select", "max", "choice", "floormods by the same"])
+@pytest.mark.sampled(3)
 def test_depth_costs_no_recursion(make):
     def questions(depth):
         e, known = X, Analyzer()

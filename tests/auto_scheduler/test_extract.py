@@ -29,6 +29,7 @@ def test_equal_kernels_are_one_task_that_weighs_more():
     assert all(task.desc for task in tasks)
 
 
+@pytest.mark.whole
 def test_what_is_found_for_the_tasks_is_what_the_network_runs(tmp_path, monkeypatch):
     """Also where the cache on disk has the kernels of the rules, and these again without the records."""
     monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path / "cache"))

@@ -49,6 +49,7 @@ def scheduled(sizes, trials=24, **named):
     return scheduler, seen
 
 
+@pytest.mark.whole
 def test_rounds_go_to_the_task_that_gains(imagination):
     scheduler, seen = scheduled((8, 16), task_weights=[0.001, 1], strategy="gradient")
     assert sum(scheduler.task_cts) * 4 == 24 and not any(trial.final for trial in seen[:8])
@@ -60,6 +61,7 @@ def test_rounds_go_to_the_task_that_gains(imagination):
     assert turned.task_cts[0] > turned.task_cts[1] > 0
 
 
+@pytest.mark.whole
 def test_tasks_that_end_leave_their_trials_to_others(imagination):
     scheduler = auto_scheduler.TaskScheduler([task_of(8), task_of(16)])
     scheduler.tune(auto_scheduler.TuningOptions(40, num_measures_per_round=4, verbose=0), per_task_early_stopping=6)

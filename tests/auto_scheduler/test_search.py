@@ -64,6 +64,7 @@ def trials_of(seed, trials=32, **named):
     return seen
 
 
+@pytest.mark.whole
 def test_a_seed_gives_an_order(imagination):
     one, again, other = [[str(trial.record.candidate) for trial in trials_of(seed, 16)] for seed in (3, 3, 4)]
     assert one == again != other
@@ -78,6 +79,7 @@ def test_the_default_is_measured_first_and_again_each_schedule_once(imagination)
     assert len(finals) == 5 and finals[0].candidate == seen[0].record.candidate
 
 
+@pytest.mark.whole
 def test_times_that_were_too_short_are_found_out(imagination, monkeypatch):
     seen, note = [], Search._note
 

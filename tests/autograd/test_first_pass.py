@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import os, sys
 from unittest import mock
@@ -26,6 +28,7 @@ print(forks, *x.grad.numpy().ravel())
 """
 
 
+@pytest.mark.whole
 def test_the_derivatives_of_a_first_pass_are_compiled_in_several_processes(tmp_path):
     printed = {}
     for folder in ("off", str(tmp_path)):

@@ -1,12 +1,14 @@
 """Undecided questions cost a bounded number of steps in one program, however many there are: this one took minutes to build."""
 
 import numpy as np
+import pytest
 
 import tedsl
 from tedsl import te
 from tedsl.arith import inequality
 
 
+@pytest.mark.whole
 def test_unrolled_tiles_of_tiles_over_a_symbolic_extent_compile_soon(monkeypatch):
     steps, holds = [0], inequality._Proof.holds
 
