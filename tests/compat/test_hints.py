@@ -15,7 +15,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, ExpressionError, Lowe
     ("tvm.transform.PassContext(config={'tir.UnrolLoop': {}})", "did you mean tir.UnrollLoop?"),
     ("tvm.build_config(restricted_fun=True)", "did you mean restricted_func"),
     ("tvm.target.Target('llvm -num-corez 4')", "did you mean -num-cores?"),
-    ("te.zzz", "names the nearest are "), ("tvm.contrib.zzz", "it has cc, clang, "),
+    ("te.zzz", "names the nearest are "), ("tvm.contrib.zzz", "it has cblas, cc, clang, "),
     ("topi.embed_grad", "te.gradient(loss, [weight]) differentiates topi.take"),
     ("topi.x86.dense_cblas", "write topi.nn.dense: its schedule is for the processor, and no BLAS is called"),
     ("topi.x86.schedule_matmul_mkl", "write topi.x86.schedule_matmul: "),
