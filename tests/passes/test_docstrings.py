@@ -30,6 +30,8 @@ from tedsl.passes.device.lower_warp_memory import lower_warp_memory
 from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
+from tedsl.passes.loops.hoist_lets import hoist_lets
+from tedsl.passes.loops.share_subexpressions import share_subexpressions
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.lower_datatypes import lower_datatypes
 from tedsl.passes.machine.legalize_calls import legalize_calls
@@ -533,6 +535,19 @@ def a_long_tail():
     s, A, B = filled(te.size_var("n"))
     s[B].split(B.op.axis[0], factor=1 << 20)
     return s, [A, B]
+
+
+@example("hoist_lets", run=hoist_lets)
+def a_let_that_the_loop_does_not_change():
+    f, x = Function(B=(16, "int32")), Var("x")
+    return f.func(loop(I, 16, tir.LetStmt(x, build.mul(N, 2), f.store("B", I, x))), N)
+
+
+@example("share_subexpressions", run=share_subexpressions)
+def a_place_that_is_computed_twice():
+    f = Function(A=(64,), B=(64,))
+    place = build.add(build.mul(I, 4), build.mul(N, 2))
+    return f.func(loop(I, 4, f.store("B", place, f.load("A", place))), N)
 
 
 @example("fill_registers")

@@ -1,7 +1,7 @@
 """Computes what several expressions have in common once, before them.
 
 before:  for (i) { B[i*4 + n*2] = A[i*4 + n*2] }
-after:   let cse_var_1 = n*2;  for (i) { let cse_var_2 = i*4 + cse_var_1;  B[cse_var_2] = A[cse_var_2] }
+after:   for (i) { let cse_var_1 = i*4 + n*2;  B[cse_var_1] = A[cse_var_1] }
 
 A let stands right inside of what binds the last variable of its value: outside of all loops that do not change it. Loads and
 calls that are not pure stay where they are, and vectors. The rest is defined for all operands, so that it may be computed where
