@@ -196,7 +196,7 @@ def test_missing_records_can_be_silent(recwarn, monkeypatch):
 
 def test_operators_are_tuned():
     for name, args, _ in (CASES[0], CASES[6]):  # in the second one knobs change the shape of the result
-        result = tedsl.tune(name, 120, args=args, trials=1, progress=False, target="llvm")
+        result = tedsl.tune(name, 20, args=args, trials=1, progress=False, target="llvm")
         assert [trial.outcome.failure for trial in result.trials] == [None] * 2 and result.build()
 
 

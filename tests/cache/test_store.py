@@ -90,7 +90,7 @@ def _kill_at_random_moments(folder, times):
         os.waitpid(child, 0)
         pieces = store.load(KEY, CODE)
         outcomes["absent" if pieces is None else "whole"] += 1
-        longest *= 1.2 if pieces is None else 0.95
+        longest *= 1.05 if pieces is None else 0.9
         if pieces is not None:
             data = pieces["code"]
             assert len(data) == 300_000 and data == data[:1] * len(data), "of one writer"

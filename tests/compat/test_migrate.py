@@ -156,3 +156,7 @@ def test_what_cannot_be_rewritten(name, text, words, tmp_path):
 def test_no_text():
     with pytest.raises(ArgumentTypeError, match="it takes the text of a program, not an int"):
         migrate(3)
+
+
+def test_dtypes_had_names_at_the_root():
+    assert migrate("import tvm\nx = tvm.var('b', dtype=tvm.float32)\n")[1] == ()

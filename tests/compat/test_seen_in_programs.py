@@ -9,7 +9,6 @@ import pytest
 import tedsl
 import topi
 from tedsl import te, tir
-from tedsl.compat.migrate import migrate
 from tedsl.errors import AbsentModuleError, ArgumentError
 from tedsl.ir.container import Array
 
@@ -93,7 +92,6 @@ def test_dtypes_had_names_at_the_root():
     import tedsl.compat.v06 as tvm
 
     assert tvm.var("bias", dtype=tvm.float32).dtype == "float32"
-    assert migrate("import tvm\nx = tvm.var('b', dtype=tvm.float32)\n")[1] == ()
 
 
 def test_schedules_are_found_through_the_module_of_their_file():

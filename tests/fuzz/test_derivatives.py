@@ -11,9 +11,9 @@ def test_a_number_gives_the_same_program():
 
 
 def test_derivatives_agree_with_differences():
-    """50 of them; `python -m tedsl fuzz --derivatives --count 2000 --jobs 2` runs more."""
-    report = run_many(range(50), step=run_case, jobs=2, chunk=25)
-    assert report.findings == [] and report.counts["agree"] > 45, summary(report)
+    """24 of them; `python -m tedsl fuzz --derivatives --count 2000 --jobs 2` runs more."""
+    report = run_many(range(24), step=run_case, jobs=2, chunk=12)
+    assert report.findings == [] and report.counts["agree"] > 20, summary(report)
 
 
 def test_a_wrong_derivative_is_a_finding(monkeypatch):

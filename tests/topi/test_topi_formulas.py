@@ -107,7 +107,7 @@ def test_pad():
     assert values(topi.nn.pad(a, (1, 1)), {a: X}).tolist() == np.pad(X, 1).tolist()
     assert repr(topi.nn.pad(a, (0, 0)).op.body[0]) == "x[i0, i1]"
     n = te.var("n")
-    assert repr(topi.nn.pad(tensor((n,)), (1,)).shape) == "(((n + 1) + 1),)"
+    assert repr(topi.nn.pad(tensor((n,)), (1,)).shape) == "[((n + 1) + 1)]"
     with pytest.raises(ValueError, match="2 dimensions and pad_before has 1"):
         topi.nn.pad(a, (1,))
     with pytest.raises(ValueError, match="a width is a whole number from 0 on"):
