@@ -17,8 +17,8 @@ UNARY = {  # the function and where its argument is drawn from
     "trunc": (0.2, 0.8), "round": (0.6, 0.9), "nearbyint": (0.6, 0.9),
 }
 BINARY = {  # the function and where its arguments are drawn from
-    "power": (0.3, 2), "fmod": (0.3, 2), "atan2": (0.3, 2), "hypot": (0.3, 2), "logaddexp": (-2, 2), "copysign": (0.3, 2), "div": (0.3, 2),
-    "max": (-2, 2), "min": (-2, 2),
+    "power": (0.3, 2), "fmod": (0.3, 2), "atan2": (0.3, 2), "hypot": (0.3, 2), "copysign": (0.3, 2), "div": (0.3, 2),
+    "logaddexp": (-2, 2), "max": (-2, 2), "min": (-2, 2),
 }
 REFUSED = {"nextafter"}
 NOT_OF_FLOATS = {"isnan", "isinf", "isfinite", "popcount", "clz", "lane_mask", "truncdiv", "truncmod", "floordiv", "floormod",
