@@ -22,13 +22,13 @@ from tedsl.ir.walk.visitor import post_order_visit
 from tedsl.passes.facts.threads import has_launch
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.verify_memory import accessed_by_host
-from tedsl.runtime.devices.device import Device
 from tedsl.target.current import as_target
 from tedsl.target.stack import current_target
 from tedsl.target.target import Target
 from tedsl.tir import transform
 
 DEVICE = "cuda"  # of kernels, where no target says another
+_GPUS = frozenset({2, 4, 7, 8, 10, 11})  # DLDeviceType: cuda, opencl, vulkan, metal, rocm; and opengl of TVM 0.6
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -176,9 +176,9 @@ def BindDeviceType(func: PrimFunc, device_type: int) -> PrimFunc:
 @takes_modules
 def VerifyMemory(func: PrimFunc, device_type: int) -> bool:
     """Tells whether a function, for the device of this number (`tvm.gpu(0).device_type`), accesses its arguments only in
-    threads; True for processors.
+    threads; True for devices that are no GPUs. Devices that tedsl does not run on have their numbers too.
     """
-    target = as_target("llvm" if device_type == 1 else Device(device_type, 0).kind)
+    target = as_target(DEVICE if device_type in _GPUS else "llvm")
     return not accessed_by_host(_for(_function("VerifyMemory", func), target))
 
 

@@ -76,7 +76,7 @@ class BufferVar:
         """The pointer itself: an argument of calls."""
         return self._data
 
-    asobject = as_expr
+    asobject = asnode = as_expr  # TVM 0.7 and 0.6
 
     def as_array(self) -> Expr:
         """The memory with its shape: an argument of `call_packed`."""

@@ -101,6 +101,22 @@ def test_memory_that_the_host_would_access():
     assert tvm.ir_pass.VerifyMemory(launched(), tvm.gpu(0).device_type)
 
 
+@pytest.mark.parametrize(("number", "gpu"), [(2, True), (3, False), (4, True), (7, True), (8, True), (9, False), (10, True),
+                                             (11, True), (12, False)])
+def test_memory_of_devices_that_tedsl_does_not_run_on(number, gpu):
+    """dlpack's numbers, and TVM's of opengl: programs try all of them, whatever stands in the machine."""
+    _, A, B, s, _ = added(4, 16)
+    assert tvm.ir_pass.VerifyMemory(tvm.lower(s, [A, B]), number) is not gpu
+    assert tvm.ir_pass.VerifyMemory(launched(), number)
+
+
+def test_pointers_of_a_builder_are_handed_over_as_nodes():
+    ib = tvm.ir_builder.create()
+    A = ib.pointer("float32", name="A")
+    ib.emit(tvm.call_extern("int32", "f", A.asnode()))
+    assert A.asnode() is A.asobject() and A.asnode().name == "A" and ib.get().value.args[-1].same_as(A.asnode())
+
+
 def test_limits_of_kernels_in_a_pass_of_the_user():
     _, A, B, s, (block, thread) = added(32, 128)
     s[B].bind(block, tvm.thread_axis("blockIdx.x"))
