@@ -9,8 +9,10 @@ A final index is a sum of parts of axes with contiguous scales (`i*6 + j`, j in 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -33,6 +35,44 @@ class NotInvertible(Exception):
     def __init__(self, problem: str, hint: str = PLACES) -> None:
         super().__init__(problem)
         self.hint = hint
+
+
+@record
+class MapParameters:
+    """The names of parameters by position, of `*rest` if there is one, and by name alone.
+
+    Those by name take the last indices: `lambda i, *rest, j: [i, j, *rest]`. One by name with a default keeps it.
+    """
+
+    by_position: tuple[str, ...]
+    rest: str | None
+    by_name: tuple[str, ...]
+
+    @property
+    def fixed(self) -> int:
+        """How many indices there are without those of `*rest`."""
+        return len(self.by_position) + len(self.by_name)
+
+    def takes(self, count: int) -> bool:
+        """Whether the function can be called with `count` indices."""
+        return count == self.fixed or (count > self.fixed and self.rest is not None)
+
+    def called(self, function: Callable[..., Any], indices: Sequence[Any]) -> Any:
+        """The result of `function` for `indices`, as many as it `takes`."""
+        first = len(indices) - len(self.by_name)
+        return function(*indices[:first], **dict(zip(self.by_name, indices[first:])))
+
+
+def parameters_of(function: Callable[..., Any]) -> MapParameters:
+    """The parameters of `function`; of one that does not tell them, any number by position."""
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return MapParameters((), "i", ())
+    return MapParameters(
+        tuple([one.name for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]),
+        next((one.name for one in given if one.kind is one.VAR_POSITIONAL), None),
+        tuple([one.name for one in given if one.kind is one.KEYWORD_ONLY and one.default is one.empty]))
 
 
 @record(eq=False)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.runtime.array import NDArray, array
+from tedsl.schedule.index_map import parameters_of
 from tedsl.schedule.memory_options import AXIS_SEPARATOR as _SEPARATOR
 
 
@@ -48,7 +48,8 @@ class IndexMap:
     @staticmethod
     def from_func(mapping_function: Callable[..., Any], ndim: int | None = None,
                   inverse_index_map: IndexMap | Callable[..., Any] | None = None) -> IndexMap:
-        """The map that a function of indices computes. ndim: how many there are, for a function of *indices.
+        """The map that a function of indices computes. ndim: how many there are, for a function of *indices; names after the
+        star are the last ones.
         AXIS_SEPARATOR among its results is refused: see from_func_with_separators.
         """
         made, separators = IndexMap.from_func_with_separators(mapping_function, ndim, inverse_index_map)
@@ -62,7 +63,7 @@ class IndexMap:
                                   inverse_index_map: IndexMap | Callable[..., Any] | None = None) -> tuple[IndexMap, list[int]]:
         """The map that a function of indices computes, and before which of its results a separator of axes stands."""
         variables = _variables(mapping_function, ndim)
-        results = mapping_function(*variables)
+        results = parameters_of(mapping_function).called(mapping_function, variables)
         final: list[Any] = []
         separators: list[int] = []
         for result in results if isinstance(results, (list, tuple)) else [results]:
@@ -154,16 +155,15 @@ def _variables(function: Any, ndim: int | None) -> list[Var]:
     if not callable(function):
         raise ArgumentTypeError(f"IndexMap.from_func takes a function, not {type_in_words(function)}",
                                 hint="lambda i, j: [j, i]")
-    parameters = list(inspect.signature(function).parameters.values())
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    rest = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]
-    if rest and ndim is None:
-        raise ArgumentError(f"IndexMap.from_func: a function of *{rest[0]} takes any number of indices",
+    given = parameters_of(function)
+    if given.rest is not None and ndim is None:
+        raise ArgumentError(f"IndexMap.from_func: a function of *{given.rest} takes any number of indices",
                             hint="ndim says how many")
-    if ndim is not None and (ndim < len(names) or (ndim > len(names) and not rest)):
-        raise ArgumentError(f"IndexMap.from_func: ndim is {ndim}, and the function takes {len(names)} indices")
-    names += [f"{rest[0]}_{n}" for n in range((ndim or 0) - len(names))] if rest else []
-    return [Var(name, INT32) for name in names]
+    if ndim is not None and not given.takes(ndim):
+        least = "at least " if given.rest is not None else ""
+        raise ArgumentError(f"IndexMap.from_func: ndim is {ndim}, and the function takes {least}{given.fixed} indices")
+    rest = [f"{given.rest}_{n}" for n in range((ndim or 0) - given.fixed)]
+    return [Var(name, INT32) for name in (*given.by_position, *rest, *given.by_name)]
 
 
 def _end(sum_of_parts: Any) -> Any:

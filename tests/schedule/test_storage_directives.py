@@ -150,6 +150,8 @@ def test_a_new_layout_gives_new_loops(chain):
     (lambda i, j: [i, j * 0.5], "an index of the map is an integer expression"),
     (lambda i, j: i * 48 + j, "the map returns a list of indices"),
     (lambda i: [i], "the map takes 1 indices, and C has 2 dimensions"),
+    (lambda i, *, j, k: [i, j, k], "the map takes 3 indices, and C has 2 dimensions"),
+    (lambda i, *r, j, k: [i, j, k, *r], "the map takes at least 3 indices, and C has 2 dimensions"),
     ([0, 1], "the map is a function of the indices, got a list of 2"),
 ])
 def test_maps_that_are_refused(chain, refused, fn, words):

@@ -34,6 +34,15 @@ def test_maps_of_any_number_of_indices_and_with_separators():
     assert [e.value for e in given.inverse([3]).map_indices([4])] == [2]
 
 
+def test_names_after_the_star_are_the_last_indices():
+    last_second = IndexMap.from_func(lambda i, *r, j, step=2: [i * step, j, *r], ndim=4)
+    assert [e.value for e in last_second.map_indices([1, 2, 3, 4])] == [2, 4, 2, 3]
+    assert [var.name for var in last_second.initial_indices] == ["i", "r_0", "r_1", "j"]
+    assert [e.value for e in IndexMap.from_func(lambda *, i, j: [j, i]).map_indices([1, 2])] == [2, 1]
+    with pytest.raises(ArgumentError, match="ndim is 1, and the function takes at least 2 indices"):
+        IndexMap.from_func(lambda i, *r, j: [i, j, *r], ndim=1)
+
+
 def test_a_map_is_what_transform_layout_takes():
     A = te.placeholder((8, 4), name="A")
     B = te.compute((8, 4), lambda i, j: A[i, j] + 1.0, name="B")

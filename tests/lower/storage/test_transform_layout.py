@@ -123,6 +123,15 @@ def test_both_outputs_of_a_stage():
     check_both(s, [A, D], {A: whole_numbers((6, 4))})
 
 
+def test_names_after_the_star_are_the_last_indices():
+    texts = []
+    for fn in (lambda i, *r, j: [j, i, *r], lambda i, *, k, j: [j, i, k], lambda i, k, j: [j, i, k]):
+        A, B, C, s = two_stages(3, 4, 5)
+        s[B].transform_layout(fn)
+        texts.append(loops(s, [A, C]))
+    assert texts[0] == texts[1] == texts[2] and "[5, 3, 4]" in texts[0]
+
+
 def test_twice():
     A, B, C, s = two_stages(3, 10)
     s[B].transform_layout(lambda i, j: [i * 10 + j])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -20,7 +19,16 @@ from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
-from tedsl.schedule.index_map import Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
+from tedsl.schedule.index_map import (
+    Layout,
+    MapParameters,
+    NotInvertible,
+    layout_of,
+    parameters_of,
+    range_inside,
+    reduction_inside,
+    value_inside,
+)
 from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.scan.checks import must_leave_steps
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
@@ -47,13 +55,16 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
                            hint="for example lambda n, c: [n, c // 4, c % 4]")
     op = stage.op
     shape = op.shape_of(0)
-    names = [axis.name for axis in getattr(op, "axis", ())] or _parameters(fn) or [f"i{k}" for k in range(len(shape))]
+    taken = parameters_of(fn)
+    own = (*taken.by_position, *taken.by_name) if taken.rest is None else ()
+    names = [axis.name for axis in getattr(op, "axis", ())] or own
     axes = tuple([Var(names[k] if k < len(names) else f"i{k}", dim.dtype) for k, dim in enumerate(shape)])
-    taken = _parameters(fn)
-    if taken is not None and len(taken) != len(axes):
-        raise stage.refuse(DIRECTIVE, f"the map takes {len(taken)} indices, and {stage.name} has {len(axes)} dimensions",
+    if not taken.takes(len(axes)):
+        least = "at least " if taken.rest is not None else ""
+        raise stage.refuse(DIRECTIVE, f"the map takes {least}{taken.fixed} indices, and {stage.name} has {len(axes)} "
+                           "dimensions",
                            hint=f"write lambda {', '.join(v.name for v in axes)}: [...]")
-    given = _called(stage, fn, axes)
+    given = _called(stage, taken, fn, axes)
     if not isinstance(given, (list, tuple)):
         raise stage.refuse(DIRECTIVE, f"the map returns a list of indices, got {describe(given)}",
                            hint="for example lambda i, j: [j, i]")
@@ -61,27 +72,16 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
     return Mapped(fn, axes, finals)
 
 
-def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:
+def _called(stage: StageState, taken: MapParameters, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:
     """The result of `fn`; an exception raised by it is reported as a mistake in the map."""
     try:
-        return fn(*axes)
+        return taken.called(fn, axes)
     except TedslError as error:
         raise stage.refuse(DIRECTIVE, f"the map fails: {error.problem}", hint=error.hint) from error
     except Exception as error:
         name = getattr(fn, "__name__", type(fn).__name__)
         raise stage.refuse(DIRECTIVE, f"the map {name} raised {type(error).__name__}: {error}",
                            hint="it is called once, with variables that stand for the indices") from error
-
-
-def _parameters(fn: Callable[..., Any]) -> list[str] | None:
-    """The names of the parameters of `fn`; None if it takes any number of them."""
-    try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
-        return None
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _index(stage: StageState, value: Any) -> Expr:
