@@ -1,6 +1,7 @@
 """`python -m tedsl migrate`: programs of TVM's versions become programs of tedsl, which run."""
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -140,6 +141,21 @@ def test_the_command(tmp_path, capsys):
     assert file.read_text() == "import tedsl as tvm\nx = tvm.te.var('x')\n"
     file.write_text("import tvm\ntvm.relax.build\n")
     assert main(["migrate", str(file), str(file)]) == 1 and "line 2: tvm.relax.build: tedsl.relax" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", ["syntax", "missing", "read_only"])
+def test_a_file_that_cannot_be_rewritten_does_not_stop_the_others(first, tmp_path, capsys, monkeypatch):
+    good, bad = tmp_path / "good.py", tmp_path / f"{first}.py"
+    good.write_text("import tvm\n")
+    words = {"syntax": "is no Python: line 1", "missing": "cannot be read", "read_only": "cannot be written"}[first]
+    if first != "missing":
+        bad.write_text("print 'x'" if first == "syntax" else "import tvm\n")
+    write = pathlib.Path.write_text
+    monkeypatch.setattr(pathlib.Path, "write_text", lambda path, *a, **k: write(tmp_path if path == bad else path, *a, **k))
+    assert main(["migrate", str(bad), str(good)]) == 1
+    shown = capsys.readouterr()
+    assert good.read_text() == "import tedsl as tvm\n" and shown.out == f"{good}: rewritten\n"
+    assert words in shown.err and str(bad) in shown.err
 
 
 @pytest.mark.parametrize("name, text, words", [
