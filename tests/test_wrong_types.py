@@ -38,6 +38,7 @@ def test_arguments_of_other_types_do_not_end_in_errors_of_python(call):
     lambda: tedsl.transform.PassContext(disabled_pass=3), lambda: tedsl.transform.PassContext(disabled_pass=[3]),
     lambda: te.compute((4,), lambda i: DATA[i], attrs="x"), lambda: te.compute((4,), int),
     lambda: tedsl.IRModule("x"), lambda: tir.stmt_functor.substitute(X + 1, "x"),
+    lambda: tir.stmt_functor.post_order_visit(X + 1, 3), lambda: tedsl.script.from_source(3),
     lambda: tir.stmt_functor.post_order_visit(None, print), lambda: te.Journal([3]),
     lambda: added()[0].journal.to_json(1.5), lambda: tedsl.trace(*added()).save(None),
     lambda: tedsl.trace(*added()).show(file="x"), lambda: added()[0].create_group(DATA, DATA, np.array([1, 2])),

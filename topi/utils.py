@@ -7,7 +7,7 @@ from typing import Any
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import ArgumentError, entries
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries, type_in_words
 from topi import tag
 
 
@@ -38,11 +38,17 @@ def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(value if isinstance(value := getattr(e, "value", e), int) else e for e in in_tuple)
 
 
-def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], Any]) -> None:
+def traverse_inline(s: te.Schedule, final_op: te.Operation | te.Tensor, callback: Callable[[te.Operation], Any]) -> None:
     """Inlines injective operations from `final_op` upwards to the first ones that are not; outputs stay.
 
-    callback: is called for each operation visited, inputs first.
+    final_op: or its tensor. callback: is called for each operation visited, inputs first.
     """
+    first = final_op.op if isinstance(final_op, te.Tensor) else final_op
+    if not isinstance(first, te.Operation):
+        raise ArgumentTypeError(f"traverse_inline starts at an operation, not {type_in_words(final_op)}",
+                                hint="traverse_inline(s, C.op, callback)")
+    if not callable(callback):
+        raise ArgumentTypeError(f"traverse_inline calls a function with each operation, not {type_in_words(callback)}")
     visited: set[te.Operation] = set()
 
     def visit(op: te.Operation) -> None:
@@ -57,7 +63,7 @@ def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[
                     visit(tensor.op)
         callback(op)
 
-    visit(final_op)
+    visit(first)
 
 
 def simplify(expr: Any) -> Any:

@@ -27,7 +27,9 @@ def create_llvm(inputs: str | Sequence[str], output: str | None = None, options:
 
     Several sources are an error: compile and import them one by one.
     """
-    sources = [inputs] if isinstance(inputs, str) else list(inputs)
+    sources = [inputs] if isinstance(inputs, str) else list(inputs) if isinstance(inputs, Sequence) else []
+    if not isinstance(inputs, Sequence) or not all(isinstance(source, str) for source in sources):
+        raise ArgumentTypeError(f"create_llvm: inputs is the code of a source or the path of its file, a str, not {inputs!r}")
     if len(sources) != 1:
         raise ArgumentError(f"create_llvm: {len(sources)} sources would be linked", hint="call it for each, import each text")
     if isinstance(options, str):

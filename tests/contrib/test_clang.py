@@ -43,6 +43,9 @@ def test_what_cannot_be_compiled(tmp_path, monkeypatch):
         clang.create_llvm([CODE, CODE])
     with pytest.raises(ArgumentError, match=r"there is no file 'nowhere\.c'"):
         clang.create_llvm("nowhere.c")
+    for wrong in (3, [3], b"int one;"):
+        with pytest.raises(ArgumentTypeError, match="inputs is the code of a source or the path of its file"):
+            clang.create_llvm(wrong)
     with pytest.raises(ArgumentTypeError, match="options is a list of str"):
         clang.create_llvm(CODE, options="-O2")
 

@@ -6,6 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
+from tedsl.errors import ArgumentTypeError
 from topi import utils
 
 
@@ -23,7 +24,17 @@ def test_inlining_from_the_end_to_the_first_reduction():
     s = te.create_schedule(b.op)
     utils.traverse_inline(s, b.op, met.append)
     before = b.op.input_tensors[0]
-    assert met[3:] == [before.op, b.op] and [int(s[t].attach_type) for t in (before, b)] == [2, 1]
+    given = []
+    utils.traverse_inline(te.create_schedule(b.op), b, given.append)
+    assert given == met[3:] == [before.op, b.op] and [int(s[t].attach_type) for t in (before, b)] == [2, 1]
+
+
+def test_a_traversal_of_what_is_no_operation():
+    with pytest.raises(ArgumentTypeError, match="starts at an operation, not an int"):
+        utils.traverse_inline(None, 3, print)
+    x = te.placeholder((4,), name="x")
+    with pytest.raises(ArgumentTypeError, match="calls a function with each operation, not an int"):
+        utils.traverse_inline(te.create_schedule(x.op), x.op, 3)
 
 
 def test_positions():

@@ -8,12 +8,15 @@ from typing import Any
 
 from tedsl.compat.tvmscript import ir, tir
 from tedsl.compat.tvmscript.parser import Parser
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.func import IRModule, PrimFunc
 
 
 def from_source(source: str, extra: dict[str, Any] | None = None) -> Any:
     """The functions in a text: an IRModule for a class, a PrimFunc for a function; `mod.script()` prints such texts."""
+    if not isinstance(source, str):
+        raise ArgumentTypeError(f"script.from_source takes the text of functions, not {type_in_words(source)}",
+                                hint="script.from_source(mod.script())")
     names = {"T": tir, "I": ir, "tir": tir, **(extra or {})}
     made: dict[str, PrimFunc] = {}
     tree = ast.parse(textwrap.dedent(source))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.expr import FloatImm, IntImm, Load, SizeVar, StringImm, Var
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, Prefetch, ProducerStore, Stmt, Store
@@ -60,6 +60,9 @@ def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:
     """Calls `fvisit` on every node below `stmt` and on itself, children first."""
     if not isinstance(stmt, Node):
         raise ArgumentTypeError(f"post_order_visit goes through a statement or an expression, got {stmt!r}")
+    if not callable(fvisit):
+        raise ArgumentTypeError(f"post_order_visit calls a function with each node, not {type_in_words(fvisit)}",
+                                hint="post_order_visit(stmt, lambda node: ...)")
     for node in post_order(stmt):
         fvisit(node)
 
