@@ -89,6 +89,10 @@ class PrimFunc(Node):
         new = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else dict(attr_key_or_dict)
         return self.replace(attrs=FrozenDict({**self.attrs, **new}))
 
+    def without_attr(self, attr_key: str) -> PrimFunc:
+        """A copy of this function without an attribute, which need not be there."""
+        return self.replace(attrs=FrozenDict({key: value for key, value in self.attrs.items() if key != attr_key}))
+
     def specialize(self, param_map: Mapping[Var, Any]) -> PrimFunc:
         """A copy of this function for known values of parameters; `tedsl/ir/walk/specialize.py` says which."""
         from tedsl.ir.walk.specialize import specialized

@@ -11,3 +11,11 @@ NOT_PLANNED = {
     **dict.fromkeys(("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque",
                      "CompactBufferAllocation", "LowerMatchBuffer", "FlattenBuffer", "UnifyThreadBinding"), _OF_BLOCKS),
 }
+_NO_FLOAT8 = "there are no numbers of dtype float8 here; BF16Legalize serves bfloat16"
+OF_LATER_RELEASES = {  # of 0.9 to 0.19, and not in the tables of 0.8
+    **dict.fromkeys(("LowerOpaqueBlock", "LiftThreadBinding", "TransformMmaBufferLayout", "InjectSoftwarePipeline",
+                     "ManifestSharedMemoryLocalStage", "LowerCrossThreadReduction", "InjectPermutedLayout",
+                     "RemoveWeightLayoutRewriteBlock"), _OF_BLOCKS),
+    **dict.fromkeys(("FP8ComputeLegalize", "FP8StorageLegalize"), _NO_FLOAT8),
+    **dict.fromkeys(("BF16ComputeLegalize", "BF16StorageLegalize"), "BF16Legalize does both, as in 0.8"),
+}

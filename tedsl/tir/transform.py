@@ -69,7 +69,7 @@ from tedsl.tir.later_passes import (
     HoistExpression,
     RenormalizeSplitPattern,
 )
-from tedsl.tir.not_planned import NOT_PLANNED
+from tedsl.tir.not_planned import NOT_PLANNED, OF_LATER_RELEASES
 
 __all__ = [
     "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
@@ -441,5 +441,5 @@ def VerifyMemory() -> ModulePass:
     return _own_pass("VerifyMemory", verify_memory)
 
 
-entries(globals(), absent=NOT_PLANNED)
+entries(globals(), absent={**NOT_PLANNED, **OF_LATER_RELEASES})
 import_as(globals(), "function_pass", "transform")

@@ -5,8 +5,9 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.tir import IndexMap
+from tedsl.tir.not_planned import NOT_PLANNED, OF_LATER_RELEASES
 
 T = tir.transform
 
@@ -216,3 +217,18 @@ def test_attributes_of_functions():
     two = T.AnnotateEntryFunc()(tedsl.IRModule({"main": mod["main"], "other": other}))
     assert two["main"].attrs["tir.is_entry_func"] and "tir.is_entry_func" not in two["other"].attrs
     assert T.AnnotateEntryFunc()(tedsl.IRModule({"other": other}))["other"].attrs["tir.is_entry_func"]
+
+
+def test_a_function_without_an_attribute():
+    func = tir.PrimFunc([A], tir.Evaluate(0)).with_attr({"x": 1, "y": 2})
+    assert dict(func.without_attr("x").attrs) == {"y": 2} and func.attrs["x"] == 1
+    assert dict(func.without_attr("z").attrs) == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize("name, words", [
+    ("FP8StorageLegalize", "no numbers of dtype float8"), ("BF16ComputeLegalize", "BF16Legalize does both"),
+    ("LowerOpaqueBlock", NOT_PLANNED["PlanAndUpdateBufferAllocationLocation"])])
+def test_a_pass_of_later_releases_that_is_not_here_says_why(name, words):
+    with pytest.raises(OptionError, match=f"(?s){name}.*hint: .*{words}"):
+        getattr(T, name)
+    assert not [name for name in OF_LATER_RELEASES if name in vars(T)]
