@@ -280,13 +280,12 @@ class _Checker:
 
     def refusal(self, load: ProducerLoad, dim: int, search: SearchResult, reached: str = "") -> LoweringError:
         name, extent = load.producer.name, load.producer.shape[dim]
-        at = f"; {search.describe()}" if search.at is not None else ""
         if not reached:
             low, high = self.analyzer.bounds(load.indices[dim])
             reached = f"{'?' if low is None else low} to {'?' if high is None else high}"
         return LoweringError(
             f"{self.op.name} reads {shown(load)} outside of {name}: dimension {dim} of {name} has extent {shown(extent)} and "
-            f"the index {shown(load.indices[dim])} goes from {reached}{at}{self.place}",
+            f"the index {shown(load.indices[dim])} goes from {reached}{search.beside(load.indices[dim])}{self.place}",
             hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
                  f"te.if_then_else(te.all(...), {shown(load)}, 0)")
 

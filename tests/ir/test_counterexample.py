@@ -19,9 +19,13 @@ def search(index, extent, *scopes, low=0):
 
 
 def test_iteration_is_shown_with_the_index_there():
-    assert search(I + 1, 8, loop(I, 8)).describe() == "it is 8 at i = 7"
-    assert search(I - 3, 8, loop(I, 8)).describe() == "it is -3 at i = 0"
-    assert search(9, 8).describe() == "it is 9"
+    assert search(I + 1, 8, loop(I, 8)).beside(I + 1) == "; it is 8 at i = 7"
+    assert search(I - 3, 8, loop(I, 8)).beside(I - 3) == "; it is -3 at i = 0"
+    assert search(I, 8, loop(I, 8)).beside(I) == ""
+
+
+def test_a_constant_index_is_not_said_twice():
+    assert search(9, 8).at == () and search(9, 8).beside(build.as_expr(9)) == ""
 
 
 def test_index_in_range_is_proved_by_looking_at_all_iterations():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tedsl.ir.evaluate import evaluate
-from tedsl.ir.expr import Expr, Var
+from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.visitor import variables
 from tedsl.record import record
@@ -34,10 +34,12 @@ class SearchResult:
     reached: int
     complete: bool
 
-    def describe(self) -> str:
-        """The iteration in words: "it is 8 at i = 7"."""
-        at = ", ".join(f"{name} = {value}" for name, value in self.at or ())
-        return f"it is {self.reached}" + (f" at {at}" if at else "")
+    def beside(self, index: Expr) -> str:
+        """The iteration in words that follow those on `index`, "; it is 8 at i = 7"; "" where they say all."""
+        if self.at is None or isinstance(index, IntImm):
+            return ""
+        at = ", ".join(f"{name} = {value}" for name, value in self.at)
+        return f"; it is {self.reached}" + (f" at {at}" if at else "")
 
 
 def relevant(scopes: Sequence[Scope], *exprs: Expr) -> list[Scope]:

@@ -351,7 +351,7 @@ class AccessChecker(ScopedRewriter):
             "guard the access: with ib.if_scope(index < extent)"
         return LoweringError(
             f"{self.placed(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
-            f"{shown(place.index)}{reached}; {example.describe()}\n  loops: {loops or '(none)'}",
+            f"{shown(place.index)}{reached}{example.beside(place.index)}\n  loops: {loops or '(none)'}",
             hint=f"make the loop shorter or the {'array' if self.line else 'buffer'} larger, or {guard}")
 
 

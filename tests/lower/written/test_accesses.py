@@ -37,7 +37,7 @@ def test_a_constant_index_beyond_the_buffer():
     @built(B)
     def f(ib, b):
         b[8] = 1.0
-    refuses(f, r"the store to B\[8\] is outside: B has the indices 0 to 7 and the index is 8")
+    refuses(f, r"the store to B\[8\] is outside: B has the indices 0 to 7 and the index is 8\n")
 
 
 def test_an_index_below_zero():
