@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import tedsl
 from tedsl import ir, te, tir, transform
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.evaluate import run
 from tedsl.ir.stmt import BufferRealize
 
@@ -217,6 +218,45 @@ def test_rewriting_with_functions():
     assert "2f32" in str(func.with_body(one)) and "1f32" not in str(func.with_body(one))
     gone = tir.stmt_functor.ir_transform(func.body, lambda n: tir.Evaluate(tir.const(0)), None, ["tir.For"])
     assert isinstance(gone, tir.Evaluate)
+
+
+@pytest.mark.parametrize("names, words", [
+    (["tir.For", "tir.Stor"], r"no nodes called 'tir\.Stor'\n  hint: did you mean Store\?"),
+    (["tir.Stmt"], "no nodes called"), ([3], "no nodes called 3"),
+    ("tir.For", r"a list of names[^\n]*\n  hint: \['tir.For'\]")])
+def test_rewriting_nodes_that_do_not_exist(names, words):
+    with pytest.raises((OptionError, ArgumentTypeError), match=words):
+        tir.stmt_functor.ir_transform(program()["main"].body, None, lambda n: n, names)
+
+
+def test_accesses_to_buffers_are_flat_in_lowered_modules():
+    body, rewrite = tedsl.lower(program())["main"].body, tir.stmt_functor.ir_transform
+    with pytest.warns(UserWarning, match=r"no BufferStore: nothing changes\. Lowered modules hold tir\.Store[^\n]*\n  "
+                                         r"hint: tir\.Store\(o\.buffer_var, o\.value, o\.index\)$"):
+        assert rewrite(body, None, lambda n: tir.Evaluate(0), ["tir.BufferStore"]) is body
+    with pytest.warns(UserWarning, match="no BufferLoad and no BufferStore"):
+        rewrite(body, None, lambda n: n, ["tir.BufferLoad", "tir.BufferStore"])
+    data = tir.decl_buffer((4,), name="data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for names in (["tir.BufferStore", "tir.Store"], ["tir.For"], []):
+            assert rewrite(body, None, lambda n: None, names) is body
+        store = tir.BufferStore(data, tir.const(1, "float32"), [0])
+        assert isinstance(rewrite(store, None, lambda n: tir.Evaluate(0), ["tir.BufferStore"]), tir.Evaluate)
+        rewrite(store, None, lambda n: None, ["tir.BufferLoad"])  # of a function before its memory is flat
+
+
+@pytest.mark.parametrize("kind", ["Store", "Load"])
+def test_flat_accesses_name_their_fields(kind):
+    found = []
+    tir.stmt_functor.post_order_visit(tedsl.lower(program())["main"].body,
+                                      lambda n: isinstance(n, getattr(tir, kind)) and found.append(n))
+    for asked, own in (("buffer", "buffer_var"), ("indices", "index")):
+        with pytest.raises(AttributeError, match=f"a {kind} has no {asked}\n  hint: did you mean {own}, "):
+            getattr(found[0], asked)
+    with pytest.raises(AttributeError, match=f"'{kind}' object has no attribute 'extent'"):
+        getattr(found[0], "extent")  # noqa: B009
+    assert not hasattr(found[0], "buffer")
 
 
 def test_names_of_ir():

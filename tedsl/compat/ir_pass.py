@@ -169,8 +169,16 @@ def PostOrderVisit(node: Any, func: Callable[[Any], None]) -> None:
 @takes_modules
 def IRTransform(stmt: Stmt, preorder: Callable[[Any], Any] | None, postorder: Callable[[Any], Any] | None,
                 only_enable: list[str] | None = None) -> Any:
-    """A statement rewritten by two functions, as tir.stmt_functor.ir_transform."""
+    """A statement rewritten by two functions, as tir.stmt_functor.ir_transform. only_enable: names of nodes of 0.6 too."""
+    if isinstance(only_enable, (list, tuple)):
+        only_enable = [own for name in only_enable for own in _RENAMED.get(name, (name,))]
     return ir_transform(stmt, preorder, postorder, only_enable)
+
+
+# nodes of 0.6 that have other names; of Free and ProducerConsumer there are none
+_RENAMED: dict[str, tuple[str, ...]] = {
+    "Block": ("SeqStmt",), "Provide": ("BufferStore", "ProducerStore"), "Realize": ("BufferRealize", "ProducerRealize"),
+    "Variable": ("Var", "SizeVar"), "UIntImm": ("IntImm",), "Free": (), "ProducerConsumer": ()}
 
 
 @takes_modules

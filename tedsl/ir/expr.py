@@ -41,7 +41,7 @@ from tedsl.ir.node import MASKED, POINTER, Node, kind_bit, node, set_field
 from tedsl.ir.operators import ExprOperators, NamedCall, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import check_access_lanes, check_condition, check_name, check_rank, producer_dtype
+from tedsl.ir.wellformed import FlatAccess, check_access_lanes, check_condition, check_name, check_rank, producer_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -515,7 +515,7 @@ class Shuffle(Expr):
 
 
 @node
-class Load(Expr):
+class Load(FlatAccess, Expr):
     """Elements of a buffer variable, after `flatten_storage`. A vector `index` gathers; a number is the first of a sequence."""
 
     dtype: DType

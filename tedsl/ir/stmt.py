@@ -12,7 +12,7 @@ from tedsl.ir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tedsl.ir.node import MASKED, FrozenDict, Node, kind_bit, node, set_field
 from tedsl.ir.operators import constants_of
 from tedsl.ir.types import check_scope
-from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank, check_rank_of_producer, producer_dtype
+from tedsl.ir.wellformed import FlatAccess, check_access_lanes, check_branch, check_rank, check_rank_of_producer, producer_dtype
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -165,7 +165,7 @@ class Allocate(Stmt):
 
 
 @node
-class Store(Stmt):
+class Store(FlatAccess, Stmt):
     """A store of `value` to a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters, and a number is
     that of the first of consecutive ones.
 

@@ -1,10 +1,18 @@
-"""Checks of arguments shared by the constructors of several nodes."""
+"""Checks of arguments shared by the constructors of several nodes, and what nodes say of fields that they do not have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, type_in_words
+from tedsl.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    missing_attribute,
+    type_in_words,
+    with_article,
+)
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node
 
@@ -62,3 +70,19 @@ def check_branch(what: Node, name: str) -> None:
     if of is not BOOL:
         raise DTypeError(f"the condition of {name} is a scalar bool, not {of}",
                          hint="compare: x > 0" if of.lanes == 1 else "write it for one element: a vectorized loop makes lanes")
+
+
+_INSTEAD = {"buffer": "buffer_var, the variable of the flat memory that lowered modules hold",
+            "indices": "index, the one place in the flat memory that lowered modules hold"}
+
+
+class FlatAccess:
+    """The base of accesses by `buffer_var` and `index`: they name these when asked for those of BufferLoad and BufferStore."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+        def __getattr__(self, name: str) -> Any:
+            if name not in _INSTEAD:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise missing_attribute(with_article(type(self).__name__), name, self, _INSTEAD)

@@ -75,6 +75,15 @@ def test_a_number_is_not_transformed():
         tvm.ir_pass.IRTransform(3, None, lambda node: None)
 
 
+def test_nodes_are_asked_for_by_the_names_of_0_6():
+    _, A, B, s, _ = added(4)
+    body, seen = tvm.lower(s, [A, B]).body, []
+    tvm.ir_pass.IRTransform(body, lambda node: seen.append(type(node).__name__), None, ["Variable", "Free"])
+    assert set(seen) == {"Var"}
+    with pytest.raises(OptionError, match="no nodes called 'Variables'"):
+        tvm.ir_pass.IRTransform(body, None, None, ["Variables"])
+
+
 def test_what_functions_are_not_made_of():
     n, A, B, s, _ = added(4)
     with pytest.raises(ArgumentTypeError, match="an argument of f is a Tensor"):
