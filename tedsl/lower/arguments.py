@@ -286,8 +286,9 @@ def _check_inputs(schedule: ScheduleState, plans: Sequence[Placement], arguments
                 missing[read.tensor.name] = None
     if missing:
         names, single = ", ".join(missing), len(missing) == 1
-        raise LoweringError(f"the program reads {names}, which {'is' if single else 'are'} not among the arguments",
-                            hint=f"pass {'it' if single else 'them'} to lower or build too: lower(s, [..., {names}])")
+        refuse_to_run(LoweringError(
+            f"the program reads {names}, which {'is' if single else 'are'} not among the arguments",
+            hint=f"pass {'it' if single else 'them'} to lower or build too: lower(s, [..., {names}])"))
 
 
 def bound_symbols(arguments: Arguments) -> dict[Var, None]:

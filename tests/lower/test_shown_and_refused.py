@@ -92,6 +92,11 @@ def size_of_no_argument():
     return te.create_schedule(B.op), [A, B]
 
 
+def forgotten_input():
+    A, B, C, s = product()
+    return s, [A, C]
+
+
 def one_too_far(step=1):
     n = te.var("n")
     A = te.placeholder((n,), name="A")
@@ -157,6 +162,7 @@ HALF_WAY = [(local_before_compute_at, "C.local is kept in local memory", "C.loca
             (sums_over_blocks, "blockIdx.x would race", "tvm_thread_allreduce"),
             (sums_over_blocks_and_threads, "blockIdx.x would race", "tvm_thread_allreduce"),
             (size_of_no_argument, "the loops use m, and no argument gives it a value", "cast(float32, m: int32)"),
+            (forgotten_input, "the program reads B, which is not among the arguments", "B: Pointer(float32)["),
             (one_too_far, "the index i + 1 goes from 1 to n", "A_2[((i + 1)*stride)]"),
             (one_too_near, "goes from -1 to n - 2", "A_2["),
             (unrolled_without_a_number, "its extent n is not a constant", '(i: int32, 0, n) "unroll"'),
