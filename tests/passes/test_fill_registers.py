@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import te
 from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Load, Ramp, Var, pointer_var
@@ -123,3 +124,15 @@ def test_products_have_no_mask_around_their_terms(columns):
     out = np.zeros((12, columns), "float32")
     tedsl.build(s, [A, B, C])(x, y, out)
     np.testing.assert_array_equal(out, x @ y)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+@pytest.mark.parametrize("operator", [topi.argmin, topi.argmax])
+def test_places_and_values_that_a_let_reads_together_keep_their_masks(operator, dtype):
+    """Loads of the values stand in lets: registers cut for the stores alone lost the places of the last rows."""
+    x = te.placeholder((11, 8), dtype, name="x")
+    places = operator(x, 1)
+    data = np.random.default_rng(1).integers(-3, 4, (11, 8)).astype(dtype)
+    found = np.empty(11, "int32")
+    tedsl.build(topi.schedules.schedule([places]), [x, places])(data, found)
+    np.testing.assert_array_equal(found, getattr(np, operator.__name__)(data, axis=1))

@@ -21,7 +21,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While, seq
 from tedsl.ir.walk.contents import MASKED, POINTER, contains, of_kinds
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var, substitute
@@ -110,6 +110,8 @@ class _Whole(ScopedRewriter):
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, Store):
+            if any(_accesses(part, self.memory) for part in _own_expressions(stmt)):
+                raise CannotSlice("a load that is no part of a store would read more lanes than are stored")
             return self.descend(stmt)
         if not _accesses(stmt, self.memory):
             return stmt
@@ -138,6 +140,21 @@ class _Bare(ScopedRewriter):
         if isinstance(expr, Load) and expr.buffer_var is self.memory:
             return expr.replace(predicate=None)
         return self.descend(expr)
+
+
+def _own_expressions(stmt: Stmt) -> tuple[Node, ...]:
+    """The expressions of a statement that are in none of the statements inside of it."""
+    match stmt:
+        case LetStmt() | AttrStmt():
+            return (stmt.value,)
+        case IfThenElse() | While():
+            return (stmt.condition,)
+        case For():
+            return (stmt.min, stmt.extent)
+        case Allocate() | SeqStmt():
+            return ()
+        case _:
+            return (stmt,)
 
 
 def _is_registers(array: Allocate) -> bool:
