@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl import te
@@ -25,13 +25,7 @@ def instance_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, channel_ax
     that of the data; narrow floats are computed in float32. Ulyanov et al., 2016.
     """
     where = opening("instance_norm", data)
-    channel = axis_of(channel_axis, data.ndim, where)
-    axes = _axes(data, axis, where)
-    if channel in axes:
-        raise ShapeError(f"{where}: the channels, dimension {channel}, are among those that are averaged, {axes}",
-                         hint="axis lists the dimensions of space, for example [2, 3]")
-    for vector, name in ((gamma, "gamma"), (beta, "beta")):
-        require_vector(vector, name, data, channel, where)
+    channel, axes = _channels_and_axes(data, channel_axis, axis, {"gamma": gamma, "beta": beta}, where)
     return _normalized("instance_norm", data, data.shape, lambda *i: data(*i), axes, epsilon, lambda i: i[channel], gamma, beta)
 
 
@@ -44,14 +38,7 @@ def group_norm(data: te.Tensor, gamma: te.Tensor | None, beta: te.Tensor | None,
     num_groups divides the channels; axes: without `channel_axis`. gamma, beta: (channels,), or None. Wu and He, 2018.
     """
     where = opening("group_norm", data)
-    channel = axis_of(channel_axis, data.ndim, where)
-    along = _axes(data, axes, where)
-    if channel in along:
-        raise ShapeError(f"{where}: axes {along} contain the dimension of the channels, {channel}",
-                         hint="it is averaged by groups in any case; list the other dimensions")
-    for vector, name in ((gamma, "gamma"), (beta, "beta")):
-        if vector is not None:
-            require_vector(vector, name, data, channel, where)
+    channel, along = _channels_and_axes(data, channel_axis, axes, {"gamma": gamma, "beta": beta}, where)
     channels = as_int(data.shape[channel])
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise ShapeError(f"{where}: {num_groups} groups of {data.shape[channel]!r} channels", hint="a number that divides them")
@@ -119,6 +106,21 @@ def _normalized(operator: str, data: te.Tensor, shape: Sequence[Any], element: E
     output: te.Tensor = te.compute(shape, formula, name=f"T_{operator}", tag="injective",
                                    info=RowScaleOp(operator, data, axes, (total, mean, squares, scale)))
     return output
+
+
+def _channels_and_axes(data: te.Tensor, channel_axis: int, axes: int | Sequence[int],
+                       vectors: Mapping[str, te.Tensor | None], where: str) -> tuple[int, tuple[int, ...]]:
+    """The dimension of the channels, and the others over which is averaged. `vectors` that are given are checked to have an element
+    for each channel.
+    """
+    channel, along = axis_of(channel_axis, data.ndim, where), _axes(data, axes, where)
+    if channel in along:
+        raise ShapeError(f"{where}: the channels, dimension {channel}, are among those that are averaged, {along}",
+                         hint="list the dimensions of space, for example [2, 3]")
+    for name, vector in vectors.items():
+        if vector is not None:
+            require_vector(vector, name, data, channel, where)
+    return channel, along
 
 
 def _axes(data: te.Tensor, axis: Any, where: str) -> tuple[int, ...]:

@@ -113,7 +113,8 @@ def own_lets(root: Expr) -> tuple[Expr, dict[Any, Any]]:
 
 def renamed(root: N, names: Mapping[Any, Any]) -> N:
     """`root` with other variables, also where they are bound."""
-    return _FreshCopy(names)(root)  # type: ignore[no-any-return]
+    copy: N = _FreshCopy(names)(root)
+    return copy
 
 
 class _OwnLets(Rewriter):

@@ -107,7 +107,9 @@ class _Raising(ScopedRewriter):
 
 def _allocated(let: LetStmt) -> Allocate:
     """Returns the workspace that a let takes as an allocation, without the checks that it was given and freed."""
-    var, size = let.var, let.value.args[3]  # type: ignore[attr-defined]
+    var, call = let.var, let.value
+    assert isinstance(call, Call)
+    size = call.args[3]
     of = element_of(var)
     count = Analyzer().simplify(build.floordiv(_without_cast(size), of.bytes * of.lanes))
     body = let.body.seq if isinstance(let.body, SeqStmt) else (let.body,)
@@ -118,8 +120,9 @@ def _checks_workspace(stmt: Stmt, var: Var) -> bool:
     if not isinstance(stmt, IfThenElse) or not contains(stmt.then_case, THROW_LAST_ERROR):
         return False
     calls = [node for node in post_order(stmt.condition) if isinstance(node, Call) and var in node.args]
-    return any(call.op is IS_NULL or (call.op is CALL_EXTERN and call.args[0].value == FREE.value)  # type: ignore[attr-defined]
-               for call in calls)
+    names = [call.args[0] for call in calls if call.op is CALL_EXTERN]
+    return any(call.op is IS_NULL for call in calls) or any(
+        isinstance(name, StringImm) and name.value == FREE.value for name in names)
 
 
 class _Calls(Rewriter):
