@@ -110,8 +110,8 @@ def _normalized(operator: str, data: te.Tensor, shape: Sequence[Any], element: E
 
 def _channels_and_axes(data: te.Tensor, channel_axis: int, axes: int | Sequence[int],
                        vectors: Mapping[str, te.Tensor | None], where: str) -> tuple[int, tuple[int, ...]]:
-    """The dimension of the channels, and the others over which is averaged. `vectors` that are given are checked to have an element
-    for each channel.
+    """The dimension of the channels, and the others over which is averaged. Those of `vectors` that are given have to have an
+    element for each channel.
     """
     channel, along = axis_of(channel_axis, data.ndim, where), _axes(data, axes, where)
     if channel in along:
