@@ -12,7 +12,7 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import LoweringError, TedslError
-from tests.codegen.c.topi_operators import DTYPES, ODD, data_of, operators, values
+from tests.codegen.c.topi_operators import DTYPES, ODD, data_of, inputs_of, operators, values
 
 TOLERANCE = 1e-5  # sums are added in another order
 
@@ -42,8 +42,7 @@ def fault(name, call, place):
     """What is wrong with an operator on the device `place`, "sim" or "opencl"; None if nothing is."""
     target, device = ("opencl", tedsl.opencl(0)) if place == "opencl" else ("cuda", tedsl.sim(0))
     outs = results_of(call)
-    inputs = [stage.op.output(0) for stage in te.create_schedule([out.op for out in outs]).stages
-              if isinstance(stage.op, te.PlaceholderOp)]
+    inputs = inputs_of(te.create_schedule([out.op for out in outs]))
     outs = [out for out in outs if out not in inputs]
     arguments = [values(tensor, seed) for seed, tensor in enumerate(inputs)]
     try:

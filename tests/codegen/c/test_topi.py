@@ -6,4 +6,6 @@ from tests.codegen.c.topi_operators import differing, operators
 
 @needs_compiler
 def test_operators_have_the_bits_of_llvm():
-    assert differing(operators()[::30], strict_target("-math=own")) == []
+    every = operators()
+    scans = [one for one in every if one[0] == "nn.lstm"]  # their states are no arguments
+    assert differing([*every[::30], *scans], strict_target("-math=own")) == []

@@ -55,12 +55,19 @@ def scheduled(call):
     raise AssertionError("no call is accepted")
 
 
+def inputs_of(s):
+    """The placeholders that a schedule reads. States of scans are not inputs: their rows are part of the scan's result."""
+    ops = [stage.op for stage in s.stages]
+    states = {state.op for op in ops if isinstance(op, te.ScanOp) for state in op.state_placeholder}
+    return [op.output(0) for op in ops if isinstance(op, te.PlaceholderOp) and op not in states]
+
+
 def lowered(some):
     """One module with `some` operators as functions, and the arguments of each: how many are inputs, the tensors."""
     functions, arguments = {}, {}
     for number, (name, call) in enumerate(some):
         outs, s = scheduled(call)
-        inputs = [stage.op.output(0) for stage in s.stages if isinstance(stage.op, te.PlaceholderOp)]
+        inputs = inputs_of(s)
         args = [*inputs, *(out for out in outs if out not in inputs)]
         key = f"{name.replace('.', '_')}_{number}"
         functions[key] = tedsl.lower(s, args, name=key)[key]
