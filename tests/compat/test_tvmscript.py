@@ -8,7 +8,7 @@ from tedsl.script import tir as T
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import AbsentModuleError, ArgumentTypeError, ExpressionError, TedslError
+from tedsl.errors import AbsentModuleError, ArgumentError, ArgumentTypeError, ExpressionError, TedslError
 from tedsl.ir.func import IRModule, PrimFunc
 
 N = 6
@@ -133,6 +133,11 @@ def test_what_script_prints_is_read(lowered):
     assert from_source(func.script()).script().count("for ") == func.script().count("for ")
 
 
+def test_several_functions_are_a_module():
+    text = "".join(f"def {name}(A: T.Buffer((4,), 'float32')):\n    A[{k}] = 1.0\n" for k, name in enumerate("fg"))
+    assert [var.name_hint for var in from_source(text).functions] == ["f", "g"]
+
+
 def test_names_of_T_in_formulas():
     A = te.placeholder((4,), "int32", name="A")
     B = te.compute((4,), lambda i: T.min(T.max(A[i], T.int32(1)), T.int32(2)).astype("float32") * T.float32(0.5), name="B")
@@ -146,6 +151,11 @@ def test_names_of_T_in_formulas():
     ("for i, j in T.grid(4):\n        pass", "2 variables for 1 loops"),
     ("A[0, 0] = 1.0", "1 dimensions and is read or written with 2 indices"),
     ("import os", "import os is no statement of a script"),
+    ("with T.allocate((4,), 'float32'):\n        pass", "gives memory that has no name"),
+    ("D = T.match_buffer()", "line 2: T.match_buffer"), ("T.realize()", "line 2: T.realize.* names no region of a buffer"),
+    ("T.realize(A, 'x')", "names no region"), ("T.where()", "line 2: T.where"),
+    ("T.func_attr(3)", "takes a dict of values by their names, not an int"),
+    ("vi = T.axis.remap('Q', [1])", "axes are S .spatial. or R .reduced., not 'Q'"),
     ("with open('x'):\n        pass", "line 2"), ("A[0] = nothing", "line 2: nothing: name 'nothing' is not defined")])
 def test_mistakes_are_named(body, words):
     with pytest.raises(TedslError, match=words):
@@ -155,6 +165,10 @@ def test_mistakes_are_named(body, words):
 def test_what_is_refused():
     with pytest.raises(AbsentModuleError, match=r"tedsl\.script is not part of tedsl|tedsl\.script\.tir\.Tensor"):
         T.Tensor_of_relax
+    with pytest.raises(ArgumentError, match="no function that `def` defines"):
+        T.prim_func(lambda a: a)
+    with pytest.raises(ArgumentError, match="line 2 of the text is no Python"):
+        from_source("x = 1\nhello world")
     with pytest.raises(ArgumentTypeError, match="decorates a class"):
         I.ir_module(3)
     with pytest.raises(AbsentModuleError, match=r"script\.relax is not part of tedsl"):

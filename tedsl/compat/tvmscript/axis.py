@@ -32,5 +32,8 @@ def remap(kinds: str, bindings: Any, dtype: Any = None) -> Any:
     """Axes over the loops: "SSR", [i, j, k]."""
     if len(kinds) != len(bindings):
         raise ArgumentError(f"T.axis.remap: {len(kinds)} kinds for {len(bindings)} loops")
+    if set(kinds) - {"S", "R"}:
+        raise ArgumentError(f"T.axis.remap: axes are S (spatial) or R (reduced), not {kinds!r}",
+                            hint='T.axis.remap("SSR", [i, j, k])')
     made = [_axis(0, value, kind == "R") for kind, value in zip(kinds, bindings)]
     return made if len(made) > 1 else made[0]

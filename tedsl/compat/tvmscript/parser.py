@@ -214,7 +214,7 @@ class Parser:
 
     def _is_match(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "match_buffer" \
-            and isinstance(self.names.get(getattr(node.args[0], "id", "")), Var)
+            and bool(node.args) and isinstance(self.names.get(getattr(node.args[0], "id", "")), Var)
 
     def _matched(self, node: Any, name: str) -> Any:
         """`A = T.match_buffer(a, (8,), "float32")`: the buffer of a parameter."""
@@ -250,7 +250,9 @@ class Parser:
         for item in node.items:
             value = self.value(item.context_expr)
             if isinstance(value, Memory):
-                assert item.optional_vars is not None
+                if item.optional_vars is None:
+                    raise ExpressionError(f"{self.where(node)}: with {ast.unparse(item.context_expr)} gives memory that has no "
+                                          "name", hint="with T.allocate(...) as x:")
                 value = self._allocated(_name(item.optional_vars), value)
             elif item.optional_vars is not None and isinstance(value, Enclosing):
                 self.names[_name(item.optional_vars)] = value.value
@@ -279,24 +281,25 @@ class Parser:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         if name in _IGNORED:
             return None
-        if name == "match_buffer" or name == "realize":
+        if name == "realize":
             return self._realize(call)
-        args = [self.value(arg) for arg in call.args] if name in ("func_attr", "where") else []
+        value = self.value(call)
         if name == "func_attr":
-            self.attrs |= args[0]
+            self.attrs |= value
             return None
         if name == "where":
-            self.blocks[-1].condition = args[0]
+            self.blocks[-1].condition = value
             return None
-        value = self.value(call)
         if isinstance(value, (Enclosing, Stmt)):
             return value
         return Evaluate(build.as_expr(value))
 
     def _realize(self, call: ast.Call) -> Enclosing:
         """`T.realize(B[0:n], "global")`: the buffer exists in what follows."""
-        region: Any = call.args[0]
-        buffer = self.value(region.value)
+        buffer = self.value(call.args[0].value) if call.args and isinstance(call.args[0], ast.Subscript) else None
+        if not isinstance(buffer, Buffer):
+            raise ExpressionError(f"{self.where(call)}: {ast.unparse(call)} names no region of a buffer",
+                                  hint='T.realize(B[0:8], "global")')
         return Enclosing(lambda rest: realized(buffer, rest))
 
 
@@ -324,6 +327,15 @@ def _loop(var: Var, low: Expr, extent: Expr, loops: Loops, body: Stmt) -> Stmt:
     return AttrStmt(axis, key, extent, body)
 
 
+def definition_in(source: str) -> ast.FunctionDef | None:
+    """The function at the begin of a text that may be any part of a program; None if there is none."""
+    try:
+        first = ast.parse(source).body[0]
+    except (SyntaxError, IndexError):
+        return None
+    return first if isinstance(first, ast.FunctionDef) else None
+
+
 def function_of(function: Any) -> PrimFunc:
     """The PrimFunc of a Python function, by its source."""
     try:
@@ -331,8 +343,10 @@ def function_of(function: Any) -> PrimFunc:
     except (OSError, TypeError):
         raise ArgumentError(f"T.prim_func: the source of {getattr(function, '__name__', function)!r} is not known",
                             hint="write it in a file or a notebook; script.from_source(text) reads texts") from None
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
+    tree = definition_in(textwrap.dedent("".join(lines)))
+    if tree is None:
+        raise ArgumentError(f"T.prim_func: {function!r} is no function that `def` defines",
+                            hint="@T.prim_func before def f(...):")
     around = inspect.getclosurevars(function).nonlocals
     names = {**function.__globals__, **around}
     parser = Parser("", names, first)

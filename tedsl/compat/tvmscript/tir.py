@@ -11,7 +11,7 @@ from tedsl.absent import INSTEAD, explain
 from tedsl.compat.tvmscript import axis as axis
 from tedsl.compat.tvmscript.declarations import BufferType, Declared, Enclosing, Loops, Memory, Scalar
 from tedsl.compat.tvmscript.parser import BLOCK, INIT, Allocated, function_of, realized
-from tedsl.errors import AbsentModuleError
+from tedsl.errors import AbsentModuleError, ArgumentTypeError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Expr, StringImm, Var
@@ -129,18 +129,23 @@ def buffer_realized(buffer: Any) -> Enclosing:
     return Enclosing(lambda rest: realized(buffer, rest))
 
 
-def func_attr(attrs: Any) -> None:
-    """Attributes of the function; the parser reads them."""
+def func_attr(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Attributes of the function; the parser notes them. Raises ArgumentTypeError unless they have names."""
+    if not isinstance(attrs, dict) or not all(isinstance(key, str) for key in attrs):
+        raise ArgumentTypeError(f"T.func_attr takes a dict of values by their names, not {type_in_words(attrs)}",
+                                hint='T.func_attr({"global_symbol": "main", "tir.noalias": True})')
+    return attrs
 
 
-def where(condition: Any) -> None:
-    """The condition of the block; the parser reads it."""
+def where(condition: Any) -> Expr:
+    """The condition of the block; the parser notes it."""
+    return build.as_expr(condition)
 
 
 def _of_tir(name: str) -> Any:
     found = getattr(tir, name, None) or getattr(tir, name.capitalize(), None)
     if found is None:
-        raise AbsentModuleError(f"{explain('script')}.tir.{name}", hint=INSTEAD["script"])
+        raise AbsentModuleError(explain(f"script.tir.{name}"), hint=INSTEAD["script"])
     return found
 
 
