@@ -14,8 +14,8 @@
 A block becomes what it means: its axes stand for their values, and `T.init()` runs where the axes of reductions begin.
 `tir.Schedule`, which schedules blocks, is not part of tedsl: schedules are of `te`.
 
-parser.py: statements; texts.py: of texts; expressions.py: what they read; declarations.py: what the names of `T` make;
-tir.py, axis.py, ir.py: those names.
+functions.py: scripts as functions; texts.py: as texts; parser.py: their statements; blocks.py: what blocks become;
+expressions.py: what statements read; declarations.py: what the names of `T` make; tir.py, axis.py, ir.py: those names.
 """
 
 from tedsl.compat.tvmscript import ir, tir

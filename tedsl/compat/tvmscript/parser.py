@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
-import textwrap
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from tedsl.compat.tvmscript.blocks import BLOCK, INIT, Allocated, Block, realized
 from tedsl.compat.tvmscript.declarations import (
     Axis,
     BufferType,
@@ -21,7 +20,7 @@ from tedsl.compat.tvmscript.declarations import (
     store,
 )
 from tedsl.compat.tvmscript.expressions import evaluate, key_of
-from tedsl.errors import ArgumentError, ArgumentTypeError, ExpressionError
+from tedsl.errors import ArgumentTypeError, ExpressionError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
@@ -34,7 +33,6 @@ from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
     AttrStmt,
-    BufferRealize,
     Evaluate,
     For,
     ForKind,
@@ -47,31 +45,6 @@ from tedsl.ir.stmt import (
 
 _IGNORED = ("reads", "writes", "block_attr", "sblock_attr", "preflattened_buffer", "sync", "annotation")
 Wrap = Callable[[Stmt], Stmt]
-
-
-class Block:
-    """What statements say about the block around them."""
-
-    def __init__(self) -> None:
-        self.buffers: list[Buffer] = []  # of T.alloc_buffer
-        self.begins: list[Expr] = []  # that an axis of a reduction has its first value
-        self.init: Stmt | None = None
-        self.condition: Expr | None = None  # of T.where
-
-    def around(self, body: Stmt) -> Stmt:
-        """The statement that a block with this body is."""
-        if self.init is not None:
-            first = IfThenElse(reduce(build.logical_and, self.begins), self.init) if self.begins else self.init
-            body = seq(first, body)
-        if self.condition is not None:
-            body = IfThenElse(self.condition, body)
-        return reduce(lambda inside, buffer: realized(buffer, inside), reversed(self.buffers), body)
-
-
-def realized(buffer: Buffer, body: Stmt) -> Stmt:
-    """`body` in which the buffer exists."""
-    bounds = tuple([Range.from_min_extent(0, extent) for extent in buffer.shape])
-    return BufferRealize(buffer, bounds, build.true(), body)
 
 
 class Parser:
@@ -303,16 +276,6 @@ class Parser:
         return Enclosing(lambda rest: realized(buffer, rest))
 
 
-class Allocated:
-    """`T.alloc_buffer((8,), "float32")`: exists in the block, or the function, around it."""
-
-    def __init__(self, of: BufferType) -> None:
-        self.type = of
-
-
-INIT, BLOCK = object(), object()  # what T.init() and T.block() give
-
-
 def _name(node: ast.expr) -> str:
     if not isinstance(node, ast.Name):
         raise ExpressionError(f"{ast.unparse(node)} is no name that a script can assign to")
@@ -325,32 +288,3 @@ def _loop(var: Var, low: Expr, extent: Expr, loops: Loops, body: Stmt) -> Stmt:
     axis = IterVar(Range.from_min_extent(low, extent), var, IterType.THREAD_INDEX, loops.thread)
     key = "virtual_thread" if loops.thread.startswith("vthread") else "thread_extent"
     return AttrStmt(axis, key, extent, body)
-
-
-def definition_in(source: str) -> ast.FunctionDef | None:
-    """The function at the begin of a text that may be any part of a program; None if there is none."""
-    try:
-        first = ast.parse(source).body[0]
-    except (SyntaxError, IndexError):
-        return None
-    return first if isinstance(first, ast.FunctionDef) else None
-
-
-def function_of(function: Any) -> PrimFunc:
-    """The PrimFunc of a Python function, by its source."""
-    try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise ArgumentError(f"T.prim_func: the source of {getattr(function, '__name__', function)!r} is not known",
-                            hint="write it in a file or a notebook; script.from_source(text) reads texts") from None
-    tree = definition_in(textwrap.dedent("".join(lines)))
-    if tree is None:
-        raise ArgumentError(f"T.prim_func: {function!r} is no function that `def` defines",
-                            hint="@T.prim_func before def f(...):")
-    around = inspect.getclosurevars(function).nonlocals
-    names = {**function.__globals__, **around}
-    parser = Parser("", names, first)
-    parser.name = tree.name
-    given = {name: parser.value(ast.parse(of, mode="eval").body) if isinstance(of, str) else of
-             for name, of in function.__annotations__.items()}
-    return parser.function(tree, given)

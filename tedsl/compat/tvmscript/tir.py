@@ -9,8 +9,9 @@ from typing import Any
 from tedsl import tir
 from tedsl.absent import INSTEAD, explain
 from tedsl.compat.tvmscript import axis as axis
+from tedsl.compat.tvmscript.blocks import BLOCK, INIT, Allocated, realized
 from tedsl.compat.tvmscript.declarations import BufferType, Declared, Enclosing, Loops, Memory, Scalar
-from tedsl.compat.tvmscript.parser import BLOCK, INIT, Allocated, function_of, realized
+from tedsl.compat.tvmscript.functions import function_of
 from tedsl.errors import AbsentModuleError, ArgumentTypeError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.dtype import HANDLE
