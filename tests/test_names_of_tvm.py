@@ -229,6 +229,20 @@ def test_rewriting_nodes_that_do_not_exist(names, words):
         tir.stmt_functor.ir_transform(program()["main"].body, None, lambda n: n, names)
 
 
+def test_functions_that_give_no_node():
+    for steps in ((lambda n: "a", None), (None, lambda n: "a"), (None, lambda n: [n])):
+        with pytest.raises(ArgumentTypeError, match=r"the function gives a (str|list) for a node\n  hint: it gives a"):
+            tir.stmt_functor.ir_transform(program()["main"].body, *steps, ["tir.For"])
+
+
+def test_names_are_no_variables_and_numbers_no_names():
+    x = tir.Var("x", "int32")
+    with pytest.raises(ArgumentTypeError, match="substitute replaces variables, and 'x' is none"):
+        tir.stmt_functor.substitute(tir.Evaluate(x + 1), {"x": 3})
+    with pytest.raises(ArgumentTypeError, match="a string or a GlobalVar, not 3"):
+        tedsl.IRModule({3: program()["main"]})
+
+
 def test_accesses_to_buffers_are_flat_in_lowered_modules():
     body, rewrite = tedsl.lower(program())["main"].body, tir.stmt_functor.ir_transform
     with pytest.warns(UserWarning, match=r"no BufferStore: nothing changes\. Lowered modules hold tir\.Store[^\n]*\n  "

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 import tedsl
 from tedsl import te, tir
@@ -13,16 +16,22 @@ from topi import tag
 
 def get_const_int(expr: Any) -> int:
     """The value of a constant expression; ArgumentError where it is known only at the call."""
-    value = getattr(expr, "value", expr)
-    if isinstance(value, bool) or not isinstance(value, int):
+    value = _number(expr)
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise ArgumentError(f"get_const_int: {expr!r} is not a constant",
                             hint="use te.var dimensions as expressions, as they are")
-    return value
+    return int(value)
+
+
+def _number(expr: Any) -> Any:
+    """The number that an expression comes to, where it comes to one; anything else as it is."""
+    simplest = expr if hasattr(expr, "value") else simplify(expr)
+    return getattr(simplest, "value", simplest)
 
 
 def get_const_float(expr: Any) -> float:
     """The value of a constant float expression."""
-    value = getattr(expr, "value", expr)
+    value = _number(expr)
     if not isinstance(value, (int, float)):
         raise ArgumentError(f"get_const_float: {expr!r} is not a constant")
     return float(value)
@@ -35,7 +44,7 @@ def get_float_tuple(in_tuple: Iterable[Any]) -> tuple[float, ...]:
 
 def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
     """The values of constant expressions; those known only at the call stay as they are."""
-    return tuple(value if isinstance(value := getattr(e, "value", e), int) else e for e in in_tuple)
+    return tuple(int(value) if isinstance(value := _number(e), Integral) else simplify(e) for e in in_tuple)
 
 
 def traverse_inline(s: te.Schedule, final_op: te.Operation | te.Tensor, callback: Callable[[te.Operation], Any]) -> None:
@@ -99,6 +108,8 @@ def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
 
 def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
     """The indices of the element at position `idx` in row-major memory of `shape`."""
+    if not isinstance(shape, (tuple, list)):
+        raise ArgumentTypeError(f"unravel_index: the shape is a list of extents, not {type_in_words(shape)}", hint="(3, 4)")
     indices: list[Any] = []
     for left, extent in zip(range(len(shape) - 1, -1, -1), reversed(shape)):
         if equal_const_int(extent, 1):
@@ -113,6 +124,9 @@ def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
 
 def const_matrix(matrix: Any, name: str = "const_matrix") -> te.Tensor:
     """A tensor with the elements of a numpy matrix, which become constants of the program where loops are unrolled."""
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2:
+        raise ArgumentError(f"const_matrix: the array has two dimensions, not {matrix.ndim}", hint="const_vector takes one")
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
 
@@ -130,8 +144,9 @@ def const_matrix(matrix: Any, name: str = "const_matrix") -> te.Tensor:
 
 def const_vector(vector: Any, name: str = "const_vector") -> te.Tensor:
     """A tensor with the elements of a one-dimensional numpy array, which become constants where loops are unrolled."""
-    if getattr(vector, "ndim", 0) != 1:
-        raise ArgumentError("const_vector: the array has one dimension", hint="const_matrix takes two")
+    vector = np.asarray(vector)
+    if vector.ndim != 1:
+        raise ArgumentError(f"const_vector: the array has one dimension, not {vector.ndim}", hint="const_matrix takes two")
     dtype = str(vector.dtype)
 
     def element(i: Any) -> Any:
@@ -154,12 +169,21 @@ def get_shape(src_shape: Sequence[Any], src_layout: Any, dst_layout: Any) -> tup
 
 def nchw_pack_layout(layout_info: str) -> bool:
     """Whether a layout is NCHW with blocks of the batch and of the channels, such as NCHW1n16c."""
+    layout_info = _letters(layout_info)
     return layout_info[:4] == "NCHW" and "n" in layout_info and "c" in layout_info and layout_info.isalnum()
 
 
 def nchw_xc_layout(layout_info: str) -> bool:
     """Whether a layout is NCHW with blocks of the channels alone, such as NCHW16c."""
+    layout_info = _letters(layout_info)
     return layout_info[:4] == "NCHW" and layout_info[-1] == "c" and layout_info[4:-1].isdigit()
+
+
+def _letters(layout: Any) -> str:
+    letters = getattr(layout, "name", layout)
+    if not isinstance(letters, str):
+        raise ArgumentTypeError(f"a layout is a string, not {type_in_words(layout)}", hint='for example "NCHW16c"')
+    return letters
 
 
 def within_index(b: Any, e: Any, s: Any, i: Any) -> Any:

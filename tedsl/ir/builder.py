@@ -95,7 +95,7 @@ class BufferVar:
     def __setitem__(self, index: Any, value: Any) -> None:
         indices = _as_indices(index)
         by_dimension = self._buffer is not None and self._by_dimension(indices)
-        flat = indices[-1] if by_dimension else self._flat(indices)
+        flat = indices[-1] if by_dimension and indices else self._flat(indices)
         wanted = self._content.with_lanes(flat.dtype.lanes)
         stored = self._stored(value, wanted)
         if by_dimension:

@@ -201,7 +201,10 @@ class IRModule:
     def __setitem__(self, name: str | GlobalVar, func: PrimFunc) -> None:
         if not isinstance(func, PrimFunc):
             raise ArgumentError(f"an IRModule holds PrimFuncs, not {type(func).__name__}")
-        self._functions[name.name_hint if isinstance(name, GlobalVar) else str(name)] = func
+        if not isinstance(name, (str, GlobalVar)):
+            raise ArgumentTypeError(f"the name of a function in an IRModule is a string or a GlobalVar, not {name!r}",
+                                    hint='IRModule({"main": func})')
+        self._functions[name.name_hint if isinstance(name, GlobalVar) else name] = func
 
     def __contains__(self, name: object) -> bool:
         return (name.name_hint if isinstance(name, GlobalVar) else name) in self._functions

@@ -211,6 +211,11 @@ class TensorBuffers:
     def is_argument(self, buffer: Buffer) -> bool:
         return buffer in self.given
 
+    def forgotten(self) -> list[Var]:
+        """The memory of the inputs that are not among the arguments, which `check_arguments` has refused."""
+        return [buffer.data for (op, _), buffer in self.buffers.items()
+                if isinstance(op, PlaceholderOp) and buffer not in self.given]
+
 
 def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], arguments: Arguments, to_run: bool) -> None:
     """Refuses missing arguments, arguments that the loops would not write, and tensors that share a buffer and would overwrite

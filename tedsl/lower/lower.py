@@ -71,11 +71,12 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         notes = check_tails(program.plans, arguments)
         check_lanes(program.plans)
         check_legality(state, program, analyzer)
-        body, guards = place_stages(program, TensorBuffers(state, arguments), analyzer, accesses=accesses)
+        memory = TensorBuffers(state, arguments)
+        body, guards = place_stages(program, memory, analyzer, accesses=accesses)
         if observe is not None:
             observe(program, guards, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
-    if (unbound := _unbound(body, arguments, _in_predicates(program))) is not None:
+    if (unbound := _unbound(body, arguments, [*_in_predicates(program), *memory.forgotten()])) is not None:
         refuse_to_run(unbound)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes,
              **parted_memory(program.plans)}

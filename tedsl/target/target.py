@@ -371,7 +371,7 @@ def _split_option(word: str, whole: str) -> tuple[str, str]:
         raise ArgumentError(f"{word!r} in target {whole!r} is not an option", hint="options are written -name=value")
     name, equals, value = word.lstrip("-").partition("=")
     name = "mtriple" if name == "target" else name  # its name in TVM before 0.7
-    if not equals and name in ("mcpu", "march", "mattr", "mtriple", "keys", "libs", "model", "device", "arch"):
+    if not equals and name in ("mcpu", "march", "mattr", "mtriple", "keys", "libs", "model", "device", "arch", *COUNTS):
         raise ArgumentError(f"{word!r} in target {whole!r} has no value", hint=f"write -{name}=value")
     return name, value if equals else "1"
 

@@ -93,3 +93,10 @@ def test_schedules_of_cpp_take_the_target_first():
 
 def test_the_number_of_the_device_that_calls():
     assert tir.tvm_context_id().value == 0 and tir.tvm_context_id().dtype == "int32"
+
+
+def test_options_that_relay_never_had():
+    from tedsl import relay
+
+    with pytest.raises(ArgumentTypeError, match=r"no argument named 'opt_lvl'\n  hint: did you mean opt_level\?"):
+        relay.build_config(opt_lvl=3)

@@ -47,6 +47,8 @@ def test_targets():
     assert tedsl.target.Target({"kind": "llvm", "mcpu": "native"}).is_host
     with pytest.raises(ArgumentError, match="'x' in target"):
         tedsl.target.Target("llvm -num-cores=4 x")
+    with pytest.raises(ArgumentError, match=r"'-num-cores' in target .* has no value"):
+        tedsl.target.Target("llvm -num-cores")
 
 
 def test_the_place_of_an_element():

@@ -187,6 +187,10 @@ def refusal(call):
     return str(caught.value)
 
 
+def test_a_forgotten_input_is_said_once():
+    assert len(read(*forgotten_input())[1]) == 1
+
+
 @CASES
 def test_lower_shows_the_loops_and_warns_in_the_words_of_build(program, words, text):
     module, said = read(*program())

@@ -6,7 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from topi import utils
 
 
@@ -78,3 +78,29 @@ def test_names_in_the_places_of_tvm():
 
     assert topi.generic.default.default_schedule is default_schedule is topi.generic.default_schedule
     assert topi.nn.get_pad_tuple("SAME", (3, 3)) == (1, 1, 1, 1) and topi.nn.get_pad_tuple1d(2, (3,)) == (2, 2)
+
+
+def test_numbers_that_expressions_come_to():
+    n = te.var("n")
+    assert utils.get_const_int(n + 3 - n) == 3 and utils.get_const_int(np.int64(5)) == 5
+    assert repr(utils.get_const_tuple((np.int32(3), n + 4 - n, n, te.const(2)))) == "(3, 4, n, 2)"
+    with pytest.raises(ArgumentError, match="n is not a constant"):
+        utils.get_const_int(n)
+
+
+@pytest.mark.parametrize("made, values", [(utils.const_vector, [1, 2, 5]), (utils.const_matrix, [[1, 2], [3, 4.5]])])
+def test_constants_are_lists_too(made, values):
+    result = made(values)
+    out = np.zeros(np.shape(values), result.dtype)
+    tedsl.build(te.create_schedule(result.op), [result])(out)
+    np.testing.assert_array_equal(out, values)
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (lambda: utils.nchw_pack_layout(3), "a layout is a string, not an int"),
+    (lambda: utils.nchw_xc_layout(None), "a layout is a string"), (lambda: utils.unravel_index(3, 3), "a list of extents"),
+    (lambda: utils.const_matrix([1, 2]), "two dimensions, not 1"), (lambda: utils.const_vector("abc"), "one dimension, not 0"),
+    (lambda: topi.testing.upsampling_python(np.zeros((1, 1, 2, 2)), 2.5), "the factors of 2 spatial dimensions are 2.5")])
+def test_arguments_of_a_wrong_kind(wrong, words):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
+        wrong()

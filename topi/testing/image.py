@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tedsl.errors import ArgumentError
 from topi.nn.utils import get_pad_tuple
 
 Array = np.ndarray[Any, Any]
@@ -82,6 +83,8 @@ def resize3d_python(data: Array, scale: Sequence[float], layout: str = "NCDHW", 
 def _scaled(data: Array, scale: Sequence[float], layout: str, method: str, mode: str, alpha: float, rounding: str) -> Array:
     """data with its spatial extents multiplied by `scale`, channels second or last."""
     moved = np.moveaxis(data, -1, 1) if layout.endswith("C") else data
+    if np.shape(scale) != (moved.ndim - 2,):
+        raise ArgumentError(f"the factors of {moved.ndim - 2} spatial dimensions are {scale!r}", hint="one number for each")
     size = [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)]
     result = resize_python(moved, size, method, mode, rounding, alpha)
     return np.moveaxis(result, 1, -1) if layout.endswith("C") else result

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl.absent import INSTEAD, answer_in, explain
-from tedsl.errors import AbsentModuleError
+from tedsl.errors import AbsentModuleError, entries
 from tedsl.transform import PassContext
 
 __path__: list[str] = []  # `import tedsl.relay.frontend` is refused like all else
@@ -25,3 +25,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AbsentModuleError(f"{explain('relay')}; relay.{name} is asked for", hint=INSTEAD["relay"])
+
+
+entries(globals())

@@ -27,6 +27,9 @@ def substitute(node: N, vmap: Mapping[Any, Any]) -> N:
     """
     if not isinstance(vmap, (dict, Mapping)):
         raise ArgumentTypeError(f"substitute takes what to write for each variable, got {vmap!r}", hint="write {x: 3}")
+    if strangers := [key for key in vmap if not isinstance(key, (Var, IterVar))]:
+        raise ArgumentTypeError(f"substitute replaces variables, and {strangers[0]!r} is none",
+                                hint="keys are the variables themselves, not their names: x = te.var('x'), {x: 3}")
     if not vmap:
         return node
     return Substitution(vmap)(node)  # type: ignore[no-any-return]

@@ -39,16 +39,24 @@ def ir_transform(stmt: Any, preorder: Step | None, postorder: Step | None, only_
         elif node in opened:
             stack.pop()
             made = node.map_children(done.__getitem__)
-            replaced = postorder(made) if postorder is not None and mine else None
+            replaced = _node(postorder(made)) if postorder is not None and mine else None
             done[node] = made if replaced is None else replaced
         else:
             opened.add(node)
-            early = preorder(node) if preorder is not None and mine else None
+            early = _node(preorder(node)) if preorder is not None and mine else None
             if early is None:
                 stack.extend(reversed(node.child_nodes()))
             else:
                 done[node] = early
     return done[stmt]
+
+
+def _node(replaced: Any) -> Any:
+    """What a function of the user gives for a node; refused where that is no node, but for numbers, which are constants."""
+    if isinstance(replaced, (Node, bool, int, float)) or replaced is None:
+        return replaced
+    raise ArgumentTypeError(f"ir_transform: the function gives {type_in_words(replaced)} for a node",
+                            hint="it gives a statement or an expression, or None, which keeps the node")
 
 
 def _enabled(stmt: Node, names: Iterable[str]) -> set[str]:

@@ -70,7 +70,7 @@ STATES = [[*KEY, 0, 0, 0, 0, 1 << 63, 0], [*KEY, 1 << 62, 0, 0, WORD - 3, 1, 0],
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("shape", [(8,), (3, 5)])
+@pytest.mark.parametrize("shape", [(8,), (3, 5), ()])
 def test_words(state, shape):
     gen = te.placeholder((10,), "uint64", name="gen")
     after, words = generated(state, int(np.prod(shape)))
