@@ -114,14 +114,44 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
     return schedule_injective(outs)
 
 
+def batch_matmul(x: te.Tensor, y: te.Tensor, out_shape: Any = None, out_dtype: Any = None, transpose_a: bool = False,
+                 transpose_b: bool = True) -> te.Tensor:
+    """topi.nn.batch_matmul."""
+    return by_target.batch_matmul(x, y, out_shape, out_dtype, transpose_a, transpose_b)
+
+
+def conv2d_NCHWc_int8(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, layout: str = "NCHWc",
+                      out_dtype: Any = "int32") -> te.Tensor:
+    """topi.nn.conv2d_NCHWc_int8."""
+    return by_target.conv2d_NCHWc_int8(data, kernel, stride, padding, dilation, layout, layout, out_dtype)
+
+
+def conv2d_transpose_nchw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
+                          output_padding: Any) -> te.Tensor:
+    """topi.nn.conv2d_transpose_nchw."""
+    return by_target.conv2d_transpose_nchw(data, kernel, stride, padding, out_dtype, output_padding)
+
+
+def conv3d_transpose_ncdhw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
+                           output_padding: Any) -> te.Tensor:
+    """topi.nn.conv3d_transpose_ncdhw."""
+    return by_target.conv3d_transpose_ncdhw(data, kernel, stride, padding, out_dtype, output_padding)
+
+
+def sparse_dense(data: te.Tensor, weight_data: te.Tensor, weight_indices: te.Tensor, weight_indptr: te.Tensor,
+                 sparse_lhs: bool = False) -> te.Tensor:
+    """topi.nn.sparse_dense."""
+    return nn.sparse_dense(data, weight_data, weight_indices, weight_indptr, sparse_lhs)
+
+
 # The formulas are the same on every target; these are names that programs know.
-batch_matmul, conv2d_nchw, conv2d_nchw_int8 = by_target.batch_matmul, by_target.conv2d_nchw, by_target.conv2d_nchw_int8
+conv2d_nchw, conv2d_nchw_int8 = by_target.conv2d_nchw, by_target.conv2d_nchw_int8
 conv2d_nchw_winograd = by_target.conv2d_nchw_winograd
 conv2d_nchw_winograd_without_weight_transform = by_target.conv2d_nchw_winograd_without_weight_transform
-conv2d_NCHWc, conv2d_NCHWc_int8, conv2d_nhwc = by_target.conv2d_NCHWc, by_target.conv2d_NCHWc_int8, by_target.conv2d_nhwc
-conv2d_nhwc_winograd_direct, conv2d_transpose_nchw = by_target.conv2d_nhwc_winograd_direct, by_target.conv2d_transpose_nchw
+conv2d_NCHWc, conv2d_nhwc = by_target.conv2d_NCHWc, by_target.conv2d_nhwc
+conv2d_nhwc_winograd_direct = by_target.conv2d_nhwc_winograd_direct
 conv3d_ncdhw, conv3d_ndhwc = by_target.conv3d_ncdhw, by_target.conv3d_ndhwc
-conv3d_transpose_ncdhw, dense, dense_int8 = by_target.conv3d_transpose_ncdhw, by_target.dense, by_target.dense_int8
+dense, dense_int8 = by_target.dense, by_target.dense_int8
 depthwise_conv2d_nchw, depthwise_conv2d_NCHWc = by_target.depthwise_conv2d_nchw, by_target.depthwise_conv2d_NCHWc
 depthwise_conv2d_nhwc, group_conv2d_nchw = by_target.depthwise_conv2d_nhwc, by_target.group_conv2d_nchw
 conv2d, dense_tensorcore, conv2d_nhwc_tensorcore = conv.conv2d, dense, conv2d_nhwc
@@ -130,7 +160,7 @@ batch_matmul_tensorcore = batch_matmul_int8 = batch_matmul
 conv1d_ncw, conv1d_nwc = nn.conv1d_ncw, nn.conv1d_nwc
 conv2d_hwcn, conv1d_transpose_ncw = nn.conv2d_hwcn, nn.conv1d_transpose_ncw
 correlation_nchw, deformable_conv2d_nchw = nn.correlation_nchw, nn.deformable_conv2d_nchw
-sparse_dense, sparse_transpose, sparse_add = nn.sparse_dense, nn.sparse_transpose, nn.sparse_add
+sparse_transpose, sparse_add = nn.sparse_transpose, nn.sparse_add
 get_valid_counts, non_max_suppression = vision.get_valid_counts, vision.non_max_suppression
 all_class_non_max_suppression, proposal = vision.all_class_non_max_suppression, vision.proposal
 multibox_prior, multibox_transform_loc = vision.multibox_prior, vision.multibox_transform_loc

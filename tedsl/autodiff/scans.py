@@ -75,10 +75,12 @@ class Steps:
         replaced: dict[Tensor, Tensor] = dict(zip(op.state_placeholder, self.states))
         results = dict(zip(op.update, self.states))
         members = dependents(producers_first(dict.fromkeys([tensor.op for tensor in op.update])), op.state_placeholder)
+        read_inside = {tensor for member in members for tensor in member.input_tensors}
         for member in members:
             assert isinstance(member, ComputeOp)
             outputs = [member.output(number) for number in range(member.num_outputs)]
-            copy = _copied(member, replaced, tuple([results.get(tensor) for tensor in outputs]))
+            values = tuple([results.get(tensor) for tensor in outputs])
+            copy = _copied(member, replaced, values, not read_inside.isdisjoint(outputs))
             replaced.update({tensor: copy.output(number) for number, tensor in enumerate(outputs)})
         self.updates = [replaced.get(tensor, tensor) for tensor in op.update]
         self.ops = {tensor.op for tensor in (*self.updates, *[replaced[member.output(0)] for member in members])}
@@ -150,10 +152,13 @@ class Steps:
         return [first, *(f"p{d}" for d in range(len(self.prefix))), *(f"i{d}" for d in range(1, self.states[number].ndim))]
 
 
-def _copied(op: ComputeOp, replaced: Mapping[Tensor, Tensor], values: tuple[Tensor | None, ...]) -> ComputeOp:
-    """A copy of a formula that reads other tensors; in range everywhere, unless it is an update, whose values are known."""
+def _copied(op: ComputeOp, replaced: Mapping[Tensor, Tensor], values: tuple[Tensor | None, ...], is_read: bool) -> ComputeOp:
+    """A copy of a formula that reads other tensors; in range everywhere, unless it is an update, whose values are known.
+
+    is_read: other formulas of the step read it, so that it is computed all the same.
+    """
     body = redirected(op.body, replaced)
-    if not any(values):
+    if is_read or not any(values):
         inside = _InRange(op)
         body = tuple(map(inside, body))
 

@@ -69,6 +69,17 @@ def test_several_states():
     check(te.compute((6, 2), lambda t, i: one[t, i] * other[t, i], name="both"), [x])
 
 
+def test_a_state_that_is_computed_from_the_new_row_of_another():
+    """As in an LSTM: the hidden row is made of the new cell, whose formula reads rows that only the steps have."""
+    x = placeholder((4, 2), "X")
+    h, c = placeholder((5, 2), "h"), placeholder((5, 2), "c")
+    begin = [te.compute((1, 2), lambda _, i: te.const(0.5, "float64"), name=f"{name}0") for name in "hc"]
+    cell = te.compute((5, 2), lambda t, i: c[t - 1, i] * te.sigmoid(h[t - 1, 1 - i]) + x[t - 1, i], name="cell")
+    hidden = te.compute((5, 2), lambda t, i: te.tanh(cell[t, i]) * x[t - 1, 1 - i], name="hidden")
+    for rows in te.scan(begin, [hidden, cell], [h, c], [x]):
+        check(rows, [x])
+
+
 def test_a_state_of_integers_counts_along():
     x = placeholder((5, 2), "X")
     s1, s2 = placeholder((5, 2), "s1"), placeholder((5, 2), "s2", "int32")

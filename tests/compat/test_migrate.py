@@ -28,6 +28,7 @@ def test_a_program_runs(name, tmp_path):
     after, notes = migrate(before)
     assert notes == () and after != before
     assert not re.search(r"^\s*(import|from) tvm", after, re.M)
+    assert re.findall("#.*", after) == re.findall("#.*", before), "comments stay"
     file = tmp_path / "program.py"
     file.write_text(after)  # hybrid scripts read their source
     exec(compile(after, str(file), "exec"), {"__name__": "program"})
