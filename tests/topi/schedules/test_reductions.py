@@ -212,6 +212,15 @@ def test_columns_of_many_rows_are_reduced_in_chunks_of_rows(shape, axis, dtype, 
         np.testing.assert_array_equal(run(topi.argmax(x, axis, keepdims), {x: data}), data.argmax(axis, keepdims=keepdims))
 
 
+def test_places_of_several_vectors_of_columns_stay_in_registers_for_some_rows():
+    data = rng.integers(0, 50, (3, 20, 72)).astype("float32")  # as one vector, 72 lanes went through memory at each row
+    x = te.placeholder(data.shape, name="x")
+    y = topi.argmax(x, 1)
+    s = topi.x86.schedule_reduce(y)
+    assert "k1.outer" in str(s) and "k1.inner" in str(s)
+    np.testing.assert_array_equal(run(y, {x: data}), data.argmax(1))
+
+
 def test_what_is_around_chunks_of_rows_is_computed_in_their_loops():
     data = rng.standard_normal((4096, 160), "float32")
     x = te.placeholder(data.shape, name="x")

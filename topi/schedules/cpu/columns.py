@@ -14,11 +14,12 @@ from tedsl import te
 from topi.schedules.cpu.contraction import tiles_fit
 from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import SERIAL, share_out
-from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import Formula, extent_of, product, runs
 from topi.schedules.kernel import Kernel
 
 _COLUMNS = 16  # vectors of results that stay in registers
+_PAIRS = 8  # registers for each vector of results with their places, if all of these meet one row after the other
 _PART = 16  # of the second cache that the results of a block of columns take
 _ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
 _TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
@@ -57,7 +58,7 @@ def reduce_columns(kernel: Kernel, formula: Formula) -> None:
         vectorize(tail, tail.fuse(*inner) if count > 1 else inner[0], extent, lanes)
         inner = list(s[kernel.anchor].op.axis[-count:])
     stage = s[kernel.anchor]
-    add_rows(stage, inner, list(stage.op.reduce_axis), extent, lanes, _line_lanes(kernel))
+    add_rows(kernel, stage, inner, list(stage.op.reduce_axis), extent)
 
 
 # --- chunks of rows -----------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def _reduce_chunks(kernel: Kernel, count: int, at: int, rows: int) -> None:
     reduced.insert(at, reduced.pop())
     extent = product([extent_of(axis) for axis in columns])
     if kernel.blocks is None:
-        add_rows(parts, columns, reduced, extent, lanes, _line_lanes(kernel))
+        add_rows(kernel, parts, columns, reduced, extent)
     else:
         _add_rows_of_blocks(kernel, parts, columns, reduced[0], extent)
     tail = s[kernel.tail]
@@ -123,7 +124,7 @@ def _add_rows_of_blocks(kernel: Kernel, parts: te.Stage, columns: list[Any], row
     size = sum(parts.op.output(v).dtype.bytes for v in range(parts.op.num_outputs))
     if extent is None or extent * size > kernel.target.machine.l1.size // 2:
         kernel.over_blocks = parts, block, None
-        add_rows(parts, columns, [block, row], extent, lanes, _line_lanes(kernel))
+        add_rows(kernel, parts, columns, [block, row], extent)
         return
     kernel.over_blocks = parts, block, row
     last = parts.fuse(*columns) if len(columns) > 1 else columns[0]
@@ -206,16 +207,21 @@ def _line_lanes(kernel: Kernel) -> int:
     return max(kernel.lanes(kernel.anchor), kernel.target.machine.line // size)
 
 
-def add_rows(stage: te.Stage, columns: list[Any], reduced: list[Any], extent: int | None, lanes: int, width: int) -> None:
+def add_rows(kernel: Kernel, stage: te.Stage, columns: list[Any], reduced: list[Any], extent: int | None) -> None:
     """Vectorize the axes `columns`, of `extent` results, and put the loops `reduced` around them, of which the innermost
-    one is over rows: some rows at a time if the results do not fit the registers. width: of the results that are added to then.
+    one is over rows: some rows at a time if the results do not fit the registers.
     """
+    lanes, width = kernel.lanes(kernel.anchor), _line_lanes(kernel)
     last = stage.fuse(*columns) if len(columns) > 1 else columns[0]
     *slow, row = reduced
-    if extent is not None and extent <= _COLUMNS * lanes:
+    pairs = stage.op.num_outputs > 1
+    most = registers(kernel.target) // _PAIRS if pairs else _COLUMNS
+    if extent is not None and extent <= most * lanes:
         stage.reorder(*slow, row, last)
         stage.vectorize(last)
         return
+    if pairs and extent is not None and extent % width:
+        width = lanes
     rows, row = stage.split(row, factor=_ROWS)
     middle, lane = stage.split(last, factor=width)
     stage.reorder(*slow, rows, middle, row, lane)
