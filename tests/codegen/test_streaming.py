@@ -5,12 +5,12 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.codegen.llvm import streaming
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Broadcast, Cast, Load, Ramp, SizeVar, Var
 from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt, Store, seq
-from tedsl.passes.machine.mark_streams import large, mark_streams
+from tedsl.passes.machine.mark_streams import mark_streams
+from tedsl.target.machine import Machine
 from tests.codegen.kernels import ARM, AVX2, HOST, PLAIN, RUNNABLE, Kernel, array, const, function
 
 GUARD = 64  # elements around the output that must not change
@@ -59,8 +59,8 @@ def test_aligned_vectors_pass_the_cache():
 
 def test_small_outputs_stay_in_the_cache_and_large_ones_do_not(monkeypatch):
     kernel = streaming_kernel(stream(directive=False))
-    assert f", {large(HOST.machine)}" in kernel.text and "!nontemporal" in kernel.text
-    monkeypatch.setattr(streaming, "large", lambda machine: 1000)
+    assert f", {HOST.machine.large}" in kernel.text and "!nontemporal" in kernel.text
+    monkeypatch.setattr(Machine, "large", 1000)
     kernel = streaming_kernel(stream(directive=False, kind=ForKind.PARALLEL))
     for size in (64, 16 * 100):
         a, c = np.ones(size, "f"), np.zeros(size, "f")

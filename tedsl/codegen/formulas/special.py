@@ -58,7 +58,7 @@ def erf_single(out: FunctionBody, x: Value) -> Value:
     n, integer = y.nearest_multiple(LOG2_E)
     e = reduced_exp(out, out.fma(n, -LN_2, y) if out.has_fma else reduced(out, y, n))
     e = (e.as_bits() + (integer << MANTISSA[32])).as_float()
-    return (magnitude > ERF_SPLIT).choose((1.0 - e).with_sign_of(x), near)
+    return (magnitude > ERF_SPLIT).choose((1.0 - e).signed_as(x), near)
 
 
 def asin(out: FunctionBody, x: Value) -> Value:

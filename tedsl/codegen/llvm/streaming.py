@@ -34,7 +34,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, For
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of, large
+from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of
 from tedsl.record import record
 
 _SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
@@ -68,7 +68,7 @@ def large_outputs(func: PrimFunc, out: Emitter) -> dict[Var, Var | None]:
     outputs: dict[Var, Var | None] = {}
     if not may_stream(out):
         return outputs
-    enough = large(out.target.machine)
+    enough = out.target.machine.large
     sizes = {buffer.data: _bytes(out, buffer) for buffer in func.buffers}
     total = ix.ZERO
     for size in sizes.values():

@@ -26,25 +26,13 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with
-from tedsl.target.machine import Machine
 from tedsl.target.target import Target
 
 MARK = "position_wise"
 NONTEMPORAL = "nontemporal"
 PART = 16  # bytes: of the smallest vectors that bypass the cache, and the least alignment of what they write
-# Bytes that a function reads and writes from which its stores go past the cache by themselves, as parts of the last cache, and
-# their bounds: of a cache that a machine shares with others, not all is ours. Measured for a scaled copy of float32 on a cache
-# of 32 MiB, ordinary time / time past the cache: alone 1.08 to 1.18 from 2 to 32 MiB, 1.23 to 1.31 from 64 MiB on; but with a
-# reader of the output right after it 0.7 to 0.8 up to 16 MiB, 0.96 at 32 MiB, 1.09 to 1.14 from 64 MiB on. A softmax of 32 MiB:
-# alone 1.25 to 1.35.
-_PARTS, _LEAST, _MOST = 0.9, 12 << 20, 48 << 20
 _MOST_NODES = 400  # of a store
 _MOST_STORES = 64
-
-
-def large(machine: Machine) -> int:
-    """The bytes that a function reads and writes from which its large outputs go past the cache."""
-    return max(_LEAST, min(_MOST, int(_PARTS * machine.l3.size)))
 
 
 def alignment_of(lanes: int, size: int, target: Target) -> int:
@@ -58,7 +46,7 @@ def mark_streams(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with marks in the loops whose stores may bypass the cache of `target`."""
     if target.arch != "x86-64" or target.kind.name != "llvm" or not func.attrs.get("tir.noalias"):
         return func
-    if not contains(func.body, NONTEMPORAL) and _is_small(func, large(target.machine)):
+    if not contains(func.body, NONTEMPORAL) and _is_small(func, target.machine.large):
         return func
     read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
     outputs = {buffer.data: buffer.dtype for buffer in func.buffers if buffer.data not in read}

@@ -7,7 +7,7 @@ from tedsl.ir.expr import Broadcast, Ramp, Var
 from tedsl.ir.stmt import AttrStmt, LetStmt, seq
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.machine.mark_streams import MARK, large, mark_streams
+from tedsl.passes.machine.mark_streams import MARK, mark_streams
 from tedsl.target import Target
 from tests.passes.programs import Function, imm, loop, when
 
@@ -110,6 +110,6 @@ def test_variables_may_stand_between():
 
 
 def test_what_is_large_comes_from_the_last_cache_of_the_machine():
-    sizes = {name: large(Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={name}").machine)
+    sizes = {name: Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={name}").machine.large
              for name in ("skylake-avx512", "znver4", "znver2")}
     assert sizes == {"skylake-avx512": 12 << 20, "znver4": int(0.9 * (32 << 20)), "znver2": int(0.9 * (16 << 20))}

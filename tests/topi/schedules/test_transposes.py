@@ -43,3 +43,29 @@ def test_values(shape, order):
     y = np.empty([shape[at] for at in order], "f")
     tedsl.build(topi.schedules.schedule([result]), [data, result])(x, y)
     np.testing.assert_array_equal(y, x.transpose(order))
+
+
+@pytest.mark.parametrize("shape, order, staged", [
+    ((32, 64, 56, 56), (0, 1, 3, 2), True),
+    ((64, 32, 50, 56), (1, 0, 3, 2), True),
+    ((4, 64, 56, 56), (0, 1, 3, 2), False),  # stays in the caches
+    ((32, 64, 64, 56), (0, 1, 3, 2), False),  # rows of whole lines
+    ((32, 8, 150, 150), (0, 1, 3, 2), False),  # in L2
+    ((32, 64, 56, 56), (0, 3, 1, 2), False),  # matrices of which others have parts
+])
+def test_short_matrices_are_turned_in_a_cache_where_rows_are_no_lines(shape, order, staged):
+    result = topi.transpose(te.placeholder(shape, name="data"), order)
+    with ZEN3:
+        assert ("global memory" in str(topi.schedules.schedule([result]))) == staged
+
+
+def test_values_of_short_matrices():
+    data = te.placeholder((3000, 37, 40), name="data")
+    with ZEN3:
+        result = topi.transpose(data, (0, 2, 1)) * 2.0
+        s = topi.schedules.schedule([result])
+    assert "global memory" in str(s)
+    x = np.arange(3000 * 37 * 40, dtype="f").reshape(3000, 37, 40)
+    y = np.empty((3000, 40, 37), "f")
+    tedsl.build(s, [data, result])(x, y)
+    np.testing.assert_array_equal(y, x.transpose(0, 2, 1) * 2)

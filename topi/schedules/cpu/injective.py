@@ -16,6 +16,7 @@ _TASKS = 4  # for each core, so that cores that are late do not hold up the othe
 _TOGETHER = 4  # vectors of functions that a step of a long loop computes
 _LONG = 64  # vectors from which on a loop is long
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
+_AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -128,6 +129,9 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     groups = runs(op.axis, formula)
     across = next(group for group in groups if turned in group)
     wide = min(max(kernel.lanes(op), kernel.target.machine.line // op.output(0).dtype.bytes), _TURNED)
+    if _are_short_planes(kernel, op, groups, across, load):
+        _map_planes(kernel, op, len(across), len(groups[-1]), load, wide)
+        return
     loops: list[Any] = []
     inside: list[Any] = []
     block: list[Any] = []
@@ -152,6 +156,43 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     stage.vectorize(column)
     few = iterations < _TASKS * kernel.target.machine.cores
     share_out(stage, loops[:len(shared) + 1] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any) -> bool:
+    """Whether matrices are transposed that fit half of the nearest cache, into a result that is to go past the caches, and
+    cannot, since its rows are no whole lines.
+    """
+    machine, size = kernel.target.machine, op.output(0).dtype.bytes
+    plane, whole = [product([extent_of(axis) for axis in axes]) for axes in ([*across, *groups[-1]], op.axis)]
+    columns = product([extent_of(axis) for axis in groups[-1]])
+    if op is not kernel.tail or plane is None or whole is None or columns is None or columns * size % machine.line == 0:
+        return False
+    return (kernel.target.arch == "x86-64" and op.num_outputs == 1 and across is groups[-2] and len(groups) > 2
+            and in_order_of(load, groups)[-2:] == [groups[-1], across]
+            and plane * size <= machine.l1.size // 2 and 2 * whole * size >= machine.large)
+
+
+def _map_planes(kernel: Kernel, op: Any, rows: int, columns: int, load: Any, wide: int) -> None:
+    """Transposes some matrices at a time, whose rows and columns are so many axes, in a cache, and stores them from end to end:
+    only the first and the last line of what is stored are written in parts. Rows of the input that come next are asked for.
+    """
+    s = kernel.schedule
+    turned = s[s.cache_write(op.output(0), "global")]
+    stage, own = s[op.output(0)], list(turned.op.axis)
+    first, second = len(own) - rows - columns, len(own) - columns
+    down, over = [turned.fuse(*axes) if len(axes) > 1 else axes[0] for axes in (own[first:second], own[second:])]
+    tiles_down, row = turned.split(down, factor=wide)
+    tiles_over, column = turned.split(over, factor=wide)
+    turned.reorder(*own[:first], tiles_over, tiles_down, row, column)
+    turned.vectorize(column)
+    turned.prefetch(load.producer, tiles_over, _AHEAD)
+    *outer, last = list(stage.op.axis)[:first]
+    plane = product([extent_of(axis) for axis in own[first:]]) or 1
+    most = kernel.target.machine.l1.size // 2 // (plane * op.output(0).dtype.bytes)
+    together = divisor_near(extent_of(last), most, 1)
+    block, one = stage.split(last, factor=together)
+    vectorize(stage, stage.fuse(one, *list(stage.op.axis)[first:]), plane * together, 2 * wide)
+    turned.compute_at(stage, share_out(stage, [*outer, block], None))
 
 
 def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide: int, extent: int | None) -> int:
