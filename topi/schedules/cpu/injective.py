@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tedsl import te
+from topi.schedules.cpu.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, product, runs, variables_in
@@ -16,6 +17,7 @@ _TASKS = 4  # for each core, so that cores that are late do not hold up the othe
 _TOGETHER = 4  # vectors of functions that a step of a long loop computes
 _LONG = 64  # vectors from which on a loop is long
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
+_WORTH = 1.3  # times fewer look-ups of pages, from which on the order of the input is given up
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
@@ -124,6 +126,8 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
     prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
+    Where this order comes to so many pages that each is looked up again and again, whole rows of both are read and written in
+    the order of the result.
     """
     stage = kernel.schedule[op]
     groups = runs(op.axis, formula)
@@ -132,30 +136,55 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     if _are_short_planes(kernel, op, groups, across, load):
         _map_planes(kernel, op, len(across), len(groups[-1]), load, wide)
         return
+    tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))
+    tiled = [groups[-1], across]
+    order, rows_last = in_order_of(load, groups), [*(group for group in groups if group not in tiled), *tiled]
+    visits = _page_visits(kernel, op, load, order, tiled, wide, tiles)
+    fewer = _page_visits(kernel, op, load, rows_last, tiled, wide, 1)
+    if visits is not None and fewer is not None and fewer * _WORTH <= visits:
+        order, tiles = rows_last, 1
     loops: list[Any] = []
     inside: list[Any] = []
     block: list[Any] = []
     around = 1
-    for group in in_order_of(load, groups):
+    for group in order:
         loop = stage.fuse(*group) if len(group) > 1 else group[0]
         if group is groups[-1]:
             shared, iterations = [*loops], around
-        if group is across or group is groups[-1]:
+        if group in tiled:
             loop, lane = stage.split(loop, factor=wide)
             inside.insert(0, lane)
         else:
             around *= product([extent_of(axis) for axis in group]) or 1
-        if group is groups[-1]:
-            tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in group]))
-            if tiles > 1:
-                loop, in_row = stage.split(loop, factor=tiles)
-                block.append(in_row)
+        if group is groups[-1] and tiles > 1:
+            loop, in_row = stage.split(loop, factor=tiles)
+            block.append(in_row)
         loops.append(loop)
     row, column = inside
     stage.reorder(*loops, *block, row, column)
     stage.vectorize(column)
     few = iterations < _TASKS * kernel.target.machine.cores
     share_out(stage, loops[:len(shared) + 1] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def _page_visits(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], tiled: list[list[Any]], wide: int,
+                 tiles: int) -> int | None:
+    """The pages that are looked up by loops over groups of axes in this `order`, with tiles of `wide` elements of the two that
+    are `tiled`, the last ones of the result and of the input: so many tiles one after the other in a row of the result.
+    """
+    outer, inside, run = [], [], []
+    for group in order:
+        loop = loop_over(op, load, group)
+        if loop is None:
+            return None
+        if group in tiled:
+            inside.append(Loop(wide, loop.steps))
+            if group is tiled[0] and tiles > 1:
+                run.append(Loop(tiles, loop.by(wide).steps))
+                loop = loop.by(tiles)
+            loop = loop.by(wide)
+        outer.append(loop)
+    return page_visits([*outer, *run, *inside], kernel.target)
 
 
 def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any) -> bool:
