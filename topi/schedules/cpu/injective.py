@@ -8,7 +8,7 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -18,6 +18,8 @@ _TOGETHER = 4  # vectors of functions that a step of a long loop computes
 _LONG = 64  # vectors from which on a loop is long
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
 _WORTH = 1.3  # times fewer look-ups of pages, from which on the order of the input is given up
+_SHORT = 4  # lines of a row of a matrix, below which it is written at once; of the runs in which blocks are read, at least
+_LINES = 16  # lines that are read and written for each page that is looked up: then blocks are as small as that, for the caches
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
@@ -126,8 +128,8 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
     prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
-    Where this order comes to so many pages that each is looked up again and again, whole rows of both are read and written in
-    the order of the result.
+    Where this order comes to so many pages that each is looked up again and again, the loops are those of the result, within
+    blocks of tiles along the axis `turned`.
     """
     stage = kernel.schedule[op]
     groups = runs(op.axis, formula)
@@ -137,54 +139,57 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
         _map_planes(kernel, op, len(across), len(groups[-1]), load, wide)
         return
     tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))
-    tiled = [groups[-1], across]
-    order, rows_last = in_order_of(load, groups), [*(group for group in groups if group not in tiled), *tiled]
-    visits = _page_visits(kernel, op, load, order, tiled, wide, tiles)
-    fewer = _page_visits(kernel, op, load, rows_last, tiled, wide, 1)
-    if visits is not None and fewer is not None and fewer * _WORTH <= visits:
-        order, tiles = rows_last, 1
-    loops: list[Any] = []
-    inside: list[Any] = []
-    block: list[Any] = []
-    around = 1
-    for group in order:
-        loop = stage.fuse(*group) if len(group) > 1 else group[0]
-        if group is groups[-1]:
-            shared, iterations = [*loops], around
-        if group in tiled:
-            loop, lane = stage.split(loop, factor=wide)
-            inside.insert(0, lane)
-        else:
-            around *= product([extent_of(axis) for axis in group]) or 1
-        if group is groups[-1] and tiles > 1:
-            loop, in_row = stage.split(loop, factor=tiles)
-            block.append(in_row)
-        loops.append(loop)
-    row, column = inside
-    stage.reorder(*loops, *block, row, column)
+    others = [group for group in groups if group not in (across, groups[-1])]
+    size = _block_of_tiles(kernel, op, load, others, (groups[-1], across), wide, tiles)
+    order = in_order_of(load, groups) if size is None else [*others, groups[-1], across]
+    loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in groups}
+    outer, column = stage.split(loops[id(groups[-1])], factor=wide)
+    inner, row = stage.split(loops[id(across)], factor=wide)
+    first = []
+    if size is not None:
+        tiles = 1
+        if size * wide < (product([extent_of(axis) for axis in across]) or 0):
+            block, inner = stage.split(inner, factor=size)
+            first = [block]
+    in_row = []
+    if tiles > 1:
+        outer, run = stage.split(outer, factor=tiles)
+        in_row = [run]
+    loops |= {id(groups[-1]): outer, id(across): inner}
+    before = order[:next(at for at, group in enumerate(order) if group is groups[-1])]
+    stage.reorder(*first, *(loops[id(group)] for group in order), *in_row, row, column)
     stage.vectorize(column)
-    few = iterations < _TASKS * kernel.target.machine.cores
-    share_out(stage, loops[:len(shared) + 1] if few else shared, product([extent_of(axis) for axis in op.axis]))
+    iterations = product([extent_of(axis) for group in before for axis in group]) or 1
+    shared = [*first, *(loops[id(group)] for group in before)]
+    few = not first and iterations < _TASKS * kernel.target.machine.cores
+    share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
 
 
-def _page_visits(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], tiled: list[list[Any]], wide: int,
-                 tiles: int) -> int | None:
-    """The pages that are looked up by loops over groups of axes in this `order`, with tiles of `wide` elements of the two that
-    are `tiled`, the last ones of the result and of the input: so many tiles one after the other in a row of the result.
+def _block_of_tiles(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
+                    tiles: int) -> int | None:
+    """How many tiles of `wide` elements along the last axis of the input, the second of `tiled`, are a block within which the
+    loops over `others` have the order of the result; None for loops in the order of the input, with so many `tiles` one after
+    the other in a row of the result.
     """
-    outer, inside, run = [], [], []
-    for group in order:
-        loop = loop_over(op, load, group)
-        if loop is None:
-            return None
-        if group in tiled:
-            inside.append(Loop(wide, loop.steps))
-            if group is tiled[0] and tiles > 1:
-                run.append(Loop(tiles, loop.by(wide).steps))
-                loop = loop.by(tiles)
-            loop = loop.by(wide)
-        outer.append(loop)
-    return page_visits([*outer, *run, *inside], kernel.target)
+    machine, size = kernel.target.machine, op.output(0).dtype.bytes
+    over = {id(group): loop for group in (*others, *tiled) if (loop := loop_over(op, load, group)) is not None}
+    if len(over) < len(others) + len(tiled):
+        return None
+    column, row = (over[id(group)] for group in tiled)
+    if not others and row.steps[0] >= _SHORT * machine.line:
+        return None
+    inside = [Loop(wide, column.steps), Loop(wide, row.steps)]
+    steps = {id(tiled[0]): wide * tiles, id(tiled[1]): wide}
+    in_order = [over[id(group)].by(steps.get(id(group), 1)) for group in in_order_of(load, [*others, *tiled])]
+    now = page_visits([*in_order, Loop(tiles, column.by(wide).steps), *inside], kernel.target)
+    around, along = [over[id(group)] for group in others], row.by(wide)
+    sizes = [count for count in divisors(along.extent) if count * wide * size >= _SHORT * machine.line] or [along.extent]
+    visits = [page_visits([along.by(count), *around, column.by(wide), Loop(count, along.steps), *inside], kernel.target)
+              for count in sizes]
+    if _WORTH * min(visits) > now:
+        return None
+    lines = 2 * size * math.prod(loop.extent for loop in over.values()) // machine.line
+    return next(count for count, pages in zip(sizes, visits, strict=True) if pages <= min(visits) + lines // _LINES)
 
 
 def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any) -> bool:

@@ -1,7 +1,7 @@
 """How often loops come to pages of memory whose addresses the processor has to look up again.
 
 The inner loops touch pages of each array. As long as these fit the tables of addresses, each is looked up once, however often
-the loops return to it; the loops around them come with other pages each time.
+the loops return to it, also in the next iteration of the loop around them; other loops around come with other pages each time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ def loop_over(op: Any, load: Any, axes: list[Any]) -> Loop | None:
 
 def page_visits(loops: Sequence[Loop], target: Target) -> int:
     """The pages that are looked up while `loops` run, outermost first."""
-    around, machine = 1, target.machine
+    around, machine, arrays = 1, target.machine, range(len(loops[0].steps))
+    before = None
     for at, loop in enumerate(loops):
-        together = sum(_pages([(inner.extent, inner.steps[array]) for inner in loops[at:]], machine.page)
-                       for array in range(len(loop.steps)))
+        together = sum(_pages([(inner.extent, inner.steps[array]) for inner in loops[at:]], machine.page) for array in arrays)
         if together <= machine.tlb2:
-            return around * together
+            return together if before is None else before
+        before = around * together  # in the next iteration of this loop, the pages of the last one are still known
         around *= loop.extent
-    return around
+    return around * len(arrays)
 
 
 def _pages(loops: list[tuple[int, int]], page: int) -> int:

@@ -14,6 +14,7 @@ ACM TOMS 43(2), 2016, starts from the same latency and throughput.)
 from __future__ import annotations
 
 import functools
+import math
 
 from tedsl.target import Target
 
@@ -45,6 +46,12 @@ def divisor_near(extent: int | None, most: int, least: int) -> int:
     if extent is None:
         return most
     return next((n for n in range(most, least - 1, -1) if extent % n == 0), min(most, extent))
+
+
+def divisors(extent: int) -> list[int]:
+    """All divisors of a number, the least first."""
+    small = [n for n in range(1, math.isqrt(extent) + 1) if extent % n == 0]
+    return small + [extent // n for n in reversed(small) if n * n != extent]
 
 
 @functools.lru_cache(maxsize=1024)
