@@ -315,3 +315,15 @@ def _first_of_the_chunk_left_out(right, out, s, first, end):
 @_fault("sides of a select swapped", "codegen.llvm.expr:emit_select", machine=True)
 def _other_side(right, out, e):
     return right(out, e.replace(true_value=e.false_value, false_value=e.true_value))
+
+
+# --- passes that only some schedules reach ----------------------------------------------------------------------------
+
+@_fault("registers filled where a let reads them", "passes.storage.fill_registers:_own_expressions", machine=True)
+def _nothing_read_outside_of_stores(right, stmt):
+    return ()
+
+
+@_fault("registers filled over what lies in them", "passes.storage.fill_registers:_needs", machine=True)
+def _nothing_needed(right, stmt, memory, after):
+    return {}

@@ -39,7 +39,7 @@ def _with_a_cache(monkeypatch, tmp_path):
 
 
 def drawn(seed):
-    draw = Draw(f"cache {seed}")
+    draw = Draw(f"key {seed}")
     case, _ = draw_recurrence(draw) if draw.chance(15) else draw_program(draw, SMALL)
     draw_schedule(case, draw)
     return case
