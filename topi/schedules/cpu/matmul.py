@@ -88,11 +88,11 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
         pack(s[panel], wide, beside)
 
 
-def _tile(kernel: Kernel, rows: int | None, group: int = 1) -> tuple[int, int]:
+def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
     steps = None if terms is None else -(-terms // group)
     return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target,
-                   embeds=group == 1, panel=given_panels(kernel) if group == 1 else None)
+                   embeds=group == 1, panel=given_panels(kernel) if group == 1 else None, block=block)
 
 
 def _group(kernel: Kernel) -> int:
@@ -180,7 +180,7 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
     """Compute the product by blocks of rows, each after its rows of the first operand; copies serve all blocks of a batch."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     block = _rows_of_block(kernel, _tile(kernel, rows)[0])
-    tall, wide = _tile_within(kernel, rows, block)
+    tall, wide = _tile(kernel, rows, block=block)
     panel, sums = copy_of_columns(kernel), _sums(kernel)
     *batch, i, j = tail.op.axis
     outer, inner = tail.split(i, factor=block)
@@ -189,7 +189,7 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
     tail.reorder(*batch, outer, jo, io, ii, ji)
     place = share_out(tail, batch, None)
     _multiply(kernel, sums, (io, ii, ji))
-    copies = [panel] if panel is not None else []
+    copies = [] if panel is None else [(panel, wide)]
     for made in kernel.before:
         made.within = True
         if made.anchor.reduce_axis:
@@ -197,31 +197,35 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
         else:
             schedule_softmax(made)
         s[made.tail].compute_at(tail, outer)
-    for copy in copies:
+    for copy, columns in copies:
         s[copy].compute_at(tail, place)
-        *around, k, j = s[copy].leaf_iter_vars
-        columns, lane = s[copy].split(j, factor=kernel.lanes(kernel.anchor))
-        s[copy].reorder(*around, columns, k, lane)
-        s[copy].vectorize(lane)
+        _copy_by_panels(kernel, s[copy], columns)
 
 
-def _block_of_rows(kernel: Kernel, block: int) -> list[Any]:
-    """Schedule the first product of a chain; returns the copy of its second operand, if there is one."""
+def _copy_by_panels(kernel: Kernel, copy: Any, wide: int) -> None:
+    """Lay out a copy in panels of `wide` columns, whose rows follow each other: of rows that lie apart few sets of L1 would be
+    used, so that each tile would read its panel from L2.
+    """
+    copy.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
+    *around, panel, k, j = copy.leaf_iter_vars
+    vectors, lane = copy.split(j, factor=kernel.lanes(kernel.anchor))
+    copy.reorder(*around, panel, vectors, k, lane)
+    copy.vectorize(lane)
+
+
+def _block_of_rows(kernel: Kernel, block: int) -> list[tuple[Any, int]]:
+    """Schedule the first product of a chain; returns the copy of its second operand, if there is one, and the columns of its
+    panels.
+    """
     tail = kernel.schedule[kernel.tail]
-    tall, wide = _tile_within(kernel, extent_of(kernel.tail.axis[-2]), block)
+    tall, wide = _tile(kernel, extent_of(kernel.tail.axis[-2]), block=block)
     panel, sums = copy_of_columns(kernel), _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
     _multiply(kernel, sums, (io, ii, ji))
-    return [] if panel is None else [panel]
-
-
-def _tile_within(kernel: Kernel, rows: int | None, block: int) -> tuple[int, int]:
-    """The rows and columns of a tile of a block of rows: the best tile, or one of nearly as many rows that divides it."""
-    tall, wide = _tile(kernel, rows)
-    return _rows_that_divide(block, tall) or tall, wide
+    return [] if panel is None else [(panel, wide)]
 
 
 def _rows_that_divide(block: int, tall: int) -> int | None:

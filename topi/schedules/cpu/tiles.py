@@ -56,11 +56,11 @@ def divisors(extent: int) -> list[int]:
 
 @functools.lru_cache(maxsize=1024)
 def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target,
-            embeds: bool = True, panel: int | None = None) -> tuple[int, int]:
+            embeds: bool = True, panel: int | None = None, block: int | None = None) -> tuple[int, int]:
     """The number of rows and columns of the register tile that takes the least time for a product of that size.
 
     embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel:
-    the columns of a tile, where they are given.
+    the columns of a tile, where they are given. block: rows that are computed together, which those of a tile divide.
     """
     available = registers(target)
     embeds = embeds and target.vector_bits == 512
@@ -68,7 +68,7 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     widths = range(1, min(16, most_vectors) + 1) if panel is None else [panel // lanes]
     tiles = [(tall, vectors) for vectors in widths
              for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes)), default=1)]
-             for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
+             for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1) if block is None or block % tall == 0
              if tall * held + held + (held > 1 or not embeds) <= available or (tall, vectors) == (1, 1)]
     size = (rows, columns, terms or _TERMS)
     tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
