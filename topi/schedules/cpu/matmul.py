@@ -24,6 +24,7 @@ from topi.schedules.cpu.tiles import divisor_near, registers, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
+_SHORT = 16  # vectors of a row that is copied without a loop
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -199,17 +200,21 @@ def _chain(kernel: Kernel, rows: int | None) -> None:
         s[made.tail].compute_at(tail, outer)
     for copy, columns in copies:
         s[copy].compute_at(tail, place)
-        _copy_by_panels(kernel, s[copy], columns)
+        _copy_by_panels(kernel, s[copy], columns, turned=copy is not panel or kernel.record.transpose_b)
 
 
-def _copy_by_panels(kernel: Kernel, copy: Any, wide: int) -> None:
+def _copy_by_panels(kernel: Kernel, copy: Any, wide: int, turned: bool) -> None:
     """Lay out a copy in panels of `wide` columns, whose rows follow each other: of rows that lie apart few sets of L1 would be
-    used, so that each tile would read its panel from L2.
+    used, so that each tile would read its panel from L2. turned: whether columns are copied from rows; rows are copied whole.
     """
     copy.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
     *around, panel, k, j = copy.leaf_iter_vars
     vectors, lane = copy.split(j, factor=kernel.lanes(kernel.anchor))
-    copy.reorder(*around, panel, vectors, k, lane)
+    copy.reorder(*around, *([panel, vectors, k] if turned else [k, panel, vectors]), lane)
+    if not turned:
+        copy.unroll(vectors)
+        if (extent_of(kernel.anchor.axis[-1]) or 0) <= _SHORT * kernel.lanes(kernel.anchor):
+            copy.unroll(panel)
     copy.vectorize(lane)
 
 
