@@ -280,7 +280,11 @@ def _place(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
     outer, near = terms[:apart], terms[apart:]
     loop = stage.fuse(*near) if len(near) > 1 else near[0]  # neighbours in memory, if the channel comes first
     vector, lane = stage.split(lane, factor=kernel.lanes(kernel.anchor))
-    stage.reorder(panel, *outer, vector, loop, lane)
+    if inside:
+        stage.reorder(panel, *outer, vector, loop, lane)
+    else:  # whole pieces of rows, which lie pages apart
+        stage.reorder(panel, loop, vector, lane)
+        stage.unroll(vector)
     stage.vectorize(lane)
     if outer and isinstance(source.producer.op, te.PlaceholderOp):
         stage.prefetch(source.producer, outer[-1], _AHEAD)  # pieces are too short for processors to follow
