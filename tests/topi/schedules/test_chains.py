@@ -72,6 +72,14 @@ def test_blocks_and_tiles_divide_the_rows(processor, rows):
     assert "likely(" not in text
 
 
+def test_second_operands_lie_by_panels():
+    """Of rows that lie apart, as wide as the whole operand, few sets of the nearest cache would be used."""
+    inputs, _, out = attention(2, 256, 256, 64)
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        text = str(tedsl.lower(topi.schedules.schedule(out), [*inputs, out], simple_mode=True))
+    assert f"[{11 * 64 * 24}]" in text and f"[{3 * 256 * 24}]" in text  # panels of 24 columns
+
+
 def test_probabilities_that_are_asked_for_are_stored():
     inputs, p, out = attention(2, 20, 30, 8)
     arrays, given, result = drawn(inputs), np.zeros((2, 20, 30), "float32"), np.zeros((2, 20, 8), "float32")

@@ -11,7 +11,9 @@ import topi
 from tedsl import te
 from tedsl.target import Target
 from topi import nn
+from topi.schedules.cpu.conv import blocks as by_blocks
 from topi.schedules.cpu.conv import channels as by_channels
+from topi.schedules.cpu.conv import far_weights
 
 rng = np.random.default_rng(3)
 # processor, layout, channels, size, filters, stride, and the blocks of channels, or None
@@ -24,6 +26,9 @@ CHOSEN = [
     ("znver4", "NCHWc", 512, 7, 512, 1, None),
     ("znver4", "NCHW", 64, 56, 64, 1, None),
     ("sapphirerapids", "NCHW", 512, 7, 512, 1, None),
+    ("znver3", "NHWC", 512, 7, 512, 1, (7, 32)),
+    ("znver3", "NHWC", 128, 28, 128, 1, None),
+    ("znver4", "NHWC", 512, 7, 512, 1, None),
 ]
 
 
@@ -32,6 +37,9 @@ def convolution(layout, channels, size, filters, stride, block=8):
     if layout == "NCHW":
         data, kernel = (1, channels, size, size), (filters, channels, 3, 3)
         made = nn.conv2d_nchw
+    elif layout == "NHWC":
+        data, kernel = (1, size, size, channels), (3, 3, channels, filters)
+        made = nn.conv2d_nhwc
     else:
         data, kernel = (1, channels // block, size, size, block), (filters // block, channels // block, 3, 3, block, block)
         made = nn.conv2d_NCHWc
@@ -39,11 +47,17 @@ def convolution(layout, channels, size, filters, stride, block=8):
     return D, W, nn.relu(made(D, W, stride, 1, 1))
 
 
+def noted(monkeypatch):
+    """The blocks that schedules choose from now on."""
+    chosen, real = [], by_blocks.channel_blocks
+    for module in (by_channels, far_weights):
+        monkeypatch.setattr(module, "channel_blocks", lambda *args: chosen.append(real(*args)) or chosen[-1])
+    return chosen
+
+
 @pytest.mark.parametrize("cpu, layout, channels, size, filters, stride, expected", CHOSEN)
 def test_blocks_where_weights_or_pages_are_far(cpu, layout, channels, size, filters, stride, expected, monkeypatch):
-    chosen = []
-    real = by_channels.channel_blocks
-    monkeypatch.setattr(by_channels, "channel_blocks", lambda *args: chosen.append(real(*args)) or chosen[-1])
+    chosen = noted(monkeypatch)
     *_, out = convolution(layout, channels, size, filters, stride, 8 if cpu == "znver3" else 16)
     with Target(f"llvm -mcpu={cpu} -model={cpu}"):
         topi.schedules.schedule([out])
@@ -60,11 +74,10 @@ def small_caches(tmp_path):
 
 
 @pytest.mark.parametrize("layout, channels, size, filters, stride", [
-    ("NCHWc", 16, 9, 40, 1), ("NCHWc", 24, 7, 16, 2), ("NCHW", 18, 11, 21, 1), ("NCHW", 16, 12, 32, 2), ("NCHW", 24, 9, 16, 1)])
+    ("NCHWc", 16, 9, 40, 1), ("NCHWc", 24, 7, 16, 2), ("NCHW", 18, 11, 21, 1), ("NCHW", 16, 12, 32, 2), ("NCHW", 24, 9, 16, 1),
+    ("NHWC", 16, 6, 400, 1), ("NHWC", 24, 7, 390, 2)])
 def test_results_are_those_of_all_channels_at_once(layout, channels, size, filters, stride, small_caches, monkeypatch):
-    chosen = []
-    real = by_channels.channel_blocks
-    monkeypatch.setattr(by_channels, "channel_blocks", lambda *args: chosen.append(real(*args)) or chosen[-1])
+    chosen = noted(monkeypatch)
     D, W, out = convolution(layout, channels, size, filters, stride)
     with small_caches:
         schedule = topi.schedules.schedule([out])
@@ -77,8 +90,27 @@ def test_results_are_those_of_all_channels_at_once(layout, channels, size, filte
     result = np.empty(topi.utils.get_const_tuple(out.shape), "float32")
     if layout == "NCHW":
         kernel(x, w, result)
+    elif layout == "NHWC":
+        kernel(x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), result)
+        result = result.transpose(0, 3, 1, 2)
     else:
         kernel(x.reshape(1, -1, 8, size, size).transpose(0, 1, 3, 4, 2).copy(),
                w.reshape(filters // 8, 8, -1, 8, 3, 3).transpose(0, 2, 4, 5, 3, 1).copy(), result)
         result = result.transpose(0, 1, 4, 2, 3).reshape(expected.shape)
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_are_copied_by_pieces_of_several_panels():
+    """512 channels are 22 panels of 24: four would not divide them, two are copied in pieces of 48 channels."""
+    D, W, out = convolution("NHWC", 512, 7, 512, 1)
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        text = str(tedsl.lower(topi.schedules.schedule([out]), [D, W, out], simple_mode=True))
+    assert f"[{2 * 9 * 32 * 24}]" in text
+
+
+@pytest.mark.parametrize("size, copied", [(4, True), (2, False)])
+def test_weights_that_more_than_one_tile_reads_are_copied(size, copied):
+    D, W, out = convolution("NHWC", 512, size, 512, 1)
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        text = str(tedsl.lower(topi.schedules.schedule([out]), [D, W, out], simple_mode=True))
+    assert ("kernel.global" in text or "W.global" in text) is copied

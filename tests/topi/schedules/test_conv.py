@@ -228,11 +228,19 @@ def test_terms_are_free_of_conditions_where_tiles_of_rows_leave_a_rest():
 def test_tiles_stay_in_the_registers(cpu, rows, columns, channels, terms):
     target = Target(f"llvm -mcpu={cpu}")
     lanes, registers = target.vector_lanes("float32"), 32 if target.vector_bits == 512 else 16
-    tile = image_tile(target, (rows, columns), channels, terms, lanes, 4)
-    assert tile.down * tile.across * (tile.wide // lanes) + tile.wide // lanes < registers
-    assert tile.down == 1 or tile.across == columns
+    for whole in (False, True):
+        tile = image_tile(target, (rows, columns), channels, terms, lanes, 4, whole=whole)
+        assert tile.down * tile.across * (tile.wide // lanes) + tile.wide // lanes < registers
+        assert tile.down == 1 or tile.across == columns or not whole
     tall, vectors = best_tile(target, channels, rows * columns, terms, lanes)
     assert tall * vectors + vectors < registers
+
+
+def test_pixels_of_two_rows_leave_a_smaller_rest():
+    """Rows of 14 are two tiles of six and one of two, which waits for its own sums; 3 x 2 tiles leave a row of them."""
+    target = Target("llvm -mcpu=znver3")
+    pieces, rows = (image_tile(target, (14, 14), 256, 2304, 8, 32, whole=whole) for whole in (False, True))
+    assert (pieces.down, pieces.across, pieces.wide) == (2, 3, 16) and rows.down == 1
 
 
 def test_rows_that_evict_each_other_are_few():

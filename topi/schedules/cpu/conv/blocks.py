@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from topi.kinds import ConvOp, PackedConvOp
-from topi.schedules.cpu.conv.groups import terms_of_step
+from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.tiles import divisor_near
@@ -52,8 +52,8 @@ def channel_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
     record, machine = kernel.record, kernel.target.machine
     if type(record) not in (ConvOp, PackedConvOp) or getattr(record, "groups", 1) != 1 or terms_of_step(kernel) > 1:
         return None
-    sizes, channels, height = _sizes(kernel, tile), _channels(kernel), extent_of(kernel.tail.axis[2])
-    window = [one for one in (extent_of(axis) for axis in kernel.anchor.reduce_axis[1:]) if one is not None]
+    sizes, channels, height = _sizes(kernel, tile), _channels(kernel), extent_of(kernel.tail.axis[rows_at(kernel)])
+    window = [one for one in map(extent_of, loops_of_sums(kernel, kernel.anchor)[1]) if one is not None]
     if len(record.strides) != 2 or len(window) != 2 or window == [1, 1] or sizes is None or channels is None or height is None:
         return None
     if not (_evicts_weights(kernel, sizes) or _waits_for_addresses(kernel, sizes, tile, channels, window)):
@@ -82,10 +82,21 @@ def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks 
     return ChannelBlocks(-(-tiles // -(-tiles // most)) * tile.across, together * divisor_near(planes, _PLANES, _PLANES // 2))
 
 
+def rows_at(kernel: Kernel) -> int:
+    """The dimension of the rows of an image."""
+    return 1 if kernel.record.layout.endswith("C") else 2
+
+
+def loops_of_sums(kernel: Kernel, sums: Any) -> tuple[Any, list[Any]]:
+    """The loop of the sums over channels of the data, and those over the window."""
+    window = list(sums.reduce_axis)
+    return window.pop(channel_loop(kernel) if type(kernel.record) is ConvOp else 0), window
+
+
 def _channels(kernel: Kernel) -> int | None:
     """The channels of the data."""
     data = kernel.record.padded.shape
-    return product([constant(data[1]), constant(data[4]) if len(data) == 5 else 1])
+    return product([constant(data[-1 if rows_at(kernel) == 1 else 1]), constant(data[4]) if len(data) == 5 else 1])
 
 
 def _channels_together(kernel: Kernel) -> int:
@@ -99,7 +110,8 @@ def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
     terms, data = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), kernel.record.padded.shape
     if len(data) < 4 or len(kernel.tail.axis) != len(data):
         return None
-    image, row, width = product([constant(one) for one in data[1:]]), constant(data[3]), extent_of(kernel.tail.axis[3])
+    image, across = product([constant(one) for one in data[1:]]), rows_at(kernel) + 1
+    row, width = constant(data[across]), extent_of(kernel.tail.axis[across])
     if terms is None or image is None or row is None or width is None:
         return None
     element = kernel.record.padded.dtype.bits // 8
@@ -126,20 +138,30 @@ def _waits_for_addresses(kernel: Kernel, sizes: _Sizes, tile: ImageTile, channel
     return channels * (1 + high * sizes.row / machine.page) > machine.tlb and cycles < _WALK
 
 
-def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: ImageTile, blocks: ChannelBlocks) -> None:
-    """Compute the sums of some rows at the loop `place`, by tiles in registers, block by block of the channels."""
+def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: ImageTile,
+                     blocks: ChannelBlocks) -> tuple[Any, Any]:
+    """Compute the sums of some rows at the loop `place`, by tiles in registers, block by block of the channels.
+
+    Returns the stage of the sums, and its loop over blocks.
+    """
     stage = kernel.schedule[sums]
     stage.compute_at(tail, place)
     n, *axes, c = stage.op.axis
     part = [axes.pop(0)] if kernel.record.layout == "NCHWc" else []  # innermost: an element serves all blocks of channels
+    panels = []
+    if rows_at(kernel) == 1:
+        panel, c = stage.split(c, factor=tile.wide)
+        panels.append(panel)
     tiles = [stage.split(axis, factor=size) for axis, size in zip(reversed(axes), (tile.across, tile.down))][::-1]
     inside = [inner for _, inner in tiles]
-    channel, *window = stage.op.reduce_axis
+    channel, window = loops_of_sums(kernel, stage.op)
     outer, channel = stage.split(channel, factor=blocks.channels)
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
         window.append(inner)
-    stage.reorder(n, outer, *(over for over, _ in tiles), channel, *window, *inside, *part, c)
+    terms = [*window, channel] if rows_at(kernel) == 1 else [channel, *window]
+    stage.reorder(n, outer, *panels, *(over for over, _ in tiles), *terms, *inside, *part, c)
     for axis in (*inside, *part):
         stage.unroll(axis)
     stage.vectorize(c)
+    return stage, outer

@@ -17,6 +17,7 @@ from typing import Any
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
@@ -28,7 +29,6 @@ from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
-_READ_OFTEN = 32  # pixels, from which a copy of the weights is worth it
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
 _AHEAD = 2  # pieces of weights that are read while others are turned
 
@@ -38,11 +38,15 @@ _AHEAD = 2  # pieces of weights that are read while others are turned
 def schedule_channels_last(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
     group = terms_of_step(kernel)
-    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group)
     near = _stay_near(kernel)
-    copied = not near and panels != 1 and _are_read_often(kernel)
+    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group,
+                                 whole=near and not _two_rows_stay_near(kernel))
+    copied = not near and panels != 1 and _are_read_often(kernel, tile)
     alone = copied and _are_enough(kernel, panels)
     copy = copy_of_groups(kernel, group, tile.wide) if group > 1 else _copy_of_panels(kernel, tile.wide, -1) if copied else None
+    kept = blocks_of_image(kernel, tile) if alone and copy is not None else None
+    if kept is not None:
+        return schedule_far_weights(kernel, copy, tile, kept, panels or 1)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, *image, c = tail.op.axis
@@ -203,7 +207,7 @@ def _turned_tile(kernel: Kernel) -> tuple[ImageTile, int | None]:
     """The tile, of pixels of one phase, and the number of panels."""
     (rows, columns), phases = image_of(kernel.tail.axis[2:]), phases_of(kernel)
     image = (rows, columns) if phases == 1 or columns is None else (1, columns // phases)
-    return tile_of_image(kernel, image, extent_of(kernel.tail.axis[1]))
+    return tile_of_image(kernel, image, extent_of(kernel.tail.axis[1]), whole=True)
 
 
 def _spread_channels(kernel: Kernel) -> None:
@@ -225,9 +229,16 @@ def _stay_near(kernel: Kernel) -> bool:
     return size is not None and 2 * size * weights_of(kernel).dtype.bits // 8 <= kernel.target.machine.l2.size
 
 
-def _are_read_often(kernel: Kernel) -> bool:
+def _two_rows_stay_near(kernel: Kernel) -> bool:
+    """Whether two rows of the result, to which one panel after the other adds its pieces, stay in the nearest cache."""
+    size = product([extent_of(axis) for axis in kernel.tail.axis[-2:]])
+    return size is not None and 2 * size * kernel.tail.output(0).dtype.bits // 8 <= kernel.target.machine.l1.size
+
+
+def _are_read_often(kernel: Kernel, tile: ImageTile) -> bool:
+    """Whether more than one tile reads each panel."""
     pixels = product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
-    return pixels is None or pixels >= _READ_OFTEN
+    return pixels is None or pixels > tile.down * tile.across
 
 
 def _are_enough(kernel: Kernel, panels: int | None) -> bool:

@@ -57,17 +57,18 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
 
 @functools.lru_cache(maxsize=4096)
 def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-               apart: int, block: int = 1) -> ImageTile:
-    """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or whole rows.
+               apart: int, block: int = 1, whole: bool = False) -> ImageTile:
+    """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
-    apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of.
+    apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
+    of several rows has to be as wide as the image.
     """
     rows, columns = image
     vectors, part = None if channels is None else -(-channels // lanes), -(-block // lanes)
     best, least = ImageTile(1, 1, block), float("inf")
     for wide in range(part, max(part, min(_MOST_VECTORS, vectors or _MOST_VECTORS)) + 1, part):
         for across in range(1, min(registers(target), columns or registers(target)) + 1):
-            for down in range(1, min(registers(target) // across, rows or 1) + 1 if across == columns else 2):
+            for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
                 if not _fits(target, down * across, _widest(channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
                     continue
                 pixels = _products(_parts(rows, down), _parts(columns, across))
@@ -75,7 +76,7 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
                 across_channels = registers_of_rows(channels, wide, lanes)
                 cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS)
                 cycles *= _MASKED if masked else 1
-                if cycles < least:
+                if (cycles, down) < (least, best.down):
                     best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
     return best
 
