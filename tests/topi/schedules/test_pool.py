@@ -6,6 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
+from tedsl.target import Target
 from topi.schedules.cpu.windows import border_of
 
 
@@ -18,6 +19,27 @@ def test_the_border_is_computed_for_one_channel():
     _, y = pool((1, 8, 24, 24), 3, 2, 1)
     text = str(topi.schedules.schedule(y))
     assert "pad_temp: computed at pool_max, loop" in text
+
+
+def lowered(inputs, y):
+    """The loops of the schedule for a processor of 32 KB of L1 and vectors of 256 bits."""
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        return str(tedsl.lower(topi.schedules.schedule(y), [*inputs, y], simple_mode=True))
+
+
+@pytest.mark.parametrize("size, blocks", [(74, 1), (120, 3)])
+def test_blocks_of_rows_have_the_same_number_of_pieces(size, blocks):
+    """Else conditions stand around every term. 37 rows are five pieces, which read 24 KB of L1; 60 take three blocks."""
+    x, w = te.placeholder((1, 16, size, size), name="x"), te.placeholder((16, 1, 5, 5), name="w")
+    text = lowered([x, w], topi.nn.depthwise_conv2d_nchw(x, w, 2, 2, 1))
+    assert f"0, {16 * blocks}) \"parallel\"" in text
+
+
+@pytest.mark.parametrize("size, loop", [(37, False), (74, True)])
+def test_short_rows_are_copied_without_a_loop(size, loop):
+    """Vectors within the image have no masks then."""
+    x, y = pool((1, 8, size, size), 3, 1, 1)
+    assert ("for (i3.outer" in lowered([x], y)) is loop
 
 
 @pytest.mark.parametrize("shape, kernel, stride, pad, kind", [

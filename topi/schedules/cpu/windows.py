@@ -14,13 +14,15 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import DepthwiseConvOp, PackedDepthwiseConvOp, PoolOp
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import Cover, share_out, whole_loops
 from topi.schedules.cpu.tiles import registers
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
 _INLINE = 2  # what a stage says that is computed where it is read
 _UNROLLED = 128  # products of a piece without a loop: in more than that, rows that are read twice would take registers
+_FULL = 0.75  # of the nearest cache
+_SHORT = 6  # vectors of a row with its border that is copied without a loop
 _NARROWEST = 4  # lanes of a vector
 _MOST_VECTORS = 4  # of a row in a piece: rows below one another share what windows read, vectors beside one another do not
 _SPARE = 4  # registers beside those of results
@@ -72,9 +74,11 @@ def schedule_windows(kernel: Kernel) -> None:
     tail = s[kernel.tail]
     n, c, *image, x = tail.op.axis
     xo, xi = tail.split(x, factor=vectors * lanes)
-    rows, inside = [], []
+    rows, inside, covers = [], [], {axis: Cover(extent_of(axis), 1) for axis in (n, c, *image)}
     if image:
-        block, y = tail.split(image[-1], factor=_rows_of_block(kernel, down))
+        high, some = extent_of(image[-1]), _rows_of_block(kernel, down)
+        block, y = tail.split(image[-1], factor=some)
+        covers[block] = Cover(high, some)
         yo, yi = tail.split(y, factor=down)
         rows, inside = [yo], [yi]
         image[-1] = block
@@ -82,7 +86,10 @@ def schedule_windows(kernel: Kernel) -> None:
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(xi)
-    place = share_out(tail, [n, c, *image], points)
+    outer = [n, c, *image]
+    shared = whole_loops(kernel.target, outer, covers)
+    place = share_out(tail, shared, points)
+    place = place if shared == outer else outer[-1]
     read = _rows_read(kernel, down)
     if read is None:
         s[sums].compute_at(tail, xo)
@@ -92,7 +99,10 @@ def schedule_windows(kernel: Kernel) -> None:
     if border and any((*kernel.record.before, *kernel.record.after)):
         padded = s[border[0]]
         padded.compute_at(tail, place)
-        padded.vectorize(padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))[1])
+        vector, lane = padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))
+        if -(-(constant(border[0].output(0).shape[-1]) or 0) // kernel.lanes(kernel.anchor)) <= _SHORT:
+            padded.unroll(vector)  # only the vectors at the ends hold the border
+        padded.vectorize(lane)
 
 
 def _rows_read(kernel: Kernel, down: int) -> int | None:
@@ -161,11 +171,14 @@ def _piece(kernel: Kernel) -> tuple[int, int, int]:
 
 
 def _rows_of_block(kernel: Kernel, down: int) -> int:
-    """Some pieces, which read as many rows as take half of the nearest cache."""
+    """Some pieces, which read as many rows as take most of the nearest cache; blocks of the same number of pieces where that is
+    near, else conditions of the last block stand around every term.
+    """
     record = kernel.record
-    row = (constant(record.padded.shape[-1]) or 1) * record.padded.dtype.bytes
-    most: int = kernel.target.machine.l1.size // 2 // row // record.strides[-2]
-    height = extent_of(kernel.tail.axis[-2]) or 1
-    pieces: int = max(1, most // down)
-    blocks = -(-height // (pieces * down))
-    return -(-height // (blocks * down)) * down
+    rows, row = (constant(extent) or 1 for extent in record.padded.shape[-2:])
+    height, window = (extent_of(axis) or 1 for axis in (kernel.tail.axis[-2], kernel.anchor.reduce_axis[-2]))
+    room = kernel.target.machine.l1.size * _FULL // (row * record.padded.dtype.bytes)
+    pieces = -(-height // down)
+    most = pieces if rows <= room else max(1, int((room - window) // record.strides[-2] + 1) // down)
+    blocks = -(-pieces // most)
+    return next((count for count in range(most, most // 2, -1) if pieces % count == 0), -(-pieces // blocks)) * down
