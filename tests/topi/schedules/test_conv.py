@@ -236,6 +236,16 @@ def test_tiles_stay_in_the_registers(cpu, rows, columns, channels, terms):
     assert tall * vectors + vectors < registers
 
 
+@pytest.mark.parametrize("stride, along_channels", [(1, False), (2, True)])
+def test_rows_with_a_stride_are_computed_by_channels(stride, along_channels):
+    """12 channels fill two vectors less than 32 pixels fill four; every other pixel takes two loads and three shuffles."""
+    a, b = te.placeholder((1, 16, 32, 32), name="a"), te.placeholder((12, 16, 3, 3), name="w")
+    made = nn.conv2d_nchw(a, b, stride, 1, 1)
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        text = str(tedsl.lower(topi.schedules.schedule(made), [a, b, made], simple_mode=True))
+    assert ("w.global" in text) is along_channels
+
+
 def test_pixels_of_two_rows_leave_a_smaller_rest():
     """Rows of 14 are two tiles of six and one of two, which waits for its own sums; 3 x 2 tiles leave a row of them."""
     target = Target("llvm -mcpu=znver3")

@@ -148,7 +148,9 @@ def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
 # --- width innermost --------------------------------------------------------------------------------------------------
 
 def fills_vectors(kernel: Kernel) -> bool:
-    """Whether vectors along the output channels are fuller than vectors along the width."""
+    """Whether vectors along the output channels are fuller than vectors along the width; or the width has a stride, with which
+    a vector along it is made of several loads.
+    """
     record, lanes = kernel.record, kernel.lanes(kernel.anchor)
     channels, width = extent_of(kernel.tail.axis[1]), extent_of(kernel.tail.axis[-1])
     if isinstance(record, DepthwiseConvOp) or channels is None or channels < lanes:
@@ -158,7 +160,8 @@ def fills_vectors(kernel: Kernel) -> bool:
     if record.groups > 1 and channels // record.groups % lanes:
         return False
     used = channels / (-(-channels // lanes) * lanes)
-    return width is None or used >= 0.9 * width / (-(-width // lanes) * lanes)
+    strided = type(record) is ConvOp and record.strides[-1] > 1
+    return width is None or strided or used >= 0.9 * width / (-(-width // lanes) * lanes)
 
 
 def schedule_turned(kernel: Kernel) -> None:
