@@ -57,7 +57,21 @@ def map_elements(kernel: Kernel, op: Any) -> None:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
     vectorize(stage, inner, extent, lanes * vectors_together(kernel, formula, extent, lanes))
-    share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+    shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
+    share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
+    """How many of the loops around the last one, which have these extents, are shared out.
+
+    Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop each
+    iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
+    """
+    *outer, extent = extents
+    if extent is None or extent >= _LONG * lanes or len(outer) < 2:
+        return len(outer)
+    tasks = product(outer[:-1])
+    return len(outer) - (tasks is not None and tasks >= _TASKS * kernel.target.machine.cores)
 
 
 def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
