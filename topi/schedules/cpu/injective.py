@@ -64,8 +64,8 @@ def map_elements(kernel: Kernel, op: Any) -> None:
 def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
     """How many of the loops around the last one, which have these extents, are shared out.
 
-    Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop each
-    iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
+    Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop
+    each iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
     """
     *outer, extent = extents
     if extent is None or extent >= _LONG * lanes or len(outer) < 2:
