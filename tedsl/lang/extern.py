@@ -92,6 +92,13 @@ class ExternOp(StatementsOp):
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         return self.shapes[index]
 
+    @property
+    def stored_inputs(self) -> list[Tensor]:
+        """The inputs that the statements store to: they change the arrays of the caller."""
+        stored = {node.buffer.data if isinstance(node, BufferStore) else node.buffer_var
+                  for node in post_order(self.body) if isinstance(node, (BufferStore, Store))}
+        return [tensor for tensor, buffer in zip(self.inputs, self.input_placeholders) if buffer.data in stored]
+
     def __repr__(self) -> str:
         return f"extern({self.name}, inputs=[{', '.join(tensor.name for tensor in self.inputs)}])"
 
@@ -214,7 +221,6 @@ def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: s
             "write `return ib.get()`" if hasattr(body, "get") else "return a statement, or an expression to evaluate"
         raise ExpressionError(f"{where}: the function returned {shown(body)} ({type(body).__name__}), not a statement",
                               hint=hint)
-    _check_inputs_are_read_only(body, ins, where)
     return body
 
 
@@ -228,13 +234,3 @@ def _launched(by_threads: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], wh
         return _body(lambda ins, outs: by_threads(ins, outs, threads, shared), ins, outs, where)
 
     return statements
-
-
-def _check_inputs_are_read_only(body: Stmt, ins: Sequence[Buffer], where: str) -> None:
-    """Refuses stores to inputs: other stages read them too, before or after this one."""
-    inputs = {buffer.data: buffer.name for buffer in ins}
-    for node in post_order(body):
-        data = node.buffer.data if isinstance(node, BufferStore) else node.buffer_var if isinstance(node, Store) else None
-        if data in inputs:
-            raise ExpressionError(f"{where}: the statements store to the input {inputs[data]}",
-                                  hint="store to an output: copy the input there first, or let `shape` name one more output")

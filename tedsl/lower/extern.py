@@ -20,13 +20,15 @@ from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import Substitution, bind_once, fresh_copy, only_read
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
+from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import Computation, Read
 from tedsl.lower.site import Site
 from tedsl.lower.threads.written_memory import check_launches
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.causes import said as said_of
-from tedsl.schedule.state import StageState
+from tedsl.schedule.state import AttachType, StageState
 
 
 def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
@@ -36,6 +38,8 @@ def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapp
     assert isinstance(op, ExternOp)
     for tensor, placeholder in zip(op.inputs, op.input_placeholders):
         _must_be_plain(op, placeholder, stage.schedule.stage_map[tensor.op])
+    for tensor in op.stored_inputs:
+        _must_be_alone(op, tensor, stage)
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
     return Computation(op, (), reads, accesses=accesses), ()
 
@@ -52,6 +56,21 @@ def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None
                             about=said_of(stage, "storage"))
 
 
+def _must_be_alone(op: ExternOp, tensor: Tensor, stage: StageState) -> None:
+    """Refuses statements that change `tensor`, an input, if others could see it before or after the change."""
+    what = f"the statements of {op.name} store to the input {tensor.name}"
+    readers = [other.name for other in stage.schedule.stages if other.op is not op and tensor in other.op.input_tensors]
+    if not isinstance(tensor.op, PlaceholderOp):
+        raise LoweringError(f"{what}, which is computed here", hint="an argument of the function may be changed: give it to "
+                            f"{op.name} itself, or store to an output")
+    if readers:
+        raise LoweringError(f"{what}, and {', '.join(readers)} read{'s' * (len(readers) == 1)} it too",
+                            hint="store to an output: copy the input there first, or let `shape` name one more output")
+    if stage.attach_type != AttachType.ROOT:
+        raise LoweringError(f"{what}, and are computed inside loops, again in each iteration",
+                            hint=f"compute them once: {stage.written}.compute_root()")
+
+
 def extern_statements(site: Site) -> Stmt:
     """The statements over the real buffers. Their loads and stores are bounds-checked as those of any handwritten function;
     accesses that calls make through pointers are not.
@@ -65,7 +84,8 @@ def extern_statements(site: Site) -> Stmt:
     for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):
         binding.bind(placeholder, buffer)
     body = fresh_copy(bind_once(binding.applied(statements)))  # several operations may share statements
-    body = only_read(body, {buffer.data for buffer in inputs})
+    changed = op.stored_inputs
+    body = only_read(body, {buffer.data for tensor, buffer in zip(op.inputs, inputs) if tensor not in changed})
     body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),), accesses=plan.accesses)
     return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
 

@@ -323,3 +323,45 @@ def test_what_a_python_function_raises_reaches_the_caller():
     B = te.extern((3,), [A], lambda ins, outs: tir.call_packed("test_extern.fails", ins[0]), name="B")
     with pytest.raises(KeyError, match="no such row"):
         tedsl.build(te.create_schedule(B.op), [A, B])(np.zeros(3, "float32"), np.zeros(3, "float32"))
+
+
+def stepped(weights, gradients):
+    """Statements that subtract a gradient from the weights in place, and count."""
+    def body(ins, outs):
+        ib = builder.create()
+        w, g, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
+        out[0] = 0.0
+        with ib.for_range(0, 4, name="i") as i:
+            w[i] = w[i] - g[i]
+            out[0] = out[0] + 1.0
+        return ib.get()
+
+    return te.extern((1,), [weights, gradients], body, dtype="float32", name="step")
+
+
+def test_an_argument_is_changed_in_place():
+    W, G = te.placeholder((4,), name="W"), te.placeholder((4,), name="G")
+    count = stepped(W, G)
+    built = tedsl.build(te.create_schedule(count.op), [W, G, count])
+    w, g, out = np.ones(4, "float32"), np.arange(4, dtype="float32"), np.zeros(1, "float32")
+    built(w, g, out)
+    assert w.tolist() == [1, 0, -1, -2] and out[0] == 4
+    w.setflags(write=False)
+    with pytest.raises(TedslError, match="W"):
+        built(w, g, out)
+
+
+def test_an_argument_that_others_see_is_not_changed_in_place():
+    W, G = te.placeholder((4,), name="W"), te.placeholder((4,), name="G")
+    count = stepped(W, G)
+    doubled_later = te.compute((4,), lambda i: W[i] + count[0], name="later")
+    with pytest.raises(LoweringError, match=r"store to the input W, and later reads it too(.|\n)*store to an output"):
+        tedsl.build(te.create_schedule(doubled_later.op), [W, G, doubled_later])
+    P = te.compute((4,), lambda i: G[i] + 1.0, name="P")
+    with pytest.raises(LoweringError, match="store to the input P, which is computed here"):
+        tedsl.build(te.create_schedule(stepped(P, G).op), [G])
+    after = te.compute((4,), lambda i: count[0] + i, name="after")
+    s = te.create_schedule(after.op)
+    s[count].compute_at(s[after], after.op.axis[0])
+    with pytest.raises(LoweringError, match=r"again in each iteration(.|\n)*compute_root"):
+        tedsl.build(s, [W, G, after])
