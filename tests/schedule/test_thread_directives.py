@@ -2,6 +2,7 @@
 
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import ScheduleError
 
@@ -68,3 +69,14 @@ def test_the_store_predicate_is_a_condition(sums):
     refuses(s[B], lambda: s[B].set_store_predicate(B.op.axis[0] < 2), "i is a loop of B and no thread")
     s[B].set_store_predicate(tx.var == 0)
     assert repr(s[B].store_predicate) == "(threadIdx.x == 0)"
+
+
+@pytest.mark.parametrize("first, second", [("unroll", "bind"), ("bind", "unroll")])
+def test_a_bound_loop_that_is_unrolled_is_bound(sums, first, second):
+    s, A, B, _ = sums
+    (i,) = B.op.axis
+    does = {"unroll": lambda: s[B].unroll(i), "bind": lambda: s[B].bind(i, te.thread_axis("threadIdx.x"))}
+    does[first](), does[second]()
+    text = str(tedsl.lower(s, [A, B], simple_mode=True))
+    assert '"thread_extent" = 16' in text and "unroll" not in text
+    refuses(s[B], lambda: s[B].parallel(i), "i is already bound to threadIdx.x")

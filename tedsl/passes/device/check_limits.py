@@ -6,10 +6,12 @@ Numbers that only a call knows are checked by the driver when it launches.
 from __future__ import annotations
 
 import math
+import warnings
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.source_line import user_level
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.device.share_memory import SCOPES, common_bytes, offset_of, scope_text
@@ -26,7 +28,7 @@ _SHARED_OPTIONS = ("max_shared_memory_per_block", "shared_memory_per_block")
 
 def check_limits(kernel: PrimFunc, target: Target) -> PrimFunc:
     """Returns `kernel` unchanged; raises LoweringError if it has more threads or more shared memory than a block of `target`
-    can have.
+    can have. Of kinds whose devices differ, such as opencl, more threads than usual are a warning.
     """
     launch = kernel_of(kernel.body)
     _check_threads(kernel.name, launch, target)
@@ -47,8 +49,12 @@ def _check_threads(name: str, launch: Kernel, target: Target) -> None:
     total = math.prod(known.values())
     if total > target.max_num_threads:
         written = " x ".join(f"{count} of {tag}" for tag, count in known.items())
-        raise LoweringError(f"{name} has {total} threads in a block ({written}), and {target.kind.name} at most "
-                            f"{target.max_num_threads}",
+        problem = f"{name} has {total} threads in a block ({written}), and {target.kind.name} at most {target.max_num_threads}"
+        if not along and "max_num_threads" not in target.attrs:
+            warnings.warn(f"{problem} where nothing is said: devices that have no more refuse the launch; -max_num_threads="
+                          f"{total} says that they have", UserWarning, stacklevel=user_level())
+            return
+        raise LoweringError(problem,
                             hint="split the bound loops by smaller factors, or bind one of them to blockIdx; -max_num_threads "
                                  "of the target says what the device can do", about=max(known, key=lambda tag: known[tag]))
 

@@ -7,7 +7,7 @@ after:   allocate(L, [8]) { for (k: 0, 8) { S[k] = A[k]; L[0] = S[k*2]; L[4] = S
 Memory whose content differs from copy to copy gets a part for each. A statement without loops is copied if there are fewer than
 16 threads; otherwise a loop `vthread.s` is put around it. Threads called "cthread" share no memory that is allocated inside of
 them. A statement that is the same for all threads and writes memory that they share runs once: n copies of B[0] += A[k] would
-add n times.
+add n times. A reduction across threads is copied with the memory of its results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ACCESS_PTR
+from tedsl.ir.ops import ACCESS_PTR, ALLREDUCE
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
     VIRTUAL,
@@ -125,6 +125,8 @@ class _Injector:
             return self.copies(stmt)
         if self.share and stmt.buffer_var not in self.touched:
             return stmt.replace(body=self(stmt.body))
+        if _is_of_reduction(stmt):
+            return self.copies(stmt)
         size: Expr = build.const(stmt.dtype.lanes, "int32")
         for extent in stmt.extents:
             size = build.product_of_extents(size, extent)
@@ -170,6 +172,15 @@ def shifted(index: Expr, offset: Expr) -> Expr:
     if isinstance(index, Ramp):
         return Ramp(build.add(index.base, offset), index.stride, index.lanes)
     return build.add(index, Broadcast(offset, index.dtype.lanes) if index.dtype.lanes > 1 else offset)
+
+
+def _is_of_reduction(stmt: Allocate) -> bool:
+    """Whether memory holds the results of reductions across threads, and what is around them has no loops or memory of its own:
+    each virtual thread reduces by itself, one after the other.
+    """
+    parts = list(post_order(stmt.body))
+    return any(isinstance(node, Call) and node.op is ALLREDUCE and stmt.buffer_var in node.args for node in parts) \
+        and not any(isinstance(node, (For, While, Allocate)) for node in parts)
 
 
 def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:

@@ -23,7 +23,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
     Bound to blockIdx it can be shown by `lower`; `build` refuses it (`tedsl/lower/threads/launches.py`).
     """
     directive = f"bind({show(loop)}, {show(thread)})"
-    check_annotation(stage, loop, directive)
+    check_annotation(stage, loop, directive, (IterType.UNROLLED,))
     check_thread(stage, thread, directive, "the second argument is a thread axis")
     tag = thread.thread_tag
     if loop.is_reduction and is_virtual(tag):

@@ -12,9 +12,13 @@ def unroll(stage: StageState, loop: Any) -> None:
     """Mark `loop` to be replaced by copies of its body.
 
         for i in 0..2: body(i)   →   body(0); body(1)
+
+    A loop that is bound to threads stays bound: no loop is left to be copied.
     """
     directive = f"unroll({show(loop)})"
-    check_annotation(stage, loop, directive, INSTEAD_OF_EACH_OTHER)
+    stage.position_of(loop, directive)
+    if stage.attr_of(loop).bind_thread is None:
+        check_annotation(stage, loop, directive, INSTEAD_OF_EACH_OTHER)
     stage.set_attr(loop, iter_type=IterType.UNROLLED)
 
 

@@ -47,11 +47,16 @@ def test_what_fits(x, y, target):
 @pytest.mark.parametrize("x, y, target, words", [
     (64, 32, "cuda", r"main_kernel0 has 2048 threads in a block \(32 of threadIdx.y x 64 of threadIdx.x\), and cuda at most"),
     (2048, 1, "cuda", "has 2048 threads of threadIdx.x in a block, and cuda at most 1024(.|\n)*split the loop that is bound"),
-    (32, 16, "opencl", "512 threads in a block .* opencl at most 256(.|\n)*max_num_threads"),
+    (32, 16, "opencl -max_num_threads=256", "512 threads in a block .* opencl at most 256(.|\n)*max_num_threads"),
 ])
 def test_more_threads_than_a_block_has(x, y, target, words):
     with pytest.raises(LoweringError, match=words):
         checked(x, y, target)
+
+
+def test_devices_of_one_kind_that_differ_decide_at_the_launch():
+    with pytest.warns(UserWarning, match=r"512 threads in a block .* opencl at most 256 where nothing is said(.|\n)*=512"):
+        checked(32, 16, "opencl")
 
 
 def test_more_shared_memory_than_a_block_has():

@@ -172,3 +172,20 @@ def test_an_intrinsic_that_all_virtual_threads_call_counts_once(tag, apart):
 
 def test_threads_that_share_nothing_share_what_is_outside_of_them(golden):
     copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", 0, own(0)))), 2, "cthread"), golden)
+
+
+@pytest.mark.parametrize("virtual_threads", [2, 16])
+def test_each_virtual_thread_reduces_across_threads_by_itself(virtual_threads):
+    A, k = te.placeholder((64, 8), name="A"), te.reduce_axis((0, 8), "k")
+    B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    sums = s.cache_write(B, "local")
+    block, inner = s[B].split(s[B].op.axis[0], 2 * virtual_threads)
+    each, thread = s[B].split(inner, nparts=virtual_threads)
+    for loop_, tag in ((block, "blockIdx.x"), (each, "vthread"), (thread, "threadIdx.x")):
+        s[B].bind(loop_, te.thread_axis(tag))
+    s[sums].compute_at(s[B], thread)
+    s[sums].bind(s[sums].op.reduce_axis[0], te.thread_axis("threadIdx.y"))
+    a, b = np.arange(512, dtype="float32").reshape(64, 8), np.zeros(64, "float32")
+    tedsl.build(s, [A, B], "llvm")(a, b)
+    np.testing.assert_array_equal(b, a.sum(1))
