@@ -40,6 +40,7 @@ WRITERS: dict[str, str] = {
     "c": "tedsl.codegen.c.running.files:write_source",
     "ll": "tedsl.codegen.llvm.export.write:write_llvm",
     "s": "tedsl.codegen.llvm.export.write:write_assembly",
+    "asm": "tedsl.codegen.llvm.export.write:write_assembly",
     "whl": "tedsl.codegen.llvm.export.wheel.archive:write_wheel",
 }
 # By type_key and format: the same, of modules whose files others write.
@@ -48,16 +49,17 @@ WRITERS_OF = {("c", "h"): "tedsl.codegen.c.running.files:write_declarations"}
 READERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:read_archive",
     "so": "tedsl.codegen.llvm.export.load:load_shared",
+    "o": "tedsl.codegen.llvm.export.load:load_object",
     "tar": "tedsl.codegen.llvm.export.load:load_tar",
     "examplejson": "tedsl.graph.byoc.examplejson.module:from_file",
 }
 # What the other files are for, by format.
 _NOT_LOADED = {
-    "o": "an object is linked into a program (cc main.c kernels.o), and is there runtime.system_lib's",
     "h": "a header is included by programs in C",
     "c": "the text is compiled by a C compiler",
     "ll": "the text is compiled by LLVM's tools",
     "s": "the text is assembled (cc kernels.s)",
+    "asm": "the text is assembled (cc -x assembler kernels.asm)",
     "whl": "a wheel is installed (pip install FILE) and imported",
 }
 # By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.

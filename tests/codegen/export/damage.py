@@ -97,7 +97,7 @@ class Wheels:
         return all(self.files.get(name, content) == content for name, content in files.items())
 
 
-FORMATS = {"tedsl": Files, "so": Files, "tar": Files, "whl": Wheels, **dict.fromkeys(KINDS, Entries)}
+FORMATS = {"tedsl": Files, "so": Files, "o": Files, "tar": Files, "whl": Wheels, **dict.fromkeys(KINDS, Entries)}
 
 
 def accepted(form, count, seed, folder):

@@ -9,7 +9,7 @@ from tedsl.runtime import load_module
 from tedsl.runtime.modules.files import READERS, WRITERS
 from tests.codegen.export.damage import FORMATS, accepted
 
-NEEDS_LINKER = {"so", "whl"}
+NEEDS_LINKER = {"so", "o", "whl"}
 
 
 @pytest.mark.parametrize("form", FORMATS)

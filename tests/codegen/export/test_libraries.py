@@ -423,3 +423,18 @@ def test_functions_of_the_c_library_are_found_by_the_library_itself(tmp_path):
     options = ["-L", str(tmp_path), "-I", str(tmp_path), "-lk", f"-Wl,-rpath,{tmp_path}"]
     cc.create_executable(tmp_path / "main", [tmp_path / "main.c"], options, cc="cc")
     assert subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout == "0 2 4\n"
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("ld", "cc"))), reason="there is no linker here")
+def test_an_object_is_linked_where_it_is_loaded(tmp_path):
+    module = programs.module("add")
+    module.save(tmp_path / "add.o")
+    assert load_module(tmp_path / "add.o").function_names == module.function_names
+    (tmp_path / "plain.o").write_bytes((tmp_path / "add.o").read_bytes()[:-512])
+    refused_file(tmp_path / "plain.o", "plain.o is damaged, or no .o file of export_library")
+
+
+def test_assembly_by_both_suffixes(tmp_path):
+    for suffix in ("s", "asm"):
+        programs.module("add").save(tmp_path / f"add.{suffix}")
+    assert (tmp_path / "add.s").read_text() == (tmp_path / "add.asm").read_text() != ""

@@ -9,6 +9,7 @@ import io
 import itertools
 import os
 import tarfile
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +18,17 @@ from typing import IO, Any, cast
 from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
+from tedsl.codegen.llvm.export.link import shared_library
 from tedsl.codegen.llvm.export.trailer import (
     Described,
-    checked_archive,
+    checked_file,
     described,
+    described_prefix,
     linked_prefix,
     read_description,
 )
 from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking.elf import exported_symbols
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
 from tedsl.runtime.call import CheckedCall
@@ -34,6 +38,7 @@ from tedsl.runtime.module import Module
 from tedsl.runtime.modules.files import from_bytes, read_file
 from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.target import Target
+from tedsl.target.current import host_target
 
 # The libraries that are loaded, by path and digest of the file; the loader never unloads one, so neither are these forgotten.
 _loaded: dict[tuple[str, bytes], Any] = {}
@@ -57,9 +62,24 @@ def load_shared(path: Path) -> Module:
     return _module(about, library, path.name)
 
 
+def load_object(path: Path) -> Module:
+    """Returns the module in an object of `export_library`, of which a linker of this machine makes a library. ModuleError if it
+    is damaged or not of tedsl.
+    """
+    data = checked_file(read_file(path), "o", path.name)
+    prefix = described_prefix(data)
+    if prefix is None:
+        raise ModuleError(f"{path.name} describes no module of tedsl", hint="export a .tedsl or .so file for load_module")
+    shown = [name for name in exported_symbols(data) if name.startswith(prefix)]
+    with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
+        library = Path(folder, f"{path.name}.so")
+        library.write_bytes(shared_library([data], shown, host_target(), library.name))
+        return _of_prefix(ctypes.CDLL(str(library)), prefix, path.name)
+
+
 def load_tar(path: Path) -> Module:
     """Returns the module in an archive of `export_library`, which is not linked for that. ModuleError if it is damaged."""
-    archive = checked_archive(read_file(path), path.name)
+    archive = checked_file(read_file(path), "tar", path.name)
     with tarfile.open(fileobj=io.BytesIO(archive)) as members:
         content = next(member for member in members if member.name.endswith(".tedsl"))
         return from_bytes(cast("IO[bytes]", members.extractfile(content)).read(), path.name)

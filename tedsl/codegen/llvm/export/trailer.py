@@ -21,8 +21,8 @@ from tedsl.runtime.modules.image import Image, image_of
 _MAGIC = b"tedslso1"
 _END = struct.Struct("<8sQ")
 _CRC = struct.Struct("<I")
-_BLOCK = struct.Struct("<8sI500x")  # the last of a tar file: magic, and the CRC-32 of everything before
-_TAR_MAGIC = b"tedslta1"
+_BLOCK = struct.Struct("<8sI500x")  # the last of a tar file or an object: magic, and the CRC-32 of everything before
+_MAGIC_OF = {"tar": b"tedslta1", "o": b"tedslob1"}
 _HEADER_SIZE = 64  # bytes of the header of an ELF file of 64 bits
 _LIBRARY = "library.json"
 MOST_BESIDE = 1 << 20  # bytes of objects that a library says of itself
@@ -79,17 +79,19 @@ def described(data: bytes, where: str) -> Described:
     return read_description(data[end - length:end], where)
 
 
-def sealed_archive(archive: bytes) -> bytes:
-    """Returns a tar file with a block behind its end that tells whether it was damaged; programs that unpack it stop before."""
-    return archive + _BLOCK.pack(_TAR_MAGIC, zlib.crc32(archive))
+def sealed_file(content: bytes, form: str) -> bytes:
+    """Returns a file of the format "tar" or "o" with a block behind its end that tells whether it was damaged; programs that
+    unpack or link it stop before.
+    """
+    return content + _BLOCK.pack(_MAGIC_OF[form], zlib.crc32(content))
 
 
-def checked_archive(data: bytes, where: str) -> bytes:
-    """Returns the tar file that `sealed_archive` got; ModuleError, which names the file `where`, if it is damaged."""
-    archive, block = data[:-_BLOCK.size], data[-_BLOCK.size:]
-    if block != _BLOCK.pack(_TAR_MAGIC, zlib.crc32(archive)):
-        raise ModuleError(f"{where} is damaged, or no tar file of export_library", hint="export it anew")
-    return archive
+def checked_file(data: bytes, form: str, where: str) -> bytes:
+    """Returns the content that `sealed_file` got; ModuleError, which names the file `where`, if it is damaged."""
+    content, block = data[:-_BLOCK.size], data[-_BLOCK.size:]
+    if block != _BLOCK.pack(_MAGIC_OF[form], zlib.crc32(content)):
+        raise ModuleError(f"{where} is damaged, or no .{form} file of export_library", hint="export it anew")
+    return content
 
 
 def linked_prefix(data: bytes) -> str | None:
@@ -102,7 +104,12 @@ def linked_prefix(data: bytes) -> str | None:
     begin, size, number = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
     if begin + size * number != len(data) or SEAL not in data:
         return None
-    names = {name.decode() for name in re.findall(rb"\0(\w+)_module(?=\0)", data)}
+    return described_prefix(data)
+
+
+def described_prefix(data: bytes) -> str | None:
+    """Returns the prefix of the description of tedsl among the symbols of the ELF file `data`; None without one."""
+    names = {name.decode() for name in re.findall(rb"\0(\w+)_module(?=\0)", data)} if SEAL in data else set()
     return names.pop() if len(names) == 1 else None
 
 

@@ -15,7 +15,7 @@ from tedsl.codegen.llvm.debug.lines import with_loops_beside
 from tedsl.codegen.llvm.export.header import header
 from tedsl.codegen.llvm.export.library import Library, make_library, slot_call
 from tedsl.codegen.llvm.export.link import shared_library
-from tedsl.codegen.llvm.export.trailer import Described, sealed, sealed_archive
+from tedsl.codegen.llvm.export.trailer import Described, sealed, sealed_file
 from tedsl.errors import ArgumentTypeError, ModuleError
 from tedsl.runtime.modules.files import replace_file, to_bytes
 
@@ -65,7 +65,7 @@ def _compiled_by(fcompile: Any, library: Library, path: Path, options: Mapping[s
 
 def write_object(module: Module, path: Path, options: Mapping[str, Any]) -> None:
     """Writes an object for a program's own linker. options: prefix."""
-    replace_file(path, _alone(module, path, options).code())
+    replace_file(path, sealed_file(_alone(module, path, options).code(), "o"))
 
 
 def write_llvm(module: Module, path: Path, options: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ def write_tar(module: Module, path: Path, options: Mapping[str, Any]) -> None:
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(content), 0o644
             archive.addfile(member, io.BytesIO(content))
-    replace_file(path, sealed_archive(memory.getvalue()))
+    replace_file(path, sealed_file(memory.getvalue(), "tar"))
 
 
 def described_by(library: Library) -> Described:

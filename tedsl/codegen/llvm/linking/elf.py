@@ -139,6 +139,11 @@ def has_initializers(image: bytes) -> bool:
     return any(section.kind in _RUN_BY_LOADER for section in Object(image).sections)
 
 
+def exported_symbols(image: bytes) -> list[str]:
+    """Lists the symbols that the object defines for others."""
+    return [s.name for s in Object(image).symbols if s.section != 0 and s.info >> 4 != 0]
+
+
 def defined_functions(image: bytes) -> list[str]:
     """Lists the functions that the object exports."""
     return [s.name for s in Object(image).symbols if s.section != 0 and s.info >> 4 != 0 and s.info & 15 == _FUNCTION]
