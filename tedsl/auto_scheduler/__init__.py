@@ -12,12 +12,19 @@
 
 sketch/ writes schedules by decisions, cost/ says what they may take, search/ breeds and measures them (by `tedsl.tune`).
 `workload.py` names programs, `dag.py` prints them, `task.py` and `policy.py` are the search as programs call it, `options.py`
-says how it measures, `record.py` its files, tvm_log/ those of TVM, `scheduler.py` shares trials out among several tasks,
-`extract.py` makes tasks of a network; `absent.py` says of TVM's names that are not here what to use instead.
+says how it measures, `callbacks.py` whom it tells, `record.py` its files, tvm_log/ those of TVM, `scheduler.py` shares trials
+out among several tasks, `extract.py` makes tasks of a network; `absent.py` says of TVM's names that are not here what to use
+instead.
 """
 
 from tedsl.aliases import import_as
 from tedsl.auto_scheduler.absent import NAMES
+from tedsl.auto_scheduler.callbacks import (
+    LogEstimatedLatency,
+    PrintTableInfo,
+    PythonBasedMeasureCallback,
+    TaskSchedulerCallback,
+)
 from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.extract import extract_tasks
 from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRPCMeasureContext, LocalRunner, RayRunner
@@ -48,10 +55,11 @@ from tedsl.errors import entries
 load_best = load_best_record  # its name in TVM 0.7
 
 __all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner",
-           "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "RandomModel", "RayRunner", "RecordReader", "RecordToFile",
-           "SearchTask", "SketchPolicy", "State", "TaskScheduler", "Trial", "TuningOptions", "XGBModel", "auto_schedule",
-           "create_task", "extract_tasks", "load_best", "load_best_record", "load_records", "make_workload_key",
-           "register_workload", "save_records", "search", "workload_key_to_tensors"]
+           "LogEstimatedLatency", "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "PrintTableInfo",
+           "PythonBasedMeasureCallback", "RandomModel", "RayRunner", "RecordReader", "RecordToFile", "SearchTask",
+           "SketchPolicy", "State", "TaskScheduler", "TaskSchedulerCallback", "Trial", "TuningOptions", "XGBModel",
+           "auto_schedule", "create_task", "extract_tasks", "load_best", "load_best_record", "load_records",
+           "make_workload_key", "register_workload", "save_records", "search", "workload_key_to_tensors"]
 
 entries(globals(), absent=NAMES)
 import_as(globals(), "auto_schedule", "compute_dag", "cost_model", "cost_model.cost_model", "cost_model.xgb_model",

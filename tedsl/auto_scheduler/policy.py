@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
 from tedsl.auto_scheduler.cost.model import Chance, Corrected
-from tedsl.auto_scheduler.search.proposal import proposal_of
+from tedsl.auto_scheduler.dag import State
+from tedsl.auto_scheduler.search.breeding import Breeder
+from tedsl.auto_scheduler.search.proposal import default_proposal, proposal_of
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions
 from tedsl.errors import ArgumentTypeError
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.tune import Record
 from tedsl.tune.records import read_lines
+
+_DRAWN = 32  # schedules, of which generate_sketches shows each structure once
 
 
 class PreloadMeasuredStates:
@@ -65,6 +70,7 @@ class SketchPolicy:
             if not isinstance(callback, PreloadMeasuredStates):
                 raise ArgumentTypeError("SketchPolicy: init_search_callbacks are "
                                         f"PreloadMeasuredStates(path), not {callback!r}")
+        self.task = task
         self.records = [one for callback in init_search_callbacks or () for one in callback.records]
         self.seed = 0 if seed is None else seed
         known = {one.to_json() for one in self.records}  # the search itself teaches the model these
@@ -73,6 +79,18 @@ class SketchPolicy:
             rest = type(program_cost_model)()
             rest.records = [one for one in program_cost_model.records if one.to_json() not in known]
             self.model = rest.corrected(task)
+
+
+    def generate_sketches(self, print_for_debug: bool = False) -> list[State]:
+        """A schedule of each structure among some that are drawn: the default first, then others with their sizes of tiles."""
+        breeder = Breeder(self.task.problem, random.Random(self.seed))
+        found: dict[str, State] = {}
+        for one in [default_proposal(self.task.problem), *breeder.at_random(_DRAWN)]:
+            kinds = " ".join(f"{directive.stage}.{directive.name}" for directive in one.journal)
+            found.setdefault(kinds, State(self.task.compute_dag.tensors, one.journal))
+        if print_for_debug:
+            print("\n\n".join(map(str, found.values())))
+        return list(found.values())
 
 
 def auto_schedule(task: SearchTask, search_policy: SketchPolicy | None = None, tuning_options: TuningOptions | None = None) \

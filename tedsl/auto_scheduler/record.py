@@ -62,7 +62,7 @@ class MeasureResult(NamedTuple):
 def load_records(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """The trials in a file, in order; those of TVM have the key of the workload as their task."""
     for one in read_lines(filename, record_of_line):
-        yield _pair(one)
+        yield pair_of(one)
 
 
 def save_records(filename: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
@@ -138,10 +138,11 @@ def load_best_record(filename: Any, workload_key: str | None = None, target: Any
         return key in (None, one.task) and (wanted is None or one.target == str(wanted))
 
     ranked = fastest_records(one for one in read_lines(filename, record_of_line) if fits(one))
-    return _pair(ranked[0]) if ranked else (None, None)
+    return pair_of(ranked[0]) if ranked else (None, None)
 
 
-def _pair(one: Record) -> tuple[MeasureInput, MeasureResult]:
+def pair_of(one: Record) -> tuple[MeasureInput, MeasureResult]:
+    """A record as the input and the result of a trial."""
     failure, line = one.outcome.failure, line_of(one)
     if line is not None:
         return MeasureInput(one.task, one.target, one), MeasureResult(

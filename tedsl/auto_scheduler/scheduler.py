@@ -30,8 +30,9 @@ class TaskScheduler:
     tasks: SearchTasks. task_weights: how often a program calls each; objective_func: what is made small, a function of the
     seconds of all tasks; None: their sum by the weights. strategy: "gradient" or "round-robin". load_log_file: trials of an
     earlier search, which are not measured again. alpha, beta, backward_window_size: of the rule above: its mixture, how many
-    times longer than similar tasks one is expected to take, and how many rounds back a gain is looked for. load_model_file,
-    gamma and callbacks are without effect.
+    times longer than similar tasks one is expected to take, and how many rounds back a gain is looked for. callbacks:
+    TaskSchedulerCallbacks, called around each round; None: a line is printed after each. load_model_file and gamma are without
+    effect.
     """
 
     def __init__(self, tasks: Sequence[SearchTask], task_weights: Sequence[float] | None = None,
@@ -51,8 +52,17 @@ class TaskScheduler:
         self.records = [] if load_log_file is None else PreloadMeasuredStates(load_log_file).records
         self.best_costs = [math.inf] * len(self.tasks)  # seconds
         self.task_cts = [0] * len(self.tasks)  # rounds
+        self.callbacks = _callbacks_in(callbacks)
+        self.tune_option: TuningOptions | None = None
+        self.tic, self.ct = time.time(), 0  # when the search began, and trials of all tasks
+        self.trials_of = [0] * len(self.tasks)
         self.costs_of_rounds: list[list[float]] = [[] for _ in self.tasks]
         self._kinds = ["".join(letter for letter in str(task.compute_dag) if not letter.isdigit()) for task in self.tasks]
+
+    @property
+    def cur_score(self) -> float:
+        """The objective now."""
+        return self.objective(self.best_costs)
 
     def tune(self, tune_option: TuningOptions, search_policy: str | Sequence[SketchPolicy] = "default",
              search_policy_params: Any = None, adaptive_training: bool = False,
@@ -66,6 +76,7 @@ class TaskScheduler:
         if not isinstance(tune_option, TuningOptions):
             raise ArgumentTypeError(f"tune takes TuningOptions, not {type_in_words(tune_option)}")
         begun, total = time.monotonic(), tune_option.num_measure_trials or None
+        self.tune_option, self.tic, self.ct = tune_option, time.time(), 0
         policies = self._policies(search_policy, tune_option.seed)
         searches = [self._search(at, policy, tune_option, per_task_early_stopping) for at, policy in enumerate(policies)]
         size = tune_option.num_measures_per_round
@@ -80,8 +91,11 @@ class TaskScheduler:
                     break
                 at = self._next(alive)
                 before = searches[at].count
+                self._tell("pre_tune", at)
                 self._round(at, searches[at], left, size if total is None else min(size, total - done))
                 done += searches[at].count - before
+                self.ct, self.trials_of[at] = done, searches[at].count
+                self._tell("post_tune", at)
                 if searches[at].count - before < size and (total is None or done < total):
                     alive.remove(at)  # it has no more schedules, or ends early
                 self._print(tune_option, done, time.monotonic() - begun)
@@ -90,6 +104,10 @@ class TaskScheduler:
                     self.best_costs[at] = search.finished(None if most is None else most / len(searches)).cost
         except KeyboardInterrupt:
             return
+
+    def _tell(self, moment: str, at: int) -> None:
+        for callback in self.callbacks or ():
+            getattr(callback, moment)(self, at)
 
     def _policies(self, given: str | Sequence[SketchPolicy], seed: int) -> list[SketchPolicy]:
         if isinstance(given, str):
@@ -148,11 +166,23 @@ class TaskScheduler:
         return slope * (self.alpha * behind + (1 - self.alpha) * hoped)
 
     def _print(self, options: TuningOptions, trials: int, seconds: float) -> None:
-        """A line after each round: the seconds of all tasks."""
-        if options.verbose:
+        """A line after each round, unless callbacks tell: the seconds of all tasks."""
+        if options.verbose and self.callbacks is None:
             word = f" ({ESTIMATED})" if any(is_estimated(task.target) for task in self.tasks) else ""
             times = ", ".join(f"{cost * 1e3:.4f}" if math.isfinite(cost) else "none" for cost in self.best_costs)
             print(f"{trials} trials, {seconds:.0f} s: best of each task {times} ms{word}; rounds {self.task_cts}")
+
+
+def _callbacks_in(given: Any) -> list[Any] | None:
+    """Callbacks of a TaskScheduler, each of which has both methods; None for None."""
+    if given is None:
+        return None
+    wrong = next((one for one in given if not all(callable(getattr(one, name, None)) for name in ("pre_tune", "post_tune"))),
+                 None) if isinstance(given, (list, tuple)) else given
+    if wrong is not None:
+        raise ArgumentTypeError(f"TaskScheduler: callbacks is a list of objects with pre_tune and post_tune, not {wrong!r}",
+                                hint="derive them from auto_scheduler.TaskSchedulerCallback")
+    return list(given)
 
 
 def _tasks_in(tasks: object) -> list[SearchTask]:

@@ -180,3 +180,30 @@ def test_recurrences_are_tuned_with_the_placeholders_that_programs_pass():
     X, out = recurrence()
     with pytest.raises(ArgumentError, match=r"(?s)without its placeholders: X is not in the list.*return \[X, out\]"):
         auto_scheduler.SearchTask(lambda: [out], ())
+
+
+def test_callbacks_are_told_of_rounds_and_trials(imagination, tmp_path, capsys):
+    rounds, trials = [], []
+
+    class Mine(auto_scheduler.TaskSchedulerCallback):
+        def post_tune(self, task_scheduler, task_id):
+            rounds.append((task_id, task_scheduler.ct, task_scheduler.cur_score))
+
+    class Costs(auto_scheduler.measure.PythonBasedMeasureCallback):
+        def callback(self, policy, inputs, results):
+            trials.extend(result.costs[0] for result in results)
+
+    scheduler = auto_scheduler.TaskScheduler([task_of(16)], callbacks=[
+        auto_scheduler.task_scheduler.PrintTableInfo(), auto_scheduler.LogEstimatedLatency(tmp_path / "log.tsv"), Mine()])
+    scheduler.tune(auto_scheduler.TuningOptions(4, num_measures_per_round=2, measure_callbacks=[Costs()]))
+    assert [(at, count) for at, count, _ in rounds] == [(0, 2), (0, 4)] and rounds[-1][2] == min(trials) and len(trials) == 4
+    assert capsys.readouterr().out.count("|    0 |") == 2 and len((tmp_path / "log.tsv").read_text().splitlines()) == 2
+    with pytest.raises(ArgumentTypeError, match="callbacks is a list of objects with pre_tune and post_tune"):
+        auto_scheduler.TaskScheduler([task_of(16)], callbacks=[print])
+
+
+def test_sketches_are_schedules_of_different_structure(capsys):
+    task = task_of(16)
+    sketches = auto_scheduler.SketchPolicy(task).generate_sketches(True)
+    assert len({str(one.journal) for one in sketches}) == len(sketches) > 1
+    assert capsys.readouterr().out.count("schedule of C") == len(sketches)

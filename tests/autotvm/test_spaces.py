@@ -166,3 +166,9 @@ def test_a_default_configuration():
 def test_misuse(make, words):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
         make(ConfigSpace())
+
+
+def test_points_as_tvm_06_wrote_them():
+    made = autotvm.task.space.ConfigEntity.from_json_dict(
+        {"i": 7, "t": "direct", "c": None, "e": [["tile_x", "sp", [-1, 4]], ["unroll", "ot", True]]})
+    assert made.index == 7 and made["tile_x"].size[-1] == 4 and made["unroll"].val is True

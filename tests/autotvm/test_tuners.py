@@ -10,6 +10,7 @@ import pytest
 from tedsl import autotvm
 from tedsl.autotvm.tuner import GATuner, GridSearchTuner, ModelBasedTuner, RandomTuner, XGBTuner, tuner
 from tedsl.autotvm.tuner.cost_model import Ridge, Trees
+from tedsl.autotvm.tuner.droplet import by_chance
 from tedsl.autotvm.tuner.genetic import genes_of, number_of
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tests.autotvm.templates import refusing
@@ -180,3 +181,18 @@ def test_a_search_that_is_interrupted_has_written_each_trial(monkeypatch, tmp_pa
 def test_misuse(make, words):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
         make()
+
+
+def test_droplets_go_downhill_to_the_best(imagination):
+    made, seen = autotvm.tuner.DropletTuner(task_of()), []
+    made.tune(1000, OPTION, callbacks=[lambda _, inputs, results: seen.extend(inp.config.index for inp in inputs)])
+    assert imagined(made.best_config) == 1e-3 and not made.has_next()
+    assert len(set(seen)) == len(seen) <= len(made.task.config_space)
+    with pytest.raises(ArgumentError, match="start_position numbers a choice of each of 3 knobs"):
+        autotvm.tuner.DropletTuner(task_of(), [0, 99, 0])
+
+
+@pytest.mark.parametrize("a, b, chance", [([1, 2], [2, 3], 0.2929), ([1, 2, 3], [2, 3, 4, 5], 0.1579), ([1], [2], 0),
+                                          ([1, 1], [1, 1], 1), ([1, 2, 4, 5, 3], [7, 8, 9, 6], 0.0027)])
+def test_differences_by_chance(a, b, chance):
+    assert by_chance(a, b) == pytest.approx(chance, abs=1e-3)

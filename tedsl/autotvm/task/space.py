@@ -192,8 +192,10 @@ class ConfigEntity(ConfigSpace):
 
     @staticmethod
     def from_json_dict(made: Mapping[str, Any]) -> ConfigEntity:
-        """The point that `to_json_dict` wrote. Raises ArgumentError for anything else."""
+        """The point that `to_json_dict` wrote, or that of TVM 0.6. Raises ArgumentError for anything else."""
         try:
+            if "entity" not in made and "e" in made:  # as 0.6 wrote it, with "t", the key of the template
+                made = {"entity": made["e"], "index": made["i"], "code_hash": made.get("c")}
             said = [(name, kind, data) for name, kind, data in made["entity"]]
             index, code_hash = made["index"], made.get("code_hash")
         except (KeyError, TypeError, ValueError) as error:
