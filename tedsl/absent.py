@@ -62,7 +62,6 @@ INSTEAD = {
     "contrib.tflite_runtime": _RUNS, "contrib.coreml_runtime": _RUNS,
     "contrib.target": "tedsl.graph.onnx reads and writes ONNX",
     "contrib.relay_viz": "a tedsl.graph.Graph is a picture in notebooks, and print(graph) writes it as text",
-    "contrib.ndk": "tedsl.contrib.cc.cross_compiler(compiler) links for other machines: docs/shipping.md",
     "contrib.xcode": "tedsl.contrib.cc.cross_compiler(compiler) links for other machines: docs/shipping.md",
     "contrib.emcc": "the target \"c\" makes C, which emcc compiles",
     "contrib.binutil": "mod.export_library writes what is linked: docs/shipping.md", "contrib.rpc": _DEVICES,

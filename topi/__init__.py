@@ -175,7 +175,7 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     "math": "elementwise", "sort": "ordering", "argwhere": "indexing", "scatter": "indexing", "searchsorted": "ordering",
     "unique": "ordering", "nn.conv2d": "nn.conv", "nn.conv1d": "nn.conv", "nn.conv3d": "nn.conv",
     "nn.conv2d_transpose": "nn.conv", "nn.depthwise_conv2d": "nn.conv", "nn.pooling": "nn.pool", "nn.bitserial_util": "nn.bits",
-    "nn.winograd_util": "nn.conv.winograd", "nn.batch_matmul": "nn.dense", "nn.local_response_norm": "nn.normalization",
+    "nn.winograd_util": "nn.conv.steps", "nn.batch_matmul": "nn.dense", "nn.local_response_norm": "nn.normalization",
     "nn.elemwise": "nn.elementwise", "nn.flatten": "nn.mapping", "nn.l2_normalize": "nn.normalization",
     "nn.batch_norm": "nn.normalization", "nn.bnn": "nn", "nn.bitserial_conv2d": "nn", "nn.sparse": "nn",
     "nn.deformable_conv2d": "nn.conv", "nn.space_to_depth": "nn.space", "nn.depth_to_space": "nn.space",

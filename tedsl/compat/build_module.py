@@ -10,15 +10,19 @@ from tedsl import driver, transform
 from tedsl.compat.lowered_func import LoweredFunc, as_lowered
 from tedsl.driver import build
 from tedsl.errors import entries
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import Stmt
+from tedsl.lang.intrinsics import tensor_intrin
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
+from tedsl.lang.tensor import Tensor
 from tedsl.passes.context import PassContext
 from tedsl.passes.module_pass import ModulePass
 from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
-__all__ = ["BuildConfig", "build", "build_config", "build_module", "current_build_config", "lower"]
+__all__ = ["BuildConfig", "build", "build_config", "build_module", "current_build_config", "decl_tensor_intrin", "lower"]
 
 
 def lower(sch: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "default_function",
@@ -50,6 +54,15 @@ def _over_functions(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return func.with_body(made) if isinstance(made, Stmt) else made  # what is no function is refused by its type
 
     return of_function
+
+
+def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tensor_intrin",
+                       binds: Mapping[Tensor, Buffer] | None = None) -> TensorIntrin:
+    """te.decl_tensor_intrin; buffers that `binds` does not name have offset_factor and data_alignment of build_config."""
+    config = PassContext.current().config
+    said = {option: config[key] for option in ("offset_factor", "data_alignment")
+            if (key := f"tir.{option}") in config}
+    return tensor_intrin.decl_tensor_intrin(op, fcompute, name, binds, default_buffer_params=said)
 
 
 def current_build_config() -> PassContext:

@@ -25,8 +25,6 @@ def create_shared(output: Any, objects: str | Sequence[str], options: Sequence[s
                   cc: str | None = None) -> None:
     """Links `objects` into the shared library `output`. options: additional ones for the compiler `cc`, by default `get_cc()`.
 
-    Raises ModuleError if there is no compiler or it fails.
-
     Raises ModuleError where there is no compiler and where it fails.
     """
     _link("create_shared", output, objects, ["-shared", "-fPIC", *_listed("create_shared", options)], cc)

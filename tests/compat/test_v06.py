@@ -131,3 +131,23 @@ def test_passes_over_expressions():
     assert tvm.ir_pass.Simplify(tvm.ir_pass.Substitute(x + 1, {x: tvm.const(2)})).value == 3
     with pytest.raises(ArgumentTypeError, match="takes a statement"):
         tvm.ir_pass.UnrollLoop(x)
+
+
+def test_buffers_of_intrinsics_have_the_offsets_of_build_config():
+    x = tvm.placeholder((4,), name="x")
+    y = tvm.compute((4,), lambda i: x[i] + 1.0, name="y")
+
+    def added(ins, outs):
+        return outs[0].vstore(0, ins[0].vload([0], "float32x4") + tvm.const(1.0, "float32x4"))
+
+    A = tvm.placeholder((8,), name="A")
+    B = tvm.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = tvm.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 4)
+    with tvm.build_config(offset_factor=1):
+        intrin = tvm.decl_tensor_intrin(y.op, added)
+    s[B].tensorize(inner, intrin)
+    b = np.zeros(8, "float32")
+    tvm.build(s, [A, B])(np.arange(8, dtype="float32"), b)
+    assert b.tolist() == list(range(1, 9))
+    assert tvm.decl_tensor_intrin(y.op, added).buffers[1].offset_factor != 1

@@ -105,3 +105,18 @@ def test_archives(tmp_path):
         tar.tar(tmp_path / "x.tar", [tmp_path / "a.txt", tmp_path / "a.txt"])
     with pytest.raises(ArgumentError, match="cannot be unpacked"):
         tar.untar(tmp_path / "a.txt", tmp_path / "out")
+
+
+def test_the_linker_of_the_ndk_is_named_by_the_environment(monkeypatch, tmp_path):
+    from tedsl.contrib import ndk
+    from tedsl.errors import ModuleError
+
+    monkeypatch.delenv("TVM_NDK_CC", raising=False)
+    with pytest.raises(ModuleError, match="TVM_NDK_CC does not name a compiler"):
+        ndk.create_shared("out.so", ["in.o"])
+    compiler = tmp_path / "clang++"
+    compiler.write_text('#!/bin/sh\necho "$@" > "$(dirname "$0")/called"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("TVM_NDK_CC", str(compiler))
+    ndk.create_shared(str(tmp_path / "out.so"), ["in.o"])
+    assert {"-shared", "-fPIC", "in.o", "-lm"} <= set((tmp_path / "called").read_text().split())

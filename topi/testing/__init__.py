@@ -21,6 +21,7 @@ from topi.testing.convolution import (
 )
 from topi.testing.image import (
     affine_grid_python,
+    bilinear_resize_python,
     crop_and_resize_python,
     dilation2d_nchw_python,
     dilation2d_nhwc_python,
@@ -29,6 +30,7 @@ from topi.testing.image import (
     resize2d_python,
     resize3d_python,
     resize_python,
+    trilinear_resize3d_python,
     upsampling3d_python,
     upsampling_python,
 )
@@ -104,6 +106,7 @@ __all__ += ["batch_matmul", "conv2d_transpose_nhwc_python", "dense", "matmul", "
             "slice_axis_python"]
 __all__ += ["adaptive_pool_channel_first", "compare_numpy_tvm", "depthwise_conv2d_python_nchwc", "dilation2d_nchw_python",
             "dilation2d_nhwc_python"]
+__all__ += ["bilinear_resize_python", "trilinear_resize3d_python"]
 __all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]
 
 

@@ -90,6 +90,28 @@ def _scaled(data: Array, scale: Sequence[float], layout: str, method: str, mode:
     return np.moveaxis(result, 1, -1) if layout.endswith("C") else result
 
 
+def bilinear_resize_python(image: Array, out_size: Sequence[int], layout: str,
+                           coordinate_transformation_mode: str | bool = "align_corners") -> Array:
+    """image resized to `out_size` (height, width), layout "NCHW" or "NHWC": the reference of TVM 0.6, whose last parameter is
+    align_corners, and 0.7.
+    """
+    return _to_size(image, out_size, layout, coordinate_transformation_mode)
+
+
+def trilinear_resize3d_python(data_in: Array, out_size: Sequence[int], layout: str,
+                              coordinate_transformation_mode: str | bool = "align_corners") -> Array:
+    """data_in resized to `out_size` (depth, height, width), layout "NCDHW" or "NDHWC": the reference of TVM 0.6 and 0.7."""
+    return _to_size(data_in, out_size, layout, coordinate_transformation_mode)
+
+
+def _to_size(data: Array, size: Sequence[int], layout: str, mode: str | bool) -> Array:
+    if isinstance(mode, bool):
+        mode = "align_corners" if mode else "asymmetric"
+    moved = np.moveaxis(data, -1, 1) if layout.endswith("C") else data
+    result = resize_python(moved, size, "linear", mode)
+    return np.moveaxis(result, 1, -1) if layout.endswith("C") else result
+
+
 def upsampling_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
                       align_corners: bool = False) -> Array:
     """data with height and width multiplied by `scale`; method "nearest_neighbor", "bilinear" or "bicubic"."""

@@ -55,6 +55,7 @@ def memory(source: Source, node: ast.Call, kind: str, value: Callable[[ast.expr]
     """The arguments of `allocate` and `output_tensor` by name, each given once."""
     args, options = arguments(source, node, value)
     names = ("shape", "dtype", "scope") if kind == "allocate" else ("shape", "dtype")
+    options.pop("name", None)  # memory is called as the variable is, in TVM too
     known = dict(zip(names, args))
     hint = f"{kind}((n, m), 'float32')"
     twice = sorted(known.keys() & options)

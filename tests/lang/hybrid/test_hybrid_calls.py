@@ -108,3 +108,11 @@ def test_what_is_refused_names_the_line_and_what_to_write(script_of, line, probl
     assert text.startswith("hybrid script f (") and f"written.py:{HEAD.count(chr(10)) + 1}, `{line}`): " in text
     assert problem in text and hint in text.partition("\n  hint: ")[2]
     assert "Buffer(" not in text and "<lambda>" not in text
+
+
+def test_memory_is_called_as_its_variable(script_of):
+    A = te.placeholder((6,), name="A")
+    B = script_of("kept = allocate((1,), 'float32', 'local', name='c'); kept[0] = a[0] * 0.5; b[1] = kept[0]")(A, 3)
+    b = np.zeros(6, "float32")
+    tedsl.build(te.create_schedule(B.op), [A, B])(np.array([3, 0, 0, 0, 0, 0], "float32"), b)
+    assert b.tolist() == [0, 1.5, 0, 0, 0, 0]

@@ -203,3 +203,15 @@ def test_constant_and_symbolic_extents_agree(mode, sizes):
                 resized = image.resize2d(x, (0.1, 0.0, 0.9, 1.0), (out, 2), "NHWC", method, mode, rounding)
                 results.append(run(resized, {x: data}))
             np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("align_corners", [True, False])
+def test_references_of_older_versions(align_corners):
+    a, x = feed((1, 2, 3, 4))
+    b, y = feed((1, 2, 3, 2, 2), name="b")
+    mode = "align_corners" if align_corners else "asymmetric"
+    check([image.resize(a, (5, 7), "NCHW", align_corners=align_corners, method="bilinear"),
+           image.resize3d(b, (0.0,) * 6, (4, 5, 3), "NDHWC", "linear", mode)], {a: x, b: y},
+          [testing.bilinear_resize_python(x, (5, 7), "NCHW", align_corners),
+           testing.trilinear_resize3d_python(y, (4, 5, 3), "NDHWC", mode)], 1e-4, 1e-3)
+    assert topi.nn.winograd_util.winograd_transform_matrices is topi.nn.winograd_transform_matrices
