@@ -71,10 +71,11 @@ _NAMES = {
     "const": "tedsl.te", "convert": "tedsl.runtime", "DataType": "tedsl.runtime", "DataTypeCode": "tedsl.runtime",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
+    "register_error": "tedsl.error", "register_extension": "tedsl._ffi", "register_object": "tedsl._ffi",
 }
 
 _ELSEWHERE = {"container": "tedsl.ir.container", "instrument": "tedsl.ir.instrument", "expr": "tedsl.tir", "stmt": "tedsl.tir",
-              "datatype": "tedsl.target.datatype", "ndarray": "tedsl.nd",
+              "datatype": "tedsl.target.datatype", "ndarray": "tedsl.nd", "_ffi": "tedsl._ffi",
               "relay": "tedsl.relay", "rpc": "tedsl.rpc", "script": "tedsl.script"}
 
 __all__ = ["DataType", "DataTypeCode", "IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError",

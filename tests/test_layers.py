@@ -117,6 +117,8 @@ BY_NAME = {
     "tedsl/codegen/llvm/export/wheel/calls.py": "the extension module of a wheel for the processor that is there",
     "tedsl/runtime/symbols.py": "the table of symbols that kernels may call",
     "tedsl/shell/table.py": "the table of commands",
+    "tedsl/ir/walk/serial.py": "what makes things that are no nodes from saved text",
+    "tedsl/testing/before_after.py": "the notation of functions of loops, which stands above",
     "tedsl/fuzz/run.py": "modules of tests that worker processes load",
     "tedsl/topi/__init__.py": "the modules of topi under their second names",
 }

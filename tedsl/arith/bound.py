@@ -25,9 +25,13 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
 
     hint_map: sets of variables that stay symbols in the result: they decide the signs of factors. Where a part of `cond` never
     holds there is no value, from pos_inf to neg_inf. A part that is not a bound of `var`, such as `z < 3` or one that is not
-    linear in `var`, leaves both sides unbounded, unless it is proved for all values in the two maps.
+    linear in `var`, leaves both sides unbounded, unless it is proved for all values in the two maps. For what is no condition
+    there is no value, as in TVM.
     """
-    name, cond = variable_of(var, "deduce_bound"), condition_of(cond, "deduce_bound")
+    name = variable_of(var, "deduce_bound")
+    if build.is_expr(cond) and not cond.dtype.is_bool:  # there is nothing to hold
+        return IntervalSet(POS_INF, NEG_INF)
+    cond = condition_of(cond, "deduce_bound")
     hints, relaxed = intervals_of(hint_map, "deduce_bound"), intervals_of(relax_map, "deduce_bound")
     analyzer, hinted = Analyzer(), Analyzer()
     for symbol, known in hints.items():

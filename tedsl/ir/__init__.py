@@ -47,6 +47,13 @@ _NAMES = {
     "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal", "structural_hash": "walk.equal",
     "load_json": "walk.serial", "save_json": "walk.serial",
     "register_intrin_lowering": "calls.registered", "register_op_attr": "calls.registered",
+    "Type": "types",
+}
+_ABOVE = {
+    **dict.fromkeys(("Attrs", "DictAttrs", "EnvFunc", "make_node"), "tedsl.compat.reflection"),
+    **dict.fromkeys(("FuncType", "GlobalTypeVar", "IncompleteType", "RelayRefType", "SequentialSpan", "SourceName", "Span",
+                     "TensorType", "TupleType", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar"),
+                    "tedsl.compat.function_types"),
 }
 
 
@@ -56,15 +63,16 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             return import_module(f"tedsl.ir.{name}")
         if name == "transform":
             return import_module("tedsl.transform")  # it stands above; programs also look for it here
-        if name not in _NAMES:
+        if name not in _NAMES and name not in _ABOVE:
             raise missing_name(__name__, name, _NAMES)
-        value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
+        value = getattr(import_module(_ABOVE.get(name) or f"tedsl.ir.{_NAMES[name]}"),
+                        {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
         globals()[name] = public(value, __name__, name)
         return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, "container", "instrument", "transform"})
+    return sorted({*globals(), *_NAMES, *_ABOVE, "container", "instrument", "transform"})
 
 
 import_module("tedsl.ir.text")  # gives nodes the text that they print as

@@ -118,7 +118,8 @@ def _access_mask(mask: int | str, name: str) -> int:
 def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Var | None = None, strides: Any = None,
                 elem_offset: Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0,
                 buffer_type: str = "") -> Buffer:
-    """A buffer of `shape` and `dtype` (None: float32); a new data pointer unless `data` is given.
+    """A buffer of `shape` and `dtype` (None: float32); a new data pointer unless `data` is given. buffer_type
+    "auto_broadcast": dimensions of extent 1 are read as of any extent; the strides are new variables unless given.
 
     This is `tir.decl_buffer` of the public API.
     """
@@ -137,6 +138,8 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
     offset = build.as_expr(elem_offset) if elem_offset is not None else (
         Var(f"{name}_elem_offset") if offset_factor else build.const(0, "int32"))
     steps = () if strides is None else tuple(build.as_expr(s) for s in strides)
+    if buffer_type == "auto_broadcast" and not steps:
+        steps = tuple([Var("stride", dim.dtype) for dim in dims])  # 0 for a dimension of extent 1, which the call tells
     for number in (offset, *steps):
         if not number.dtype.is_integer or number.dtype.lanes != 1:
             raise DTypeError(f"decl_buffer of {name}: strides and elem_offset count elements, and {number!r} is {number.dtype}")

@@ -59,10 +59,11 @@ def is_expr(value: object) -> bool:
 
 def is_operand(value: object) -> bool:
     """Whether `value` can stand beside an expression under an operator."""
-    return isinstance(value, (Expr, LazyEqual, bool, int, float)) or hasattr(value, "as_expr") or _is_numpy_scalar(value)
+    return isinstance(value, (Expr, LazyEqual, bool, int, float)) or hasattr(value, "as_expr") or is_numpy_scalar(value)
 
 
-def _is_numpy_scalar(value: object) -> bool:
+def is_numpy_scalar(value: object) -> bool:
+    """Whether `value` is one number of numpy, with a dtype."""
     return hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "shape", None) == ()
 
 
@@ -78,7 +79,7 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
         return const(value, like)
     if hasattr(value, "as_expr"):
         return value.as_expr()  # type: ignore[no-any-return]
-    if _is_numpy_scalar(value):
+    if is_numpy_scalar(value):
         return const(value.item(), dtype(value.dtype))
     if isinstance(value, str):
         return StringImm(value)
@@ -275,7 +276,7 @@ def _fold_neutral(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
             return a
         if kind is Mul and right == 0 and isinstance(b, IntImm):
             return b
-        if kind is FloorMod and right == 1:
+        if (kind is FloorMod or kind is Mod) and right == 1:
             return const(0, b.dtype)
     elif left is not None:
         if (kind is Add and left == 0) or (kind is Mul and left == 1):

@@ -41,7 +41,7 @@ class Accesses(Enum):
 @node
 class PrimFunc(Node):
     """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` maps to a
-    buffer. A buffer among the `params` gets a handle of its name.
+    buffer. A buffer among the `params` gets a handle of its name; a pointer of `ir_builder` is the handle that it is made of.
 
     attrs: "global_symbol" (its name), "tir.noalias" (the buffers do not overlap), "from_legacy_te_schedule", ...
     Variables in the shapes and strides of the buffers are bound by the arrays of the call.
@@ -56,8 +56,10 @@ class PrimFunc(Node):
     binders: ClassVar[tuple[str, ...]] = ("params",)
 
     def adopt(self) -> None:
-        """Replace buffers among the parameters by handles of the same name, and add them to `buffer_map`."""
-        given: tuple[Any, ...] = self.params
+        """Replace buffers among the parameters by handles of the same name, and add them to `buffer_map`; pointers of a
+        builder by their variables.
+        """
+        given: tuple[Any, ...] = tuple([param.as_expr() if hasattr(param, "as_expr") else param for param in self.params])
         buffers = {param: Var(param.name, HANDLE) for param in given if isinstance(param, Buffer)}
         set_field(self, "params", tuple([buffers.get(param, param) for param in given]))
         set_field(self, "buffer_map", FrozenDict({**self.buffer_map, **{var: buffer for buffer, var in buffers.items()}}))
@@ -230,6 +232,10 @@ class IRModule:
     def functions_items(self) -> list[tuple[GlobalVar, PrimFunc]]:
         """The functions with their names, in order of the names."""
         return [(GlobalVar(name), self._functions[name]) for name in sorted(self._functions)]
+
+    def _move(self) -> IRModule:
+        """This module, as TVM hands one over to a pass."""
+        return self
 
     def map(self, transform: Any) -> IRModule:
         """A module with `transform` applied to each function."""

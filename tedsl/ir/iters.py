@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tedsl.display.facts import facts_page
 from tedsl.ir import build
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import INT32, DType
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators
@@ -80,8 +80,11 @@ class IterVar(ExprOperators, Node):
     Tensorized: ClassVar[int] = 8
 
     def adopt(self) -> None:
-        """Make a Range of a pair (begin, end)."""
+        """Make a Range of a pair (begin, end), and a variable of a name."""
         dom: Any = self.dom
+        given: Any = self.var
+        if isinstance(given, str):
+            set_field(self, "var", Var(given, INT32))
         if isinstance(dom, (tuple, list)) and len(dom) == 2:
             set_field(self, "dom", Range(*dom))
 

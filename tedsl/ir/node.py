@@ -257,6 +257,10 @@ class Node:
         """Whether both are the same object."""
         return self is other
 
+    def _move(self) -> Self:
+        """This object: TVM's way of handing one over to a pass, which may change it in place there."""
+        return self
+
     if not TYPE_CHECKING:  # type checkers know that fields are not set
         def __setattr__(self, name: str, value: object) -> None:
             raise FrozenInstanceError(f"cannot assign to field {name!r}")

@@ -29,8 +29,14 @@ def check_scope(scope: object, what: str) -> None:
         raise ArgumentError(f"{what}: there is no memory scope {scope!r}", hint=f"choose one of {', '.join(MEMORY_SCOPES)}")
 
 
+class Type:
+    """Base of types."""
+
+    span = None  # TVM's place in source text
+
+
 @record
-class PrimType:
+class PrimType(Type):
     """A scalar (or vector) of `dtype`."""
 
     dtype: DType
@@ -43,7 +49,7 @@ class PrimType:
 
 
 @record
-class PointerType:
+class PointerType(Type):
     """A pointer to elements of `element_type` in memory of `storage_scope`; the scope "" is global memory."""
 
     element_type: PrimType

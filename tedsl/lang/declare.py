@@ -29,6 +29,7 @@ from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.operators import LazyEqual
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_line
+from tedsl.ir.types import PointerType, PrimType
 from tedsl.ir.wellformed import check_name
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
@@ -45,14 +46,21 @@ Values = tuple[Value, ...] | list[Value]
 
 @entry
 def var(name: str = "tindex", dtype: object = INT32) -> Var:
-    """A scalar variable: the caller passes its value, or the shapes of the arrays in the call determine it."""
-    return Var(name, as_dtype(dtype))
+    """A scalar variable: the caller passes its value, or the shapes of the arrays in the call determine it.
+
+    dtype: a dtype, or a type of `tedsl.ir`: `te.var("p", ir.PointerType(ir.PrimType("float32")))`.
+    """
+    return Var(name, _of_type(dtype))
 
 
 @entry
 def size_var(name: str = "size", dtype: object = INT32) -> SizeVar:
     """A `var` that is known to be at least 0."""
-    return SizeVar(name, as_dtype(dtype))
+    return SizeVar(name, _of_type(dtype))
+
+
+def _of_type(given: object) -> Any:
+    return given if isinstance(given, (PrimType, PointerType)) else as_dtype(given)
 
 
 @entry

@@ -51,10 +51,10 @@ def _function(name: str, doc: str) -> Unary:
 
 
 def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
-    """Returns a function that rounds floats to integral floats and returns integers unchanged."""
+    """Returns a function that rounds floats to integral floats and returns integers and bools unchanged."""
     def function(x: Any) -> Expr:
         value = as_value(x, name)
-        if value.dtype.is_integer:
+        if value.dtype.is_integer or value.dtype.is_bool:
             return value
         value = _float(name, value)
         if isinstance(value, FloatImm) and value.dtype.is_float:
@@ -70,7 +70,7 @@ def _classify(name: str, doc: str, fold: Callable[[float], bool]) -> Unary:
     def function(x: Any) -> Expr:
         value = as_value(x, name)
         if value.dtype.is_integer:
-            return build.const(name == "isfinite", "bool")
+            return build.const(name == "isfinite", BOOL.with_lanes(value.dtype.lanes))
         value = _float(name, value)
         if isinstance(value, FloatImm) and value.dtype.is_float:
             return build.const(fold(value.value), "bool")

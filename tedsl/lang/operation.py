@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_NOT_SAVED = ("source", "info", "lines", "by_threads")  # the last fields of operations: what it comes from
+
+
 class Operation:
     """Base of all operations.
 
@@ -55,6 +58,11 @@ class Operation:
         def __call__(self, *args: Any, **named: Any) -> Any:
             raise ArgumentTypeError(f"the operation {self.name} cannot be called",
                                     hint=f"its result is {self.name}.output(0), a tensor; an element of that is A[i]")
+
+    def as_parts(self) -> tuple[Any, ...]:
+        """The class and the arguments that make such an operation: what `save_json` writes of it."""
+        names = [one.name for one in fields(self) if one.init and one.name not in _NOT_SAVED]  # type: ignore[arg-type]
+        return type(self).__name__, *[getattr(self, name) for name in names]
 
     @property
     def num_outputs(self) -> int:

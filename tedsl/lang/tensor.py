@@ -135,6 +135,10 @@ class Tensor(Generic[Op]):
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self.op, self.value_index)
 
+    def as_parts(self) -> tuple[Any, ...]:
+        """What `save_json` writes of it."""
+        return "Tensor", self.op, self.value_index
+
     def __repr__(self) -> str:
         return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"
 

@@ -149,6 +149,18 @@ def bind_requirements(binds: Mapping[Tensor, Buffer] | None) -> list[Requirement
             if not structural_equal(a, b, map_free_vars=False)]
 
 
+def broadcasting(requirements: Iterable[Requirement], binds: Mapping[Tensor, Buffer] | None) -> list[Requirement]:
+    """The requirements, where dimensions of buffers that broadcast may be of extent 1: their stride is 0 then."""
+    broadcast = {tensor for tensor, buffer in (binds or {}).items()
+                 if buffer.buffer_type == "auto_broadcast" and buffer.strides}
+    return [_or_of_extent_1(needed, *needed.read) if needed.read is not None and needed.read[0] in broadcast else needed
+            for needed in requirements]
+
+
+def _or_of_extent_1(needed: Requirement, tensor: Tensor, dim: int) -> Requirement:
+    return Requirement(build.logical_or(build.equal(tensor.shape[dim], 1), needed.condition), needed.message)
+
+
 def _names(args: Iterable[Any]) -> str:
     return ", ".join(str(getattr(arg, "name", arg)) for arg in args)
 

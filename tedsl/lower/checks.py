@@ -35,6 +35,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged, takes_its_ends
+from tedsl.lang.tensor import Tensor
 from tedsl.record import record
 
 MAX_FACTS = 32  # conditions around a read that a proof may use, the innermost ones
@@ -44,10 +45,14 @@ ZERO = build.const(0, "int32")
 
 @record(eq=False)
 class Requirement:
-    """A condition on the symbols of the shapes, checked at the call, without which a formula would read outside a tensor."""
+    """A condition on the symbols of the shapes, checked at the call, without which a formula would read outside a tensor.
+
+    read: the tensor and the dimension that the condition keeps in range, where it is one.
+    """
 
     condition: Expr
     message: str
+    read: tuple[Tensor, int] | None = None
 
 
 @record(eq=False)
@@ -243,10 +248,11 @@ class _Checker:
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
                 self.require(condition, f"{self.op.name} reads {shown(load)}: dimension {dim} of {load.producer.name} has "
-                                        f"extent {shown(extent)} and the index goes from {shown(low)} to {shown(high)}")
+                                        f"extent {shown(extent)} and the index goes from {shown(low)} to {shown(high)}",
+                             (load.producer, dim))
         return True
 
-    def require(self, condition: Expr, message: str) -> None:
+    def require(self, condition: Expr, message: str, read: tuple[Tensor, int] | None = None) -> None:
         """Require `condition` of every call in which the formula has any iteration."""
         wanted = condition
         for axis in self.axes.values():
@@ -255,7 +261,7 @@ class _Checker:
                     substitute(condition, {extent: build.const(0, extent.dtype)}))):
                 continue
             wanted = build.logical_or(build.less_equal(extent, 0), wanted)
-        self.requirements.setdefault((key_text(wanted), *variables(wanted)), Requirement(wanted, message))
+        self.requirements.setdefault((key_text(wanted), *variables(wanted)), Requirement(wanted, message, read))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Requires at least one element in the dimension of a clamped index. Under a condition, and in a reduction whose range

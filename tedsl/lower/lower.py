@@ -25,6 +25,7 @@ from tedsl.lower.arguments import (
     TensorBuffers,
     bind_requirements,
     bound_symbols,
+    broadcasting,
     check_arguments,
     make_arguments,
 )
@@ -75,7 +76,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         body, guards = place_stages(program, memory, analyzer, accesses=accesses)
         if observe is not None:
             observe(program, guards, analyzer)
-    body = _with_requirements(body, [*bind_requirements(binds), *requirements])
+    body = _with_requirements(body, [*bind_requirements(binds), *broadcasting(requirements, binds)])
     if (unbound := _unbound(body, arguments, [*_in_predicates(program), *memory.forgotten()])) is not None:
         refuse_to_run(unbound)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes,

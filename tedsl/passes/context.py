@@ -52,6 +52,19 @@ _DEFAULT = PassConfig()
 _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("tedsl_pass_contexts", default=())
 
 
+class _Given(dict[str, Any]):
+    """The sub-keys of an option as they were given; as attributes also those that have their defaults."""
+
+    def __init__(self, given: Mapping[str, Any], options: Any) -> None:
+        super().__init__(given)
+        self.options = options
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.options, name)
+
+
 class PassContext:
     """Options for `lower` and `build` inside `with PassContext(config={"tir.noalias": False}):`.
 
@@ -80,6 +93,9 @@ class PassContext:
                               hint='for example PassContext(config={"tir.noalias": False})')
         self.config = dict(config or {})
         self.options = self._options()
+        for name, value in self.config.items():
+            if KEYS[name].record is not None:
+                self.config[name] = _Given(value, getattr(self.options, KEYS[name].field))
 
     def _options(self) -> PassConfig:
         selection = Selection(self.opt_level, frozenset(self.required_pass), frozenset(self.disabled_pass),

@@ -57,6 +57,7 @@ _NAMES = {
 
 
 _BELOW = {"DataType": ("dtype", "DType"), "DataTypeCode": ("dtype", "DataTypeCode")}
+_ABOVE = dict.fromkeys(("ADT", "ShapeTuple", "tuple_object"), "tedsl.compat.adt")
 String = str  # texts of programs are Python's
 
 
@@ -68,6 +69,8 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             return import_module("tedsl.te").const
         if name in _BELOW:
             return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
+        if name in _ABOVE:
+            return getattr(import_module(_ABOVE[name]), name)
         if name not in _NAMES:
             raise missing_name(__name__, name, _NAMES)
         home, _, own = _NAMES[name].partition(":")
@@ -77,6 +80,6 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_BELOW, "const", "ndarray"})
+    return sorted({*globals(), *_NAMES, *_BELOW, *_ABOVE, "const", "ndarray"})
 import_as(globals(), "container", "object", "object_generic", "packed_func")
 answer_in(__path__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -187,12 +188,35 @@ class NDArray:
     def __reduce__(self) -> tuple[Any, ...]:
         return NDArray, (self._read(),)  # another process has devices of its own
 
+    @property
+    def _tvm_handle(self) -> NDArray:
+        """The array itself: views of it, of classes of a program, give it to calls."""
+        return self
+
+    @property
+    def handle(self) -> NDArray:
+        """The array itself: there is no pointer beside it."""
+        return self
+
+    def as_parts(self) -> tuple[Any, ...]:
+        """What `save_json` writes of it: dtype, shape and the bytes, in base 64."""
+        values = numpy.ascontiguousarray(self._read())
+        return "NDArray", self.dtype, self.shape, b64encode(values.tobytes()).decode()
+
     def _repr_html_(self) -> str:
         return facts_page("NDArray", {"shape": self.shape, "dtype": self.dtype, "device": self.device},
                           element("pre", numpy.array2string(self._read(), threshold=200)))
 
     def __repr__(self) -> str:
         return f"<tedsl.nd.NDArray shape={self.shape}, {self.device}>\n{self._read()!r}"
+
+
+def of_parts(of: str, shape: tuple[int, ...], content: str) -> NDArray:
+    """The array that `as_parts` wrote; ValueError where the bytes do not fill the shape."""
+    made = empty(shape, of)
+    values = numpy.frombuffer(b64decode(content, validate=True), made.numpy().dtype)
+    made.copyfrom(values.reshape(shape))
+    return made
 
 
 def array_type_address() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tedsl.display.text import Text
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _FORMATS = {"ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir", "c": "c", "h": "h"}
 TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops", "c": "C", "h": "Header"}  # of the formats, in a notebook
+
+
+def _joined_text(modules: Sequence[Module], form: str) -> str:
+    return "\n".join([module._sources[form]() for module in modules])
 
 
 @with_entries
@@ -53,6 +58,15 @@ class Module:
         self._target, self._refusal, self._image, self._loops = target, refusal, image, loops
         self._imported: list[RuntimeModule] = []
         self.__call__ = self._functions[self.entry_name]
+
+    @staticmethod
+    def joined(modules: Sequence[Module]) -> Module:
+        """A module with the functions of several, which are loaded; its texts are theirs, one after the other."""
+        functions = {name: found for module in modules for name, found in module._functions.items()}
+        calls = {name: call for module in modules for name, call in module._calls.items()}
+        forms = [form for form in modules[0]._sources if all(form in module._sources for module in modules)]
+        sources = {form: partial(_joined_text, modules, form) for form in forms}
+        return Module(functions, calls, sources, modules[0]._target)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return self.get_function(name)

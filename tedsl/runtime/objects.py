@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.container import Array
+from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
 from tedsl.runtime.devices.device import device
@@ -22,6 +23,8 @@ def convert(value: Any) -> Any:
     """
     if value is None or isinstance(value, (Node, FrozenDict)) or hasattr(value, "asobject") or _is_ours(value):
         return value
+    if build.is_numpy_scalar(value):
+        return build.const(value.item(), dtype(value.dtype))
     if isinstance(value, (bool, int, float)):
         return build.const(value)
     if isinstance(value, str):

@@ -224,6 +224,12 @@ class Schedule:
         """A copy in which inlined stages are written into their readers and every loop starts at 0."""
         return Schedule(normalized(self.state))
 
+    def as_parts(self) -> tuple[Any, ...]:
+        """What `ir.save_json` writes of it: the operations that it computes, as before the first directive, and its journal."""
+        plain = self.copy()
+        plain.undo(len(plain.journal))
+        return "Schedule", tuple(plain.outputs), self.journal.to_json(None)
+
     if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
 
         def __getattr__(self, name: str) -> Any:
@@ -304,3 +310,10 @@ def create_schedule(ops: Any) -> Schedule:
     check_scans(state)
     state.recorder.history.take(state)
     return Schedule(state)
+
+
+def of_parts(outputs: Sequence[Operation], journal: str) -> Schedule:
+    """The schedule of which `as_parts` gave the parts."""
+    schedule = create_schedule(list(outputs))
+    schedule.replay(Journal.from_json(journal))
+    return schedule

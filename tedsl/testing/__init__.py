@@ -2,6 +2,23 @@
 
 import sys
 
+from tedsl.testing.before_after import CompareBeforeAfter
+from tedsl.testing.callbacks import (
+    ErrorTest,
+    context_test,
+    device_test,
+    echo,
+    identity_after,
+    nop,
+    object_use_count,
+    skip_if_32bit,
+    skip_if_wheel_test,
+    slow,
+    terminate_self,
+    test_check_eq_callback,
+    test_raise_error_callback,
+    test_wrap_callback,
+)
 from tedsl.testing.comparing import (
     assert_allclose,
     assert_prim_expr_equal,
@@ -66,6 +83,9 @@ from tedsl.testing.targets import (
 utils = sys.modules[__name__]  # the module in which later versions of TVM have these names
 
 __all__ = [
+    "CompareBeforeAfter", "ErrorTest", "context_test", "device_test", "echo", "identity_after", "nop", "object_use_count",
+    "skip_if_32bit", "skip_if_wheel_test", "slow", "terminate_self", "test_check_eq_callback", "test_raise_error_callback",
+    "test_wrap_callback",
     "assert_allclose", "assert_prim_expr_equal", "check_bool_expr_is_true", "check_numerical_grads", "device_enabled",
     "check_int_constraints_trans_consistency", "exclude_targets", "known_failing_targets",
     "enabled_targets", "fixture", "main", "parameter", "parameters", "parametrize_targets", "requires_aarch64",

@@ -127,7 +127,7 @@ QUOTIENTS = [
     (floordiv(X * 6 + 5, 6), X), (floordiv(X * 6 + 6, 6), X + 1), (floordiv(floormod(X, 4), 4), 0),
     (floordiv(floormod(X, 8) * 4, 32), 0), (floordiv(floormod(X, 8) * 4 + floormod(Y, 4), 8), floordiv(floormod(X, 8), 2)),
     (floordiv(X * -4, 4), 0 - X), (floordiv(X * -4, 8), floordiv(0 - X, 2)), (floordiv(X * -4 + Y, 4), floordiv(Y, 4) - X),
-    (floordiv(X, -1), 0 - X),
+    (floordiv(X, -1), 0 - X), (floordiv(X - Y, 0 - Z), floordiv(Y - X, Z)), (floordiv(X, Z * -2), floordiv(0 - X, Z * 2)),
 ]
 REMAINDERS = [
     (floormod(X * 10, 2), 0), (floormod(X * 9 + Y, 2), floormod(X + Y, 2)), (floormod(X + 10, 2), floormod(X, 2)),

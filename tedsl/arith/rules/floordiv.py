@@ -82,6 +82,9 @@ def _by_symbol(e: FloorDiv, x: Sum, known: Bounds) -> Expr | None:
     if not is_ideal(known, x, e.dtype) or not known.is_index(known.sum(e.b)):
         return None
     by = known.sum(e.b)
+    if by.terms and by.const <= 0 and all(factor < 0 for factor in by.terms.values()):  # x // -d → -x // d
+        minus, plus = safe_build(known, x.plus(x, -2), e.dtype), safe_build(known, by.plus(by, -2), e.dtype)
+        return None if minus is None or plus is None else FloorDiv(minus, plus)
     cancelled = cancel_factor(known, x, by, e.dtype)
     if cancelled is not None and not_zero(known, cancelled[2], x):                # (x*n) // (n*4) → x // 4 if n != 0
         return FloorDiv(cancelled[0], cancelled[1])

@@ -1,11 +1,15 @@
 """What programs take from `tvm._ffi`, which is TVM's bridge to C++: `from tvm._ffi.base import TVMError`."""
 
 import sys
+from typing import Any
 
 from tedsl.aliases import import_as
 from tedsl.compat import node
+from tedsl.error import register_error
 from tedsl.errors import TedslError as TVMError
 from tedsl.errors import entries
+from tedsl.ir.dtype import DataTypeCode
+from tedsl.ir.dtype import DType as DataType
 from tedsl.ir.dtype import DType as TVMType
 from tedsl.runtime.devices.device import Device as TVMContext
 from tedsl.runtime.functions import get_global_func, register_func
@@ -19,11 +23,27 @@ def py_str(x: bytes) -> str:
     return x.decode("utf-8")
 
 
-_OBJECTS = "objects are Python's, and there is no FFI: a class needs no registration"
 
-__all__ = ["TVMContext", "TVMError", "TVMType", "get_global_func", "numeric_types", "py_str", "register_func", "string_types"]
+def register_object(type_key: Any = None) -> Any:
+    """Returns a class as it is: objects are Python's. Also a decorator with a name."""
+    return type_key if isinstance(type_key, type) else lambda cls: cls
 
-entries(globals(), absent=dict.fromkeys(("register_object", "register_extension", "register_error", "_init_api"), _OBJECTS))
+
+def register_extension(cls: Any, fcreate: Any = None) -> Any:
+    """Returns a class as it is: a call takes its objects where they have DLPack, the buffer protocol, or a `_tvm_handle`, an
+    NDArray.
+    """
+    return cls
+
+
+def _init_api(namespace: str, target_module_name: str | None = None) -> None:
+    """Does nothing: functions of modules are Python's."""
+
+
+__all__ = ["DataType", "DataTypeCode", "TVMContext", "TVMError", "TVMType", "get_global_func", "numeric_types", "py_str",
+           "register_error", "register_extension", "register_func", "register_object", "string_types"]
+
+entries(globals())
 import_as(globals(), "base", "function", "registry")
 sys.modules[f"{__name__}.node"] = node
 sys.modules[f"{__name__}.runtime_ctypes"] = runtime_ctypes = sys.modules[__name__]

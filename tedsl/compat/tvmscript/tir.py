@@ -130,6 +130,11 @@ def buffer_realized(buffer: Any) -> Enclosing:
     return Enclosing(lambda rest: realized(buffer, rest))
 
 
+def ret(value: Any, dtype: Any = None) -> Any:
+    """The end of the function, with its result. dtype: that of the value."""
+    return tir.ret(value)
+
+
 def func_attr(attrs: dict[str, Any]) -> dict[str, Any]:
     """Attributes of the function; the parser notes them. Raises ArgumentTypeError unless they have names."""
     if not isinstance(attrs, dict) or not all(isinstance(key, str) for key in attrs):

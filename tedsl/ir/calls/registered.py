@@ -45,9 +45,8 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     """
     if value is None:
         return lambda given: register_op_attr(op_name, attr_key, given, level)
-    if not isinstance(op_name, str) or not op_name.startswith("tir."):
-        raise ArgumentTypeError(f"register_op_attr: the name of an operator begins with 'tir.', not {op_name!r}",
-                                hint='for example "tir.mylog"')
+    if not isinstance(op_name, str) or not op_name:
+        raise ArgumentTypeError(f"register_op_attr: an operator has a name, not {op_name!r}", hint='for example "tir.mylog"')
     if not isinstance(attr_key, str):
         raise ArgumentTypeError(f"register_op_attr: an attribute has a name, not {attr_key!r}")
     kind = _effect(value) if attr_key == EFFECT else "pure"

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from tedsl.errors import DifferenceError
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Var
+from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
@@ -128,8 +129,16 @@ def _same_value(x: Any, y: Any) -> bool:
     if type(x) is float and type(y) is float:
         return struct.pack("<d", x) == struct.pack("<d", y)  # -0.0 is not 0.0, NaN is NaN
     if isinstance(x, Node) or isinstance(y, Node):
-        return x is y
+        return x is y or _is_number(x, y) or _is_number(y, x)
+    if hasattr(x, "numpy") and hasattr(y, "numpy"):  # arrays: attributes, and constants of programs
+        a, b = x.numpy(), y.numpy()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     return type(x) is type(y) and bool(x == y)
+
+
+def _is_number(x: Any, y: Any) -> bool:
+    """Whether `y` is a number of Python, and `x` the constant that it becomes in a program."""
+    return isinstance(x, IntImm) and isinstance(y, (bool, int)) and x.value == y and x.dtype is build.const(y).dtype
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:

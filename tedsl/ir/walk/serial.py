@@ -9,15 +9,20 @@ program. Two programs have the same data if they agree in everything, names incl
     ["o", "tir.exp"]  an operator                ["f", "0x1.8p+1"]   a float, in hexadecimal
     ["s", dtype], ["p", dtype, scope]            the types of variables
     null, true, 3, "text"                        themselves
+
+What `save_json` also writes, tensors and their operations, schedules, arrays, has a method `as_parts`, which returns its kind
+and the arguments with which the function of that kind in `MAKERS` makes it again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
+from tedsl.ir.container import Array
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule
@@ -26,33 +31,47 @@ from tedsl.ir.node import SCOPE, FrozenDict, Node
 from tedsl.ir.ops import Op
 from tedsl.ir.types import PointerType, PrimType
 
+# What makes the things that are no nodes, by their kind.
+MAKERS = {
+    "PlaceholderOp": "tedsl.lang.operation:PlaceholderOp", "ComputeOp": "tedsl.lang.operation:ComputeOp",
+    "ScanOp": "tedsl.lang.scan.operation:ScanOp", "ExternOp": "tedsl.lang.extern:ExternOp",
+    "HybridOp": "tedsl.lang.hybrid.operation:HybridOp", "Tensor": "tedsl.lang.tensor:Tensor",
+    "Schedule": "tedsl.schedule.handles:of_parts", "NDArray": "tedsl.runtime.array:of_parts",
+    "EnvFunc": "tedsl.compat.reflection:env_func", "DictAttrs": "tedsl.compat.reflection:dict_attrs",
+    "TestAttrs": "tedsl.compat.reflection:attrs_for_tests",
+}
 
-def to_data(value: Any) -> dict[str, Any]:
+
+def to_data(value: Any, *, things: bool = False) -> dict[str, Any]:
     """Returns `value` (a node, or tuples, mappings and constants that hold nodes) as a JSON value.
 
-    Raises ArgumentError if it holds anything else, as an AttrStmt about an operation does.
+    things: also of what has `as_parts`. Raises ArgumentError if it holds anything else, as an AttrStmt about an operation does.
     """
     numbers: dict[int, int] = {}  # by id: equality of expressions is lazy
     nodes: list[Any] = []
-    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(_nodes_in(value)))]
+    kept: list[Any] = []  # ids stay valid
+    stack: list[tuple[Any, bool]] = [(node, False) for node in reversed(list(_nodes_in(value, things)))]
     while stack:
         node, ready = stack.pop()
         if id(node) in numbers:
             continue
-        parts = _fields_of(node)
+        kind, *parts = (type(node).__name__, *_fields_of(node)) if isinstance(node, Node) else node.as_parts()
         if ready:
-            nodes.append([type(node).__name__, *(_encoded(part, numbers) for part in parts)])
+            nodes.append([kind, *(_encoded(part, numbers) for part in parts)])
             numbers[id(node)] = len(nodes) - 1
         else:
+            kept.append(parts)
             stack.append((node, True))
-            stack.extend([(inner, False) for part in reversed(parts) for inner in reversed(list(_nodes_in(part)))])
+            stack.extend([(inner, False) for part in reversed(parts) for inner in reversed(list(_nodes_in(part, things)))])
     return {"nodes": nodes, "value": _encoded(value, numbers)}
 
 
 def save_json(node: Any) -> str:
-    """Returns an expression, a statement, a function or a module as JSON text, which `load_json` reads."""
+    """Returns an expression, a statement, a function, a module, a tensor, an operation, a schedule, an array, or a list or dict
+    of such, as JSON text, which `load_json` reads.
+    """
     functions = FrozenDict(dict(node.items())) if isinstance(node, IRModule) else None
-    return json.dumps({"module": functions is not None, **to_data(node if functions is None else functions)})
+    return json.dumps({"module": functions is not None, **to_data(node if functions is None else functions, things=True)})
 
 
 def load_json(json_str: str) -> Any:
@@ -62,13 +81,13 @@ def load_json(json_str: str) -> Any:
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"load_json: this is no text of save_json: {error}") from None
     value = from_data(data)
-    return IRModule(dict(value)) if data.get("module") else value
+    return IRModule(dict(value)) if data.get("module") else Array(value) if type(value) is tuple else value
 
 
 def from_data(data: Any) -> Any:
     """Returns the value that `to_data` wrote as `data`. Raises ArgumentError for data that it did not write."""
     try:
-        nodes: list[Node] = []
+        nodes: list[Any] = []
         for record in data["nodes"]:
             nodes.append(_made(record[0], [_decoded(part, nodes) for part in record[1:]]))
         return _decoded(data["value"], nodes)
@@ -84,20 +103,22 @@ def _fields_of(node: Node) -> list[Any]:
     return [getattr(node, name) for name in node.init_fields]
 
 
-def _nodes_in(value: Any) -> Iterator[Node]:
-    """Yields the nodes that are direct parts of `value`."""
-    if isinstance(value, Node):
+def _nodes_in(value: Any, things: bool) -> Iterator[Any]:
+    """Yields the nodes that are direct parts of `value`, and other things with parts."""
+    if isinstance(value, Node) or (things and hasattr(value, "as_parts")):
         yield value
-    elif isinstance(value, tuple):
+    elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from _nodes_in(item)
+            yield from _nodes_in(item, things)
     elif isinstance(value, (dict, FrozenDict)):
         for key, item in value.items():
-            yield from _nodes_in(key)
-            yield from _nodes_in(item)
+            yield from _nodes_in(key, things)
+            yield from _nodes_in(item, things)
 
 
 def _encoded(value: Any, numbers: Mapping[int, int]) -> Any:
+    if id(value) in numbers:
+        return [numbers[id(value)]]
     match value:
         case Node():
             return [numbers[id(value)]]
@@ -109,7 +130,7 @@ def _encoded(value: Any, numbers: Mapping[int, int]) -> Any:
             return int(value)  # members of enums, too: the constructor knows which enum it is
         case float():
             return ["f", value.hex()]
-        case tuple():
+        case tuple() | list():
             return ["t", *(_encoded(item, numbers) for item in value)]
         case Op():
             return ["o", value.name]
@@ -122,7 +143,7 @@ def _encoded(value: Any, numbers: Mapping[int, int]) -> Any:
     raise ArgumentError(f"{type(value).__name__} {value!r} cannot be written as data: it is not a part of a lowered program")
 
 
-def _decoded(part: Any, nodes: list[Node]) -> Any:
+def _decoded(part: Any, nodes: list[Any]) -> Any:
     if not isinstance(part, list):
         return part
     match part:
@@ -146,12 +167,14 @@ def _decoded(part: Any, nodes: list[Node]) -> Any:
     raise ArgumentError(f"{part!r} stands for nothing")
 
 
-def _made(name: Any, arguments: list[Any]) -> Node:
-    """A node of the class called `name`, created from its constructor's `arguments`."""
+def _made(name: Any, arguments: list[Any]) -> Any:
+    """A node of the class called `name`, created from its constructor's `arguments`, or what `MAKERS` makes of them."""
+    if name in MAKERS:
+        home, _, maker = MAKERS[name].partition(":")
+        return getattr(import_module(home), maker)(*arguments)
     cls = SCOPE.get(name)
     if not isinstance(cls, type) or not issubclass(cls, Node) or len(arguments) != len(cls.init_fields) or not cls.init_fields:
         raise ArgumentError(f"there is no node {name!r} of {len(arguments)} fields")
     if cls is Range:
         return Range.from_min_extent(*arguments)
-    node: Node = cls(*arguments)
-    return node
+    return cls(*arguments)

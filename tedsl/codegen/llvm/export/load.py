@@ -10,7 +10,7 @@ import itertools
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, cast
@@ -24,7 +24,7 @@ from tedsl.codegen.llvm.export.trailer import (
     checked_file,
     described,
     described_prefix,
-    linked_prefix,
+    linked_prefixes,
     read_description,
 )
 from tedsl.codegen.llvm.linking import jit
@@ -50,12 +50,13 @@ def load_shared(path: Path) -> Module:
     """Returns the module in a shared library. ModuleError if it is damaged, not of tedsl, for another machine, or needs C
     functions that no loaded library has.
 
-    A library that another linker made of an object of tedsl, `g++ -shared kernels.o`, has no sum of its content to compare.
+    A library that another linker made of objects of tedsl, `g++ -shared kernels.o more.o`, has no sum of its content to
+    compare; the module has the functions of all of them.
     """
     data = read_file(path)
-    prefix = linked_prefix(data)
-    if prefix is not None:
-        return _linked_by_others(path, prefix)
+    prefixes = linked_prefixes(data)
+    if prefixes:
+        return _together([_linked_by_others(path, prefix) for prefix in prefixes])
     about = described(data, path.name)
     about.image.check_host(path.name)
     library = _opened(path, data, about)
@@ -105,6 +106,12 @@ def _linked_by_others(path: Path, prefix: str) -> Module:
     except OSError as error:
         raise ModuleError(f"{path.name} cannot be loaded: {error}",
                           hint="link it anew, with all that its functions call") from error
+
+
+def _together(modules: Sequence[Module]) -> Module:
+    """Returns a module with the functions of all `modules`."""
+    first, *others = modules
+    return first if not others else Module.joined(modules)
 
 
 def _of_prefix(library: Any, prefix: str, where: str) -> Module:

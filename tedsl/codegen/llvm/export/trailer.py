@@ -94,23 +94,27 @@ def checked_file(data: bytes, form: str, where: str) -> bytes:
     return content
 
 
-def linked_prefix(data: bytes) -> str | None:
-    """Returns the prefix of the object of tedsl of which another linker made the shared library `data`; None for all else.
+def linked_prefixes(data: bytes) -> list[str]:
+    """Returns the prefixes of the objects of tedsl of which another linker made the shared library `data`; none for all else.
 
-    Such a file ends where its section headers end, and names the object's description among its symbols.
+    Such a file ends where its section headers end, and names the descriptions of the objects among its symbols.
     """
     if data[:5] != b"\x7fELF\x02" or len(data) < _HEADER_SIZE:
-        return None
+        return []
     begin, size, number = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
     if begin + size * number != len(data) or SEAL not in data:
-        return None
-    return described_prefix(data)
+        return []
+    return _described_prefixes(data)
 
 
 def described_prefix(data: bytes) -> str | None:
     """Returns the prefix of the description of tedsl among the symbols of the ELF file `data`; None without one."""
-    names = {name.decode() for name in re.findall(rb"\0(\w+)_module(?=\0)", data)} if SEAL in data else set()
-    return names.pop() if len(names) == 1 else None
+    names = _described_prefixes(data) if SEAL in data else []
+    return names[0] if len(names) == 1 else None
+
+
+def _described_prefixes(data: bytes) -> list[str]:
+    return list(dict.fromkeys([name.decode() for name in re.findall(rb"\0(\w+)_module(?=\0)", data)]))
 
 
 def read_description(archive: bytes, where: str) -> Described:
