@@ -18,7 +18,7 @@ def test_make_node_makes_constants_and_outputs_of_operations():
 
 
 def test_make_node_refuses_what_it_does_not_know():
-    with pytest.raises(OptionError, match="no class 'tir.Nothing'"):
+    with pytest.raises(OptionError, match=r"no class 'tir\.Nothing'"):
         ir.make_node("tir.Nothing")
     with pytest.raises(ArgumentTypeError, match="value"):
         ir.make_node("IntImm", dtype="int32", wert=1)
@@ -51,7 +51,7 @@ def test_a_registered_function_is_saved_by_its_name():
     (copy,) = ir.load_json(ir.save_json([ir.EnvFunc.get("reflection.next")]))
     assert copy(1) == 2
     assert copy == ir.EnvFunc.get("reflection.next")
-    with pytest.raises(OptionError, match="nothing is registered|no function is registered"):
+    with pytest.raises(OptionError, match="no function is registered"):
         ir.EnvFunc.get("reflection.nothing")
 
 

@@ -37,8 +37,9 @@ def test_scans_and_statements_of_a_program_are_saved():
     state, x = te.placeholder((5, 4), name="state"), te.placeholder((5, 4), name="x")
     scan = te.scan(te.compute((1, 4), lambda _, i: x[0, i]), te.compute((5, 4), lambda t, i: state[t - 1, i] + x[t, i]), state)
     assert isinstance(again(scan.op), te.ScanOp)
+    two = tir.const(2.0, "float32x4")
     twice = te.extern((4,), [te.placeholder((4,), name="a")],
-                      lambda ins, outs: outs[0].vstore(0, ins[0].vload(0, "float32x4") * tir.const(2.0, "float32x4")), name="twice")
+                      lambda ins, outs: outs[0].vstore(0, ins[0].vload(0, "float32x4") * two), name="twice")
     copy = again(twice)
     found = np.zeros(4, "float32")
     tedsl.build(te.create_schedule(copy.op), [copy.op.inputs[0], copy])(np.ones(4, "float32"), found)

@@ -116,11 +116,14 @@ class Expressions:
             self.source.fail(node, "a number has no elements")
         if isinstance(value, Tensor):
             self.source.fail(node, f"{value.name} is a tensor around the script", hint="make it an argument of the script")
-        index = self.value(node.slice)
-        at = build.as_int(index) if isinstance(index, Expr) else index
-        if at is None:
-            self.source.fail(node, "a tuple is indexed by a constant", hint="use const_range for a loop over its elements")
-        return value[at]
+        parts: Sequence[ast.expr] = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part in parts:  # b[i, j] is b[i][j] of a list of lists
+            index = self.value(part)
+            at = build.as_int(index) if isinstance(index, Expr) else index
+            if at is None:
+                self.source.fail(node, "a tuple is indexed by a constant", hint="use const_range for a loop over its elements")
+            value = value[at]
+        return value
 
     def indices(self, node: ast.Subscript, array: Array) -> tuple[Expr, ...]:
         """The indices of an element of `array`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,29 @@ from tedsl.schedule.handles import Schedule
 _count = itertools.count()
 
 
-class HybridModule:
-    """A hybrid script as text, and as a function of tensors or of arrays."""
+class _Load:
+    """`load` of the class, which makes a module, and of a module, which becomes the one that it loads, as in TVM."""
 
-    def __init__(self, source: str, name: str = "hybrid_func") -> None:
-        self.name = name
+    def __get__(self, module: HybridModule | None, cls: type[HybridModule]) -> Callable[..., HybridModule]:
+        return partial(_loaded, HybridModule() if module is None else module)
+
+
+class HybridModule:
+    """A hybrid script as text, `src`, and as a function of tensors or of arrays: that called `name`, else the last of the text.
+    Without `src` it is empty, until `load`.
+
+    load(path, name=None): reads the module that was saved at `path`. Loading executes the file as Python code.
+    """
+
+    load = _Load()
+
+    def __init__(self, src: str | None = None, name: str | None = None) -> None:
+        if src is not None:
+            self._take(src, name)
+
+    def _take(self, source: str, name: str | None) -> None:
+        functions = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+        name = self.name = name or (functions or ["hybrid_func"])[-1]
         self._source = source
         file = f"<hybrid module {next(_count)}>"
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)  # so that the script can be read again
@@ -34,6 +54,8 @@ class HybridModule:
         self._function = scope[name]
 
     def __call__(self, *args: Any) -> Any:
+        if not hasattr(self, "_function"):
+            raise ArgumentError("this hybrid module is empty", hint="module.load(path)")
         return self._function(*args)
 
     def get_source(self) -> str:
@@ -44,10 +66,11 @@ class HybridModule:
         """Write the script into a file, which ends in .py."""
         Path(_python_file(path)).write_text(self._source)
 
-    @staticmethod
-    def load(path: str | Path, name: str = "hybrid_func") -> HybridModule:
-        """Returns the module that was saved at `path`. Loading executes the file as Python code."""
-        return HybridModule(Path(_python_file(path)).read_text(), name)
+
+def _loaded(module: HybridModule, path: str | Path, name: str | None = None) -> HybridModule:
+    """Returns `module`, which now is what was saved at `path`."""
+    module._take(Path(_python_file(path)).read_text(), name)
+    return module
 
 
 def _python_file(path: str | Path) -> str:
