@@ -64,7 +64,7 @@ _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
     "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "sim": "tedsl.nd", "vulkan": "tedsl.nd",
-    "cl": "tedsl.nd", "mtl": "tedsl.nd",
+    "cl": "tedsl.nd", "mtl": "tedsl.nd", "vpi": "tedsl.nd", "ext_dev": "tedsl.nd", "hexagon": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
     "trace": "tedsl.tracing", "why_slow": "tedsl.bottlenecks",

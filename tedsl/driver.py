@@ -59,7 +59,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     """A module of machine code for `target` (None: the current target, else this machine).
 
     `inputs` is a schedule with `args`, a function, a module of functions, or a list of those; or a dict from one target to its
-    module.
+    module. A target in the place of `args` of functions, which have arguments already, is the target.
     target_host: of the part that the processor runs, where `target` is a device such as "cuda"; by default this machine.
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1, or
@@ -67,6 +67,8 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     """
     config = current_options()
     accesses = _accesses(config, _whether_checked(checked))
+    if not isinstance(inputs, Schedule) and target is None and isinstance(args, (str, Target)) and str(args).strip():
+        args, target = None, args  # functions have arguments already: build(mod, "llvm")
     if not isinstance(inputs, Schedule) and isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     machine = as_target(target)

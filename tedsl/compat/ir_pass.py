@@ -42,16 +42,15 @@ from tedsl.passes.device.verify_gpu_code import verify_gpu_code
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.tir import transform
 
-__all__ = ["AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA", "Equal",
-           "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread",
+__all__ = ["AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA", "DecorateDeviceScope", "Equal",
+           "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectCopyIntrin", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread",
            "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce",
            "LowerWarpMemory", "MakeAPI", "NarrowDataType", "PostOrderVisit", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
            "SkipVectorize", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop",
            "VectorizeLoop", "VerifyGPUCode", "VerifyMemory", "VerifySSA"]
 _COPROCESSORS = 'there are no coprocessors here; for the threads of a GPU, ir_pass.ThreadSync(func, "shared") inserts barriers'
 _ABSENT = {
-    "CoProcSync": _COPROCESSORS, "LiftAttrScope": _COPROCESSORS, "DecorateDeviceScope": _COPROCESSORS,
-    "InjectCopyIntrin": "make the copy a stage of its own, s.cache_read(...), and s[copy].tensorize(loop, intrin)",
+    "CoProcSync": _COPROCESSORS, "LiftAttrScope": _COPROCESSORS,
     "Inline": "s[B].compute_inline() inlines a stage; ir_pass.Substitute replaces variables of a statement",
     "InstrumentBoundCheckers": "tvm.build(..., checked=True) checks every access while the function runs",
     "LowerStorageAccessInfo": "memory of registered scopes keeps its scope: backends read it there",
@@ -99,6 +98,12 @@ def _on_statements(name: str, document: str) -> Callable[[S], S]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
     return takes_modules(function)
+
+
+@takes_modules
+def InjectCopyIntrin(stmt: S, pragma_key: str, flower_copy_fromto: Callable[..., Any]) -> S:
+    """Replaces loops with the pragma, which copy an array, by what the function returns for the source and the target."""
+    return _applied("InjectCopyIntrin", transform.InjectCopyIntrin(pragma_key, flower_copy_fromto), stmt)
 
 
 def _optioned(name: str, step: ModulePass, stmt: S, **options: Any) -> S:
@@ -249,6 +254,7 @@ def SkipVectorize(stmt: S) -> S:
 VectorizeLoop = _on_statements("VectorizeLoop", "A statement whose vectorized loops are vector statements.")
 InjectVirtualThread = _on_statements("InjectVirtualThread", "A statement whose virtual threads are interleaved copies.")
 InjectPrefetch = _on_statements("InjectPrefetch", "A statement that prefetches the regions marked so.")
+DecorateDeviceScope = _on_statements("DecorateDeviceScope", "A statement in the attribute device_scope.")
 StorageRewrite = _on_statements(
     "StorageRewrite", "A statement whose allocations share memory where they live at different times.")
 RemoveNoOp = _on_statements("RemoveNoOp", "A statement without the parts that do nothing.")

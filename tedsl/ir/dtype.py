@@ -118,7 +118,7 @@ def dtype_of_call(name: object) -> DType:
 def _parse(name: str) -> DType:
     if name in _TABLE:
         return _TABLE[name]
-    canonical = {"uint1": "bool", "bool_": "bool", "bool8": "bool", **_DEFAULT_WIDTHS}.get(name, name)
+    canonical = {"uint1": "bool", "int1": "bool", "bool_": "bool", "bool8": "bool", **_DEFAULT_WIDTHS}.get(name, name)
     if name.startswith("uint1x"):
         canonical = "boolx" + name[6:]
     match = _NAME.fullmatch(canonical)

@@ -84,7 +84,7 @@ def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], pla
     values: dict[Var, Expr] = {left: BufferLoad(buffer, place) for left, buffer in zip(combiner.lhs, buffers)}
     values.update((right, translate(source)) for right, source in zip(combiner.rhs, reduce.source))
     decided = Decided({(combiner.lhs[at], combiner.rhs[at]) for at in in_order})
-    results = [substitute(decided(result), values) for result in combiner.result]
+    results = [substitute(translate(decided(result)), values) for result in combiner.result]  # they may use axes
     stmt = BufferStore(buffers[0], results[0], place) if len(results) == 1 else _store_all(plan, results, buffers, place)
     condition = translate(reduce.condition)
     return stmt if build.is_true(condition) else IfThenElse(condition, stmt)

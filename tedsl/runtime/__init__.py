@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "Device": "devices.device", "device": "devices.device", "cpu": "devices.device", "cuda": "devices.device",
     "metal": "devices.device", "opencl": "devices.device", "rocm": "devices.device", "vulkan": "devices.device",
+    "vpi": "devices.device", "ext_dev": "devices.device",
     "TVMContext": "devices.device:Device", "cl": "devices.device:opencl", "gpu": "devices.device:cuda",
     "mtl": "devices.device:metal",
     "convert_to_object": "objects:convert",

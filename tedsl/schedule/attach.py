@@ -5,8 +5,13 @@ readers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from tedsl.errors import ArgumentTypeError, type_in_words
+from tedsl.ir.container import Array
 from tedsl.ir.iters import IterVar
+from tedsl.ir.node import FrozenDict
+from tedsl.lang.operation import Operation
 from tedsl.record import record
 from tedsl.schedule.scan.stages import Scans, needed_first, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
@@ -16,6 +21,14 @@ from tedsl.schedule.vector_guests import vector_around, vectorized, why_not_in_l
 def attach_path(stage: StageState) -> list[tuple[StageState, IterVar]]:
     """The loops of other stages around `stage`, innermost first. Empty for a stage at the root."""
     return list(_walk_out(stage, scans_of(stage.schedule)))
+
+
+def paths_of(sch: Any) -> Mapping[Operation, Array[IterVar]]:
+    """The loops around each operation of a schedule, innermost first: TVM's CreateAttachPath."""
+    state = getattr(sch, "state", None)
+    if not isinstance(state, ScheduleState):
+        raise ArgumentTypeError(f"CreateAttachPath takes a schedule, not {type_in_words(sch)}", hint="te.create_schedule(C.op)")
+    return FrozenDict({stage.op: Array([loop for _, loop in attach_path(stage)]) for stage in state.stages})
 
 
 def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, IterVar]]:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -91,6 +91,18 @@ def override_native_generic_func(func_name: str) -> Callable[[Function], Generic
         made.set_default(fdefault, allow_override=True)
         functools.update_wrapper(made, fdefault)
         return made
+
+    return decorate
+
+
+def extend_native_generic_func(func_name: str, keys: str | Sequence[str], priority: int = 10) -> Callable[[Function], Function]:
+    """Returns a decorator that adds an implementation for targets with `keys` to the generic function called `func_name`.
+
+    priority: accepted; the last implementation for a key counts.
+    """
+    def decorate(function: Function) -> Function:
+        get_native_generic_func(func_name).register(function, keys, allow_override=True)
+        return function
 
     return decorate
 

@@ -70,7 +70,9 @@ KINDS = {k.name: k for k in (
                device_backend="tedsl.codegen.nvptx.spirv:SPIRVBackend"),
     TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),
     TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
+    TargetKind("webgpu", ("webgpu", "gpu"), _GPU, 256, 1),
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
+    TargetKind("ext_dev", ("ext_dev",), ()),
 )}
 _SAME = {"stackvm": "llvm"}  # TVM's interpreter on the processor: the code of the machine does what it did
 _ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages

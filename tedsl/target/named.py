@@ -66,6 +66,18 @@ def riscv_cpu(model: str = "sifive-u54", options: Options = None) -> Target:
     return _named("llvm", model, options, f"-device=riscv_cpu {_BOARDS.get(model, '')}")
 
 
+def vta(model: str = "unknown", options: Options = None) -> Target:
+    """Returns the target "ext_dev" for VTA, for which schedules are written and lowered."""
+    return _named("ext_dev", model, options, "-keys=vta,cpu -device=vta")
+
+
+def hexagon(cpu_ver: str = "v66", **kwargs: Any) -> Target:
+    """Returns the target "hexagon" for a processor of version `cpu_ver`, for which schedules are lowered. kwargs: options of
+    code, accepted: none is made.
+    """
+    return Target(f"hexagon -mcpu=hexagon{cpu_ver}")
+
+
 def _named(kind: str, model: str, options: Options, fixed: str = "") -> Target:
     """The target of a notation whose later options take the place of the same ones before."""
     more = options.split() if isinstance(options, str) else list(options or ())

@@ -7,7 +7,9 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.graph import post_order as PostDFSOrder
 from tedsl.lang.graph import read_graph as CreateReadGraph
+from tedsl.lang.scan.fix_point import fix_points as ScanFixPointAnalysis
 from tedsl.lang.scan.operation import body_of as ScanGetBody
+from tedsl.schedule.attach import paths_of as CreateAttachPath
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_broadcast as AutoInlineBroadcast
 from tedsl.schedule.primitives.places.auto_inline import auto_inline_elementwise as AutoInlineElemWise
@@ -25,9 +27,9 @@ DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parall
 
 __all__ = [
     "AttachType", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "CommReduce",
-    "CreateReadGraph", "DataPar", "DimInfo", "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered", "Parallelized",
-    "PostDFSOrder", "Range", "Rebase", "ScanGetBody", "Schedule", "ScheduleOps", "SchedulePostProcToPrimFunc",
-    "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized", "create_schedule",
+    "CreateAttachPath", "CreateReadGraph", "DataPar", "DimInfo", "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered",
+    "Parallelized", "PostDFSOrder", "Range", "Rebase", "ScanFixPointAnalysis", "ScanGetBody", "Schedule", "ScheduleOps",
+    "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized", "create_schedule",
 ]
 
 _STEPS = {"InferBound": "infer_bound", "ScheduleOps": "schedule_ops", "SchedulePostProcToPrimFunc": "as_prim_func"}

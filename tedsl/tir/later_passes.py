@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import ArgumentTypeError
+from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import FloorDiv, FloorMod, IntImm
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.ir.stmt import For, ForKind
+from tedsl.ir.stmt import AttrStmt, For, ForKind
 from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import bind_once
 from tedsl.lower.written.function import is_vouched_for, vouch_for
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.hoist_lets import hoist_lets
+from tedsl.passes.loops.inject_copies import inject_copies
 from tedsl.passes.loops.share_subexpressions import share_subexpressions
 from tedsl.passes.module_pass import ModulePass, named_pass
 from tedsl.target.current import as_target
@@ -31,6 +36,27 @@ def AnnotateEntryFunc() -> ModulePass:
                          for name, func in mod.items()})
 
     return ModulePass(PassInfo(0, "tir.AnnotateEntryFunc"), annotate)
+
+
+def ConvertSSA() -> ModulePass:
+    """Returns the pass that gives each loop, let and allocation a variable of its own, where several bind one."""
+    return named_pass("ConvertSSA", lambda func: _vouched(func, func.with_body(bind_once(func.body))))
+
+
+def DecorateDeviceScope() -> ModulePass:
+    """Returns the pass that writes the attribute "device_scope" around the body of functions."""
+    zero = IntImm(INT32, 0)
+    return named_pass("DecorateDeviceScope", lambda func: func.with_body(AttrStmt(zero, "device_scope", zero, func.body)))
+
+
+def InjectCopyIntrin(pragma_key: str, fintrin: Callable[..., Any]) -> ModulePass:
+    """Returns the pass that replaces loops with the pragma, which copy an array, by what fintrin(src, dst, pad_before, pad_after,
+    pad_value) returns: two buffers with strides; where the loops pad, the elements that are written around the source.
+    """
+    if not isinstance(pragma_key, str) or not callable(fintrin):
+        raise ArgumentTypeError(f"InjectCopyIntrin takes the name of a pragma and a function, not {pragma_key!r} and {fintrin!r}",
+                                hint='InjectCopyIntrin("memcpy", lambda src, dst, before, after, value: ...)')
+    return named_pass("InjectCopyIntrin", lambda func: inject_copies(func, pragma_key, fintrin))
 
 
 def BindTarget(target: Target | str) -> ModulePass:

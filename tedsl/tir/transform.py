@@ -66,7 +66,10 @@ from tedsl.tir.later_passes import (
     BindTarget,
     CommonSubexprElimTIR,
     ConvertForLoopsToSerial,
+    ConvertSSA,
+    DecorateDeviceScope,
     HoistExpression,
+    InjectCopyIntrin,
     RenormalizeSplitPattern,
 )
 from tedsl.tir.not_planned import NOT_PLANNED, OF_LATER_RELEASES
@@ -79,8 +82,8 @@ __all__ = [
     "MakeUnpackedAPI", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
     "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
     "VerifyMemory", "prim_func_pass",
-    "AnnotateEntryFunc", "BindTarget", "CommonSubexprElimTIR", "ConvertForLoopsToSerial", "HoistExpression",
-    "RenormalizeSplitPattern",
+    "AnnotateEntryFunc", "BindTarget", "CommonSubexprElimTIR", "ConvertForLoopsToSerial", "ConvertSSA",
+    "DecorateDeviceScope", "HoistExpression", "InjectCopyIntrin", "RenormalizeSplitPattern",
 ]
 
 

@@ -109,7 +109,7 @@ def test_mistakes_are_named():
         (lambda: arith.detect_clip_bound(x + 1, [x]), "detect_clip_bound takes a condition, got (x + 1)"),
         (lambda: arith.detect_clip_bound(x < 3, x), "detect_clip_bound takes a list of variables"),
         (lambda: arith.deduce_bound("x", x < 3, {}, {}), "deduce_bound: 'x' is not a variable"),
-        (lambda: arith.deduce_bound(x, x + 3, {}, {}), "deduce_bound takes a condition, got (x + 3)"),
+        (lambda: arith.deduce_bound(x, "x < 3", {}, {}), "deduce_bound takes a condition, got 'x < 3'"),
         (lambda: arith.deduce_bound(x, x < y, {y: 3}, {}), "does not say the interval of each variable"),
         (lambda: arith.inverse_affine_iter_map(None, [x]), "takes lists of maps and outputs, got None"),
         (lambda: arith.estimate_region_lower_bound(ir.Range(0, 4), run, True), "is not a list of Ranges"),

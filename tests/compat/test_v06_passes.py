@@ -166,10 +166,24 @@ def test_attributes_that_are_the_same():
 
 
 @pytest.mark.parametrize("name, instead", [("CoProcSync", "there are no coprocessors"), ("Inline", "compute_inline"),
-                                           ("InjectCopyIntrin", "cache_read"), ("InstrumentBoundCheckers", "checked=True")])
+                                           ("InstrumentBoundCheckers", "checked=True")])
 def test_passes_that_are_refused_by_name(name, instead):
     with pytest.raises(OptionError, match=instead):
         getattr(tvm.ir_pass, name)
+
+
+def test_copies_are_replaced_by_what_a_program_writes():
+    A = tvm.placeholder((8,), name="A")
+    B = tvm.compute((8,), lambda i: A[i], name="B")
+    s = tvm.create_schedule(B.op)
+    s[B].pragma(B.op.axis[0], "memcpy")
+    with pytest.warns(UserWarning):
+        body = tvm.lower(s, [A, B]).body
+    seen = []
+    assert isinstance(tvm.ir_pass.InjectCopyIntrin(body, "memcpy", lambda *given: seen.append(given) or tvm.make.Evaluate(0)),
+                      tvm.stmt.Evaluate)
+    assert seen[0][0].shape[0].value == 8
+    assert tvm.ir_pass.DecorateDeviceScope(body).attr_key == "device_scope"
 
 
 def test_a_lowered_function_stands_for_its_body():
@@ -187,7 +201,7 @@ def test_a_lowered_function_stands_for_its_body():
 def test_a_loop_of_a_program_of_the_next_versions_is_split_before_its_memory_is_flat():
     n, A, B, s, _ = added(4)
     mod = tvm.IRModule.from_expr(tvm.tir.PrimFunc([n], loops(s)))
-    first, second = tvm.tir.transform.Simplify()(tvm.tir.transform.LoopPartition()(mod))["main"].body.body.seq
+    first, second = tvm.tir.transform.Simplify()(tvm.tir.transform.LoopPartition()(mod))["main"].body.body.body.seq
     assert "if" not in str(first) and "if" in str(second)
 
 

@@ -228,7 +228,7 @@ def test_mistakes_in_lowering_step_by_step():
     refused(lambda: T.Simplify()(mod["main"].body), "takes a module, not a For", error=ArgumentTypeError)
     refused(lambda: tvm.IRModule.from_expr(mod["main"].body), "takes a function, not a For", "PrimFunc",
             error=ArgumentTypeError)
-    refused(lambda: T.DecorateDeviceScope(), "finds launches of threads without a mark", error=OptionError)
+    refused(lambda: T.CoProcSync(), "no code for machines that need it", error=OptionError)
 
 
 # --- 7: kernels of a device -----------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_mistakes_in_kernels():
     refused(lambda: tvm.tir.analysis.verify_memory(reversed_rows()), "takes a function, not an IRModule",
             error=ArgumentTypeError)
     refused(lambda: tvm.tir.analysis.verify_ssa(reversed_rows()), "mod['main']", error=ArgumentTypeError)
-    refused(lambda: T.DecorateDeviceScope(), "SplitHostDevice finds launches", error=OptionError)
+    refused(lambda: T.InferFragment(), "fragments are known", error=OptionError)
 
 
 # --- 8: options of passes, and functions chosen ---------------------------------------------------------------------------

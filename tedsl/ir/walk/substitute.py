@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import MAKE_ARRAY
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.walk.visitor import post_order, statements
+from tedsl.ir.walk.visitor import post_order, statements, variables
 
 N = TypeVar("N", bound=Node)
 
@@ -53,6 +53,9 @@ class Substitution(Rewriter):
             case BufferLoad() | BufferStore() | BufferRealize() | Prefetch():
                 buffer = self.buffer(node.buffer)
                 return node if buffer is node.buffer else node.replace(buffer=buffer)
+            case Reduce(combiner=combiner) if self.mapping:  # a combiner may use axes of the formula around it
+                other = combiner.map_children(self._of_combiner)
+                return node if other is combiner else node.replace(combiner=other)
             case AttrStmt(node=Var() as v) if v in self.mapping:
                 return node.replace(node=self.mapping[v])
             case AttrStmt(node=Buffer() as old):
@@ -63,6 +66,10 @@ class Substitution(Rewriter):
                 return node if all(a is b for a, b in zip(changed, buffers)) else node.replace(node=changed)
             case _:
                 return node
+
+    def _of_combiner(self, part: Expr) -> Expr:
+        used = any(v in self.mapping for v in variables(part))
+        return Substitution(self.mapping)(part) if used else part  # type: ignore[no-any-return]
 
     def buffer(self, old: Buffer) -> Buffer:
         if old not in self.buffers:

@@ -102,8 +102,8 @@ class _Writer:
         self.lines.append("    " * self.depth + text)
 
     def text(self) -> str:
-        scalars = [p for p in self.func.params if p not in self.func.buffer_map]
-        arguments = [self.fresh(b, b.name) for b in self.inputs] + [self.fresh(v, v.name) for v in scalars]
+        given: list[Any] = [self.func.buffer_map.get(param, param) for param in self.func.params]
+        arguments = [self.fresh(one, one.name) for one in given if one not in self.outputs]
         for buffer in self.inputs:
             for k, dim in enumerate(buffer.shape):
                 if isinstance(dim, Var) and dim not in self.names:

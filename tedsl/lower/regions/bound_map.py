@@ -11,17 +11,17 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
-from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.expr import BufferLoad, Expr, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import shown
-from tedsl.ir.stmt import BufferRealize, BufferStore, Stmt
+from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, TensorBuffers
 from tedsl.lower.computations import placed_computations
@@ -63,7 +63,24 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range], debug_keep_triv
     body, _ = place_stages(program, memory, analyzer)
     for key, buffer in memory.buffers.items():
         _STANDS_FOR[buffer] = sch.state, key
-    return body
+    return _InScopes({buffer: key[0] for key, buffer in memory.buffers.items()})(body)  # type: ignore[no-any-return]
+
+
+class _InScopes(Rewriter):
+    """Writes around the allocation of a tensor, as TVM does, an attribute that says of what operation it is, and its scope."""
+
+    def __init__(self, operations: Mapping[Buffer, Operation]) -> None:
+        super().__init__()
+        self.operations = operations
+
+    def rewrite(self, node: Any) -> Any:
+        if not isinstance(node, BufferRealize) or node.buffer not in self.operations:
+            return node
+        scope = node.buffer.scope()
+        return AttrStmt(self.operations[node.buffer], _SCOPE, StringImm("" if scope == "global" else scope), node)
+
+
+_SCOPE = "realize_scope"
 
 
 def _agree(given: Range, known: Range) -> bool:
@@ -118,13 +135,15 @@ def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping
 
 
 class _WithoutRealizeOf(Rewriter):
-    """Drops the allocations of tensors that the caller passes."""
+    """Drops the allocations of tensors that the caller passes, and the attributes that say of what operations others are."""
 
     def __init__(self, given: set[Buffer]) -> None:
         super().__init__()
         self.given = given
 
     def rewrite(self, node: Any) -> Any:
+        if isinstance(node, AttrStmt) and node.attr_key == _SCOPE:
+            return node.body
         return node.body if isinstance(node, BufferRealize) and node.buffer in self.given else node
 
 

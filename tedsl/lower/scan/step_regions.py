@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar, Range
@@ -40,12 +41,14 @@ def shared_memory(schedule: ScheduleState, given: Collection[Key]) -> dict[Key, 
 
 
 def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Collection[Key]) -> None:
-    """Refuses arguments and directives that would give separate memory to an output that is stored in the memory of a scan."""
+    """Refuses directives that would give separate memory to an output that is stored in the memory of a scan, and to run with
+    arguments that would.
+    """
     for (op, index), (scan, number) in shared.items():
         stage, result = schedule.stage_map.get(op), scan.output(number).name
         if (op, index) in given:
-            raise LoweringError(f"{op.name} is an argument, and its rows are part of {result}: it has no memory of its own",
-                                hint=f"pass {result} instead")
+            refuse_to_run(LoweringError(f"{op.name} is an argument, and its rows are part of {result}: it has no memory of its "
+                                        "own", hint=f"pass {result} instead"))
         if stage is not None and (stage.storage.alignments or stage.storage.double_buffer or stage.storage.rolling):
             raise LoweringError(f"{op.name} is computed into {result}, and has directives on its memory",
                                 hint=f"give them to {schedule.stage_map[scan].written}, or to a copy made by cache_write")

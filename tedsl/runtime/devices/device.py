@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tedsl.runtime.devices.api import DeviceAPI, DeviceProperties
 
 CPU, CUDA = 1, 2  # DLPack's numbers, TVM's for what DLPack does not have, and ours
-OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14, "sim": 1001, "spirv": 1002}
+OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "hexagon": 14, "webgpu": 15,
+          "sim": 1001, "spirv": 1002}
 _KINDS = {**dict.fromkeys(("cpu", "llvm", "c", "stackvm"), CPU), **dict.fromkeys(("cuda", "gpu", "nvptx"), CUDA), **OTHERS,
           "cl": 4, "vk": 7, "mtl": 8}
 _NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.items()}}
@@ -197,6 +198,26 @@ def vulkan(dev_id: int = 0) -> Device:
 def metal(dev_id: int = 0) -> Device:
     """Returns a Metal device."""
     return device("metal", dev_id)
+
+
+def vpi(dev_id: int = 0) -> Device:
+    """Returns a simulated device of a VPI."""
+    return device("vpi", dev_id)
+
+
+def ext_dev(dev_id: int = 0) -> Device:
+    """Returns a device of an extension."""
+    return device("ext_dev", dev_id)
+
+
+def hexagon(dev_id: int = 0) -> Device:
+    """Returns a Hexagon device."""
+    return device("hexagon", dev_id)
+
+
+def webgpu(dev_id: int = 0) -> Device:
+    """Returns a WebGPU device."""
+    return device("webgpu", dev_id)
 
 
 def sim(dev_id: int = 0) -> Device:

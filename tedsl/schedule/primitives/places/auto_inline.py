@@ -72,7 +72,9 @@ def is_elementwise(op: ComputeOp) -> bool:
 
 
 def is_broadcast(op: ComputeOp) -> bool:
-    """Whether every read is at some of the indices of the element that is computed, in their order."""
+    """Whether every read is at some of the indices of the element that is computed, in their order, or the tag says so."""
+    if op.tag == "broadcast" and not op.reduce_axis:
+        return True
     places = {axis.var: at for at, axis in enumerate(op.axis)}
     for indices in _reads(op):
         positions = [places.get(index, -1) if isinstance(index, Var) else -1 for index in indices]
