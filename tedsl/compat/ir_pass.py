@@ -42,12 +42,15 @@ from tedsl.passes.device.verify_gpu_code import verify_gpu_code
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.tir import transform
 
-__all__ = ["AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA", "DecorateDeviceScope", "Equal",
-           "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectCopyIntrin", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread",
-           "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce",
-           "LowerWarpMemory", "MakeAPI", "NarrowDataType", "PostOrderVisit", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
-           "SkipVectorize", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop",
-           "VectorizeLoop", "VerifyGPUCode", "VerifyMemory", "VerifySSA"]
+__all__ = [
+    "AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA",
+    "DecorateDeviceScope", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectCopyIntrin",
+    "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerCustomDatatypes", "LowerIntrin",
+    "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeAPI", "NarrowDataType", "PostOrderVisit",
+    "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipVectorize", "SplitHostDevice", "StorageFlatten",
+    "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyGPUCode", "VerifyMemory",
+    "VerifySSA",
+]
 _COPROCESSORS = 'there are no coprocessors here; for the threads of a GPU, ir_pass.ThreadSync(func, "shared") inserts barriers'
 _ABSENT = {
     "CoProcSync": _COPROCESSORS, "LiftAttrScope": _COPROCESSORS,

@@ -31,10 +31,12 @@ from tedsl.target.named import (
 from tedsl.target.tags import list_tags, register_tag
 from tedsl.target.target import Target
 
-__all__ = ["Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "codegen", "create",
-           "cuda", "current_target", "datatype", "extend_native_generic_func", "generic_func",
-           "get_native_generic_func", "hexagon", "host_target", "intel_graphics", "list_tags", "mali",
-           "override_native_generic_func", "rasp", "register_intrin_lowering", "register_kind", "register_tag", "riscv_cpu", "rocm", "vta"]
+__all__ = [
+    "Cache", "GenericFunc", "Machine", "Target", "TargetKind", "arm_cpu", "as_target", "bifrost", "codegen", "create",
+    "cuda", "current_target", "datatype", "extend_native_generic_func", "generic_func", "get_native_generic_func",
+    "hexagon", "host_target", "intel_graphics", "list_tags", "mali", "override_native_generic_func", "rasp",
+    "register_intrin_lowering", "register_kind", "register_tag", "riscv_cpu", "rocm", "vta",
+]
 
 entries(globals(), later={"build_config": "tedsl.transform:build_config", "BuildConfig": "tedsl.transform:build_config"})
 import_as(globals(), "generic_func", "tag")

@@ -27,9 +27,10 @@ DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parall
 
 __all__ = [
     "AttachType", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "CommReduce",
-    "CreateAttachPath", "CreateReadGraph", "DataPar", "DimInfo", "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered",
-    "Parallelized", "PostDFSOrder", "Range", "Rebase", "ScanFixPointAnalysis", "ScanGetBody", "Schedule", "ScheduleOps",
-    "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized", "create_schedule",
+    "CreateAttachPath", "CreateReadGraph", "DataPar", "DimInfo", "Fuse", "InferBound", "IterVar", "IterVarAttr",
+    "Ordered", "Parallelized", "PostDFSOrder", "Range", "Rebase", "ScanFixPointAnalysis", "ScanGetBody", "Schedule",
+    "ScheduleOps", "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled",
+    "Vectorized", "create_schedule",
 ]
 
 _STEPS = {"InferBound": "infer_bound", "ScheduleOps": "schedule_ops", "SchedulePostProcToPrimFunc": "as_prim_func"}

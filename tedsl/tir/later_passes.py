@@ -50,11 +50,11 @@ def DecorateDeviceScope() -> ModulePass:
 
 
 def InjectCopyIntrin(pragma_key: str, fintrin: Callable[..., Any]) -> ModulePass:
-    """Returns the pass that replaces loops with the pragma, which copy an array, by what fintrin(src, dst, pad_before, pad_after,
-    pad_value) returns: two buffers with strides; where the loops pad, the elements that are written around the source.
+    """Returns the pass that replaces loops with the pragma, which copy an array, by what fintrin(src, dst, pad_before,
+    pad_after, pad_value) returns: two buffers with strides; where the loops pad, the elements written around the source.
     """
     if not isinstance(pragma_key, str) or not callable(fintrin):
-        raise ArgumentTypeError(f"InjectCopyIntrin takes the name of a pragma and a function, not {pragma_key!r} and {fintrin!r}",
+        raise ArgumentTypeError(f"InjectCopyIntrin takes the name of a pragma and a function, not {pragma_key!r}, {fintrin!r}",
                                 hint='InjectCopyIntrin("memcpy", lambda src, dst, before, after, value: ...)')
     return named_pass("InjectCopyIntrin", lambda func: inject_copies(func, pragma_key, fintrin))
 

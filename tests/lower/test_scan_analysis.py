@@ -28,7 +28,7 @@ def test_dimensions_that_are_computed_apart(update, expected):
 
 
 def test_other_operations_are_refused():
-    with pytest.raises(ArgumentTypeError, match="te.scan"):
+    with pytest.raises(ArgumentTypeError, match=r"te\.scan"):
         te.schedule.ScanFixPointAnalysis(X.op)
     with pytest.raises(ArgumentTypeError, match="schedule"):
         te.schedule.CreateAttachPath(X.op)

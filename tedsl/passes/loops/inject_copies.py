@@ -26,9 +26,9 @@ Intrinsic = Callable[[Buffer, Buffer, tuple[Expr, ...], tuple[Expr, ...], Any], 
 
 
 def inject_copies(func: PrimFunc, pragma: str, intrinsic: Intrinsic) -> PrimFunc:
-    """Returns `func` with what `intrinsic` returns in the place of each copy with the pragma. It takes the source and the target,
-    as buffers with strides, and where the loops pad the elements to write before and after the source in each dimension and
-    their value; () and None where they do not.
+    """Returns `func` with what `intrinsic` returns in the place of each copy with the pragma. It takes the source and the
+    target, as buffers with strides, and where the loops pad the elements to write before and after the source in each dimension
+    and their value; () and None where they do not.
 
     Raises LoweringError for marked loops that do more than copy.
     """
@@ -46,7 +46,7 @@ class _Copies(Rewriter):
         found = _copy_of(node.body)
         if found is None:
             raise LoweringError(f"{self.key}: the loops are no copy of an array",
-                                hint="a copy stores one element that it loads, at indices that are sums of multiples of its loops")
+                                hint="a copy stores an element that it loads, at indices that are sums of multiples of its loops")
         return self.intrinsic(*found)
 
 
