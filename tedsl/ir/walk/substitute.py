@@ -69,7 +69,7 @@ class Substitution(Rewriter):
 
     def _of_combiner(self, part: Expr) -> Expr:
         used = any(v in self.mapping for v in variables(part))
-        return Substitution(self.mapping)(part) if used else part  # type: ignore[no-any-return]
+        return Substitution(self.mapping)(part) if used else part
 
     def buffer(self, old: Buffer) -> Buffer:
         if old not in self.buffers:

@@ -1,7 +1,6 @@
 """Replace marked loops that copy an array by a call of the machine's, which the program writes.
 
-before:  pragma copy: for (i: 0, n) { B[i] = A[i + 2] }          after:  intrinsic(A at 2, B)
-
+Of loops `B[i] = A[i + 2]` with the pragma "copy" stays what the intrinsic writes for the n elements of A from 2 on and B.
 The loops may pad: their value is then `select(condition, A[...], pad)`, with bounds of the loops as the condition.
 """
 
@@ -46,7 +45,7 @@ class _Copies(Rewriter):
         found = _copy_of(node.body)
         if found is None:
             raise LoweringError(f"{self.key}: the loops are no copy of an array",
-                                hint="a copy stores an element that it loads, at indices that are sums of multiples of its loops")
+                                hint="a copy stores an element that it loads; its indices are sums of multiples of its loops")
         return self.intrinsic(*found)
 
 
@@ -77,7 +76,7 @@ def _parts_of(value: Expr) -> tuple[Expr | None, Expr, Expr | None]:
     condition: Expr | None = None
     pad: Expr | None = None
     if isinstance(value, Select):
-        condition, value, pad = value.condition, value.true_value, value.false_value
+        condition, pad, value = value.condition, value.false_value, value.true_value
     elif isinstance(value, Call) and value.op is IF_THEN_ELSE:
         condition, value, pad = value.args
     return condition, value.value if isinstance(value, Cast) else value, pad
