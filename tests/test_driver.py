@@ -257,8 +257,9 @@ def test_kinds_without_a_backend(kind):
     (lambda s, args: tedsl.build([3]), "a list of functions holds IRModules and PrimFuncs, not an int"),
     (lambda s, args: tedsl.build(args), "a list of functions holds IRModules and PrimFuncs, not a Tensor"),
     (lambda s, args: tedsl.build([tedsl.lower(s, args)] * 2), "two functions of the list are called 'main'"),
-    (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm"), r'have arguments already\n.*build\(..., target="llvm"\)'),
-    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'an IRModule has arguments.*\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm", "llvm"),
+     r'have arguments already\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build(tedsl.lower(s, args), "x87"), "no target kind 'x87'"),
     (lambda s, args: tedsl.build(s, args, name=""), "the name of a function"),
     (lambda s, args: tedsl.build(IRModule()), "no functions"),
     (lambda s, args: tedsl.build({"llvm": tedsl.lower(s, args), "cuda": tedsl.lower(s, args)}), "2 targets"),
@@ -454,3 +455,13 @@ def test_a_condition_on_symbolic_shapes_is_checked_at_the_call():
         with pytest.raises(ArgumentError, match=r"default_function: .*C.*A|default_function: .*A"):
             kernel(data, out)
         np.testing.assert_array_equal(out, before)
+
+
+def test_a_target_in_the_place_of_the_arguments_of_functions():
+    x = te.placeholder((3,), name="x")
+    y = te.compute((3,), lambda i: x[i] + 1, name="y")
+    mod = tedsl.lower(te.create_schedule(y.op), [x, y], name="f")
+    for built in (tedsl.build([mod], "llvm"), tedsl.build(mod, tedsl.target.Target("llvm"))):
+        out = np.zeros(3, "float32")
+        built["f"](np.ones(3, "float32"), out)
+        np.testing.assert_array_equal(out, 2)

@@ -359,9 +359,11 @@ def test_too_few_rows_at_the_call():
 def test_what_has_no_memory_of_its_own():
     p = CumulativeSum()
     with pytest.raises(LoweringError, match=r"update is an argument, and its rows are part of scan(.|\n)*pass scan instead"):
-        tedsl.lower(p.s, [p.X, p.update])
+        tedsl.build(p.s, [p.X, p.update])
     with pytest.raises(LoweringError, match=r"state is an argument, and its rows are part of scan"):
-        tedsl.lower(p.s, [p.X, p.state, p.scan])
+        tedsl.build(p.s, [p.X, p.state, p.scan])
+    with pytest.warns(UserWarning, match="build refuses these loops: update is an argument"):
+        tedsl.lower(p.s, [p.X, p.update])
 
 
 @pytest.mark.parametrize("who", ["init", "update"])
