@@ -300,10 +300,14 @@ def matmul(p: Program) -> bool:
                     [axis_line(k, t.dims[d])], [term])
 
 
-ARGMAX = ("argmax = te.comm_reducer(lambda x, y: "
-          "(te.if_then_else(te.any(x[1] > y[1], te.all(x[1].equal(y[1]), x[0] < y[0])), x[0], y[0]), "
-          "te.if_then_else(x[1] > y[1], x[1], y[1])), "
-          "lambda i, v: (te.const(2**30, i), te.min_value(v)), name='argmax')")
+def _argmax_by(choose: str) -> str:
+    """The line that defines argmax, with `choose` between the places and values of two terms."""
+    return (f"argmax = te.comm_reducer(lambda x, y: ({choose}(te.any(x[1] > y[1], te.all(x[1].equal(y[1]), x[0] < y[0])), "
+            f"x[0], y[0]), {choose}(x[1] > y[1], x[1], y[1])), "
+            "lambda i, v: (te.const(2**30, i), te.min_value(v)), name='argmax')")
+
+
+ARGMAX = (_argmax_by("te.if_then_else"), _argmax_by("te.select"))
 
 
 def argmax(p: Program) -> bool:
@@ -315,7 +319,7 @@ def argmax(p: Program) -> bool:
     kept = [x for x in range(len(t.dims)) if x != d]
     axes = AXES[:len(kept)]
     value = t.at([k if x == d else axes[kept.index(x)] for x in range(len(t.dims))])
-    prefix = [axis_line(k, t.dims[d]), *([ARGMAX] if ARGMAX not in p.case.lines else [])]
+    prefix = [axis_line(k, t.dims[d]), *([] if {*ARGMAX} & {*p.case.lines} else [p.draw.choice(ARGMAX)])]
     terms = [Term("", "int32", 2.0**30), Term("", t.dtype, t.mag, t.frac)]
     body = f"argmax(({k}.var, {value.text}), axis={k})"
     return p.define([t.dims[x] for x in kept], axes, [body], prefix, terms)
