@@ -319,11 +319,6 @@ def _other_side(right, out, e):
 
 # --- passes that only some schedules reach ----------------------------------------------------------------------------
 
-@_fault("registers filled where a let reads them", "passes.storage.fill_registers:_own_expressions", machine=True)
-def _nothing_read_outside_of_stores(right, stmt):
-    return ()
-
-
 @_fault("registers filled over what lies in them", "passes.storage.fill_registers:_needs", machine=True)
 def _nothing_needed(right, stmt, memory, after):
     return {}
