@@ -86,7 +86,7 @@ def test_what_is_refused():
     ir.register_intrin_lowering("tir.tanh", "llvm", f=lambda call: call.args[0].astype("float64"))
     with pytest.raises(ArgumentTypeError, match=r"returned float64\(A\[.*for a call of dtype float32"):
         tedsl.build(s, [A, B])
-    for call in (lambda: ir.register_op_attr("mylog", "TCallEffectKind", 1), lambda: ir.register_op_attr("tir.x", 3, 4),
+    for call in (lambda: ir.register_op_attr("", "TCallEffectKind", 1), lambda: ir.register_op_attr("tir.x", 3, 4),
                  lambda: ir.register_op_attr("tir.x", "TCallEffectKind", 9),
                  lambda: ir.register_op_attr("tir.x", "llvm.FLowerIntrinsic", 9),
                  lambda: ir.register_intrin_lowering("tir.x", 3)):

@@ -39,8 +39,8 @@ def test_a_line_of_tvm_is_read_and_written_the_same():
     assert decode(LINE.replace("0.2,", "0.1,")) is None
     for line in (LINE.replace("tests/matmul", "no such"), LINE.replace("0.8.0", "0.8.dev0").replace("llvm -keys=cpu", "llvm")):
         assert json.loads(encode(*decode(line))) == json.loads(line)
-    with pytest.warns(UserWarning, match="a record for the target 'ext_dev' is left out"):
-        assert decode(LINE.replace("llvm -keys=cpu", "ext_dev")) is None
+    with pytest.warns(UserWarning, match="a record for the target 'micro_dev' is left out"):
+        assert decode(LINE.replace("llvm -keys=cpu", "micro_dev")) is None
     with pytest.raises(ArgumentError, match="there is no template 'no such'"):
         decode(LINE.replace("tests/matmul", "no such"))[0].task.instantiate(inp.config)
 
