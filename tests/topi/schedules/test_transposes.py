@@ -21,7 +21,7 @@ def scheduled(shape, order):
     (LONG, (0, 3, 1, 2), 8),             # rows of 224 bytes are read completely
     (LONG, (0, 3, 2, 1), 1),             # the pages of all rows are known at once
     (LONG, (0, 1, 3, 2), 1),             # rows of the result share pages
-    ((32, 64, 56, 56), (3, 2, 0, 1), 8),  # they are not: these rows are far apart
+    (IMAGES, (3, 2, 0, 1), 1),           # whole lines are stored past the caches
     (SQUARE, (1, 0), 4),                 # their lines fall into one set of L1; those of eight tiles into few sets of L2
     ((4096, 4096), (1, 0), 1),           # into few sets of L2 from two tiles on
     ((1024, 1312), (1, 0), 1),           # rows that are prefetched

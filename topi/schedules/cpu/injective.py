@@ -211,13 +211,19 @@ def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: 
     cannot, since its rows are no whole lines.
     """
     machine, size = kernel.target.machine, op.output(0).dtype.bytes
-    plane, whole = [product([extent_of(axis) for axis in axes]) for axes in ([*across, *groups[-1]], op.axis)]
-    columns = product([extent_of(axis) for axis in groups[-1]])
-    if op is not kernel.tail or plane is None or whole is None or columns is None or columns * size % machine.line == 0:
+    plane, columns = [product([extent_of(axis) for axis in axes]) for axes in ([*across, *groups[-1]], groups[-1])]
+    if op is not kernel.tail or plane is None or columns is None or columns * size % machine.line == 0:
         return False
-    return (kernel.target.arch == "x86-64" and op.num_outputs == 1 and across is groups[-2] and len(groups) > 2
+    return (op.num_outputs == 1 and across is groups[-2] and len(groups) > 2
             and in_order_of(load, groups)[-2:] == [groups[-1], across]
-            and plane * size <= machine.l1.size // 2 and 2 * whole * size >= machine.large)
+            and plane * size <= machine.l1.size // 2 and _goes_past_caches(kernel, op))
+
+
+def _goes_past_caches(kernel: Kernel, op: Any) -> bool:
+    """Whether the result, which is as large as the input, is stored past the caches, if its loops write whole lines."""
+    whole = product([extent_of(axis) for axis in op.axis])
+    size: int = op.output(0).dtype.bytes
+    return kernel.target.arch == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
 
 
 def _map_planes(kernel: Kernel, op: Any, rows: int, columns: int, load: Any, wide: int) -> None:
@@ -249,8 +255,8 @@ def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide:
     rows.
 
     That pays where a run of tiles reads rows of the input completely, and where the rows of one tile fall into so few sets of
-    L1 that lines ahead, which are prefetched, are lost anyway. 1 elsewhere, and where so many rows of the input fall into few
-    sets of L2, or a rest would be left.
+    L1 that lines ahead, which are prefetched, are lost anyway. 1 elsewhere, where so many rows of the input fall into few
+    sets of L2, or a rest would be left, and for rows of whole lines that go past the caches.
     """
     machine, size = kernel.target.machine, op.output(0).dtype.bytes
     at = list(op.axis).index(across[-1])
@@ -259,6 +265,8 @@ def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide:
     step = product([constant(dim) for dim in load.producer.shape[where + 1:]])
     rows = product([extent_of(axis) for axis in across])
     if apart is None or step is None or extent is None or rows is None or apart * size < machine.page:
+        return 1
+    if extent * size % machine.line == 0 and _goes_past_caches(kernel, op):
         return 1
     far = step * size > machine.page
     if rows * size > _RUN * machine.line:
