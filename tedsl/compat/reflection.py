@@ -64,7 +64,7 @@ class Attrs(Mapping[str, Any]):
     def __hash__(self) -> int:
         return hash(tuple(self._values))
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """What `save_json` writes of them."""
         return type(self).__name__, self._values
 
@@ -129,7 +129,7 @@ class EnvFunc:
     def __call__(self, *args: Any) -> Any:
         return self.func(*args)
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """What `save_json` writes of it."""
         return "EnvFunc", self.name
 

@@ -59,7 +59,7 @@ class Operation:
             raise ArgumentTypeError(f"the operation {self.name} cannot be called",
                                     hint=f"its result is {self.name}.output(0), a tensor; an element of that is A[i]")
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """The class and the arguments that make such an operation: what `save_json` writes of it."""
         names = [one.name for one in fields(self) if one.init and one.name not in _NOT_SAVED]  # type: ignore[arg-type]
         return type(self).__name__, *[getattr(self, name) for name in names]

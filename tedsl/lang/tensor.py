@@ -135,7 +135,7 @@ class Tensor(Generic[Op]):
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self.op, self.value_index)
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """What `save_json` writes of it."""
         return "Tensor", self.op, self.value_index
 

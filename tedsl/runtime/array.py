@@ -198,7 +198,7 @@ class NDArray:
         """The array itself: there is no pointer beside it."""
         return self
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """What `save_json` writes of it: dtype, shape and the bytes, in base 64."""
         values = numpy.ascontiguousarray(self._read())
         return "NDArray", self.dtype, self.shape, b64encode(values.tobytes()).decode()
@@ -212,7 +212,7 @@ class NDArray:
 
 
 def of_parts(of: str, shape: tuple[int, ...], content: str) -> NDArray:
-    """The array that `as_parts` wrote; ValueError where the bytes do not fill the shape."""
+    """The array that `__parts__` wrote; ValueError where the bytes do not fill the shape."""
     made = empty(shape, of)
     values = numpy.frombuffer(b64decode(content, validate=True), made.numpy().dtype)
     made.copyfrom(values.reshape(shape))

@@ -224,7 +224,7 @@ class Schedule:
         """A copy in which inlined stages are written into their readers and every loop starts at 0."""
         return Schedule(normalized(self.state))
 
-    def as_parts(self) -> tuple[Any, ...]:
+    def __parts__(self) -> tuple[Any, ...]:
         """What `ir.save_json` writes of it: the operations that it computes, as before the first directive, and its journal."""
         plain = self.copy()
         plain.undo(len(plain.journal))
@@ -313,7 +313,7 @@ def create_schedule(ops: Any) -> Schedule:
 
 
 def of_parts(outputs: Sequence[Operation], journal: str) -> Schedule:
-    """The schedule of which `as_parts` gave the parts."""
+    """The schedule of which `__parts__` gave the parts."""
     schedule = create_schedule(list(outputs))
     schedule.replay(Journal.from_json(journal))
     return schedule

@@ -10,7 +10,7 @@ program. Two programs have the same data if they agree in everything, names incl
     ["s", dtype], ["p", dtype, scope]            the types of variables
     null, true, 3, "text"                        themselves
 
-What `save_json` also writes, tensors and their operations, schedules, arrays, has a method `as_parts`, which returns its kind
+What `save_json` also writes, tensors and their operations, schedules, arrays, has a method `__parts__`, which returns its kind
 and the arguments with which the function of that kind in `MAKERS` makes it again.
 """
 
@@ -45,7 +45,7 @@ MAKERS = {
 def to_data(value: Any, *, things: bool = False) -> dict[str, Any]:
     """Returns `value` (a node, or tuples, mappings and constants that hold nodes) as a JSON value.
 
-    things: also of what has `as_parts`. Raises ArgumentError if it holds anything else, as an AttrStmt about an operation does.
+    things: also of what has `__parts__`. Raises ArgumentError if it holds anything else: an AttrStmt about an operation.
     """
     numbers: dict[int, int] = {}  # by id: equality of expressions is lazy
     nodes: list[Any] = []
@@ -55,7 +55,7 @@ def to_data(value: Any, *, things: bool = False) -> dict[str, Any]:
         node, ready = stack.pop()
         if id(node) in numbers:
             continue
-        kind, *parts = (type(node).__name__, *_fields_of(node)) if isinstance(node, Node) else node.as_parts()
+        kind, *parts = (type(node).__name__, *_fields_of(node)) if isinstance(node, Node) else node.__parts__()
         if ready:
             nodes.append([kind, *(_encoded(part, numbers) for part in parts)])
             numbers[id(node)] = len(nodes) - 1
@@ -105,7 +105,7 @@ def _fields_of(node: Node) -> list[Any]:
 
 def _nodes_in(value: Any, things: bool) -> Iterator[Any]:
     """Yields the nodes that are direct parts of `value`, and other things with parts."""
-    if isinstance(value, Node) or (things and hasattr(value, "as_parts")):
+    if isinstance(value, Node) or (things and hasattr(value, "__parts__")):
         yield value
     elif isinstance(value, (tuple, list)):
         for item in value:
