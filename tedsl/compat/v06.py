@@ -22,7 +22,7 @@ MODULES = {
     "node": "tedsl.compat.node", "object": "tedsl.compat.node", "relay": "tedsl.relay", "rpc": "tedsl.rpc",
     "runtime": "tedsl.runtime", "schedule": "tedsl.te.schedule",
     "stmt": "tedsl.compat.make", "tag": "tedsl.te.tag", "target": "tedsl.target", "te": "tedsl.te",
-    "tensor": "tedsl.te.tensor", "tensor_intrin": "tedsl.te.tensor_intrin", "testing": "tedsl.testing",
+    "tensor": "tedsl.te.tensor", "tensor_intrin": "tedsl.compat.build_module", "testing": "tedsl.testing",
     "tir": "tedsl.tir", "topi": "topi",
     "transform": "tedsl.transform",
 }

@@ -136,7 +136,7 @@ def test_families_of_expressions():
 def test_names_that_moved():
     assert tvm.TVMType("float32x4").lanes == 4 and isinstance(tvm.cpu(0), tvm.nd.TVMContext)
     assert tvm.nd.TVMContext(1, 0) == tvm.cpu()
-    assert tvm.tensor.Layout is tedsl.tir.Layout and tvm.tensor_intrin.decl_tensor_intrin is tedsl.te.decl_tensor_intrin
+    assert tvm.tensor.Layout is tedsl.tir.Layout and tvm.tensor_intrin.decl_tensor_intrin is tvm.decl_tensor_intrin
     assert isinstance(tvm.var("x"), tvm.node.NodeBase) and not isinstance(3, tvm.NodeBase)
     from tedsl._ffi.base import TVMError, py_str
     from tedsl._ffi.node import NodeBase
