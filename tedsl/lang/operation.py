@@ -61,7 +61,8 @@ class Operation:
 
     def __parts__(self) -> tuple[Any, ...]:
         """The class and the arguments that make such an operation: what `save_json` writes of it."""
-        names = [one.name for one in fields(self) if one.init and one.name not in _NOT_SAVED]  # type: ignore[arg-type]
+        made: Any = self  # of a class that has fields
+        names = [one.name for one in fields(made) if one.init and one.name not in _NOT_SAVED]
         return type(self).__name__, *[getattr(self, name) for name in names]
 
     @property

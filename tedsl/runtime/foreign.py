@@ -51,8 +51,9 @@ def as_array(value: Any, where: str, hint: str) -> Array:
         return value.view(numpy.ndarray)
     if isinstance(value, (bool, int, float, complex, list, tuple, str)) or value is None:
         raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint=hint)
-    if isinstance(getattr(value, "_tvm_handle", None), NDArray):  # of a class that ir.register_extension would take
-        return value._tvm_handle.host_array(where)  # type: ignore[no-any-return]
+    held = getattr(value, "_tvm_handle", None)  # of a class that ir.register_extension would take
+    if isinstance(held, NDArray):
+        return held.host_array(where)
     if hasattr(value, "__dlpack__") and not isinstance(value, type):
         return _from_dlpack_object(value, where)
     try:

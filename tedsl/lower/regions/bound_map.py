@@ -63,7 +63,8 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range], debug_keep_triv
     body, _ = place_stages(program, memory, analyzer)
     for key, buffer in memory.buffers.items():
         _STANDS_FOR[buffer] = sch.state, key
-    return _InScopes({buffer: key[0] for key, buffer in memory.buffers.items()})(body)  # type: ignore[no-any-return]
+    scoped: Stmt = _InScopes({buffer: key[0] for key, buffer in memory.buffers.items()})(body)
+    return scoped
 
 
 class _InScopes(Rewriter):
