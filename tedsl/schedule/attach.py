@@ -11,6 +11,7 @@ from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.container import Array
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.script import shown
 from tedsl.lang.operation import Operation
 from tedsl.record import record
 from tedsl.schedule.scan.stages import Scans, needed_first, scans_of
@@ -60,19 +61,34 @@ def misplaced(schedule: ScheduleState) -> list[Misplaced]:
     if not places:
         return []
     readers = real_consumers(schedule)
-    return [Misplaced(stage, reader, _reason(stage, place, reader))
-            for stage, place in places.items() for reader in readers[stage] if not _covers(place, reader, scans)]
+    return [Misplaced(stage, reader, _reason(stage, place[1], reader, nest))
+            for stage, place in places.items() for reader in readers[stage] for nest in _not_around(place, reader, scans)[:1]]
 
 
-def _covers(place: tuple[StageState, IterVar], reader: StageState, scans: Scans) -> bool:
-    if reader is place[0]:
-        return True
-    return any(host is place[0] and loop is place[1] for host, loop in _walk_out(reader, scans))
+def _not_around(place: tuple[StageState, IterVar], reader: StageState, scans: Scans) -> list[StageState]:
+    """The loop nests of the host of `place`, its own and those of its versions, in which `reader` stands outside of that loop."""
+    host, loop = place
+    inside: StageState | None = reader
+    if reader is host:
+        return []
+    while inside is not None and (at := scans.place_of(inside)) is not None:
+        if at[0] is host:
+            return [nest for nest in (host, *host.versions) if not _within(nest, loop, at[1])]
+        inside = at[0]
+    return [host]
 
 
-def _reason(producer: StageState, place: tuple[StageState, IterVar], reader: StageState) -> str:
-    return (f"{reader.name} reads {producer.name}, which is computed inside loop {place[1].name} of "
-            f"{place[0].name}, and {reader.name} stands outside that loop")
+def _within(nest: StageState, outer: IterVar, inner: IterVar) -> bool:
+    """Whether `inner` is `outer` or a loop inside of it, in the order of `nest`."""
+    first, last = find(nest.leaf_iter_vars, outer), find(nest.leaf_iter_vars, inner)
+    assert first is not None and last is not None, f"{outer.name} and {inner.name} are loops of {nest.name}: directives keep them"
+    return first <= last
+
+
+def _reason(producer: StageState, loop: IterVar, reader: StageState, nest: StageState) -> str:
+    version = f" in the version where {shown(nest.condition)}" if nest.version_of is not None else ""
+    return (f"{reader.name} reads {producer.name}, which is computed inside loop {loop.name} of "
+            f"{nest.name}, and {reader.name} stands outside that loop{version}")
 
 
 def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]]:

@@ -143,3 +143,23 @@ def test_a_reduction_without_iterations_across_threads():
     b = np.ones(7, "float32")
     tedsl.build(s, [A, B])(np.zeros((7, 0), "float32"), b)
     assert (b == 0).all()
+
+
+def test_an_order_of_a_version_in_which_a_guest_reads_what_is_computed_further_in():
+    """Only the order of the general loops was checked: the version read `B.global` before it was computed."""
+    B = te.placeholder((13, 2), name="B")
+    T = te.compute((2, 13), lambda i, j: B[j, i], name="T")
+    k = te.reduce_axis((0, 2), "k")
+    C = te.compute((13, 13), lambda i, j: te.sum(B[i, k] * T[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    s[T].compute_at(s[C], k)
+    cached = s.cache_read(B, "global", [C, T])
+    version = s[C].specialize(True)
+    i, j = C.op.axis
+    s[cached].compute_at(s[C], i)
+    with pytest.raises(ScheduleError, match=r"T reads B\.global, .* T stands outside that loop in the version where True"):
+        version.reorder(k, i)
+    version.reorder(j, k)
+    b, c = np.ones((13, 2), "float32"), np.zeros((13, 13), "float32")
+    tedsl.build(s, [B, C])(b, c)
+    assert (c == 2).all()
