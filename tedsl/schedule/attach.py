@@ -66,7 +66,7 @@ def misplaced(schedule: ScheduleState) -> list[Misplaced]:
 
 
 def _not_around(place: tuple[StageState, IterVar], reader: StageState, scans: Scans) -> list[StageState]:
-    """The loop nests of the host of `place`, its own and those of its versions, in which `reader` stands outside of that loop."""
+    """The loop nests of the host of `place`, its own and its versions, in which `reader` stands outside of that loop."""
     host, loop = place
     inside: StageState | None = reader
     if reader is host:
@@ -81,7 +81,7 @@ def _not_around(place: tuple[StageState, IterVar], reader: StageState, scans: Sc
 def _within(nest: StageState, outer: IterVar, inner: IterVar) -> bool:
     """Whether `inner` is `outer` or a loop inside of it, in the order of `nest`."""
     first, last = find(nest.leaf_iter_vars, outer), find(nest.leaf_iter_vars, inner)
-    assert first is not None and last is not None, f"{outer.name} and {inner.name} are loops of {nest.name}: directives keep them"
+    assert first is not None and last is not None, f"{outer.name}, {inner.name} are loops of {nest.name}: directives keep them"
     return first <= last
 
 
