@@ -3,6 +3,7 @@
 Each sequence of up to 15 directives is refused, or the interpreter of the loops, the machine code and numpy agree. Sequence
 number S is always the same one: --only S shows it. The exit status is 1 if there are findings.
 
+--swarm: each sequence draws from a choice of its own of about half of the directives, which so meet more often.
 --derivatives: instead, derivatives of random programs against differences of their values.
 --malformed: instead, nodes made from wrong types, damaged journals, odd names and notations of targets. Each is refused by
 one of our errors, or works.
@@ -19,12 +20,13 @@ from typing import Any
 
 from tedsl.cache.place import FOLDER, OFF
 from tedsl.fuzz import derivatives
+from tedsl.fuzz.case import Case
 from tedsl.fuzz.malformed.nodes import PRELUDE
 from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
 from tedsl.fuzz.malformed.run import run_script, script_of, summary
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
-from tedsl.fuzz.run import case_of, outcome_apart, run_many
+from tedsl.fuzz.run import case_of, outcome_apart, run_many, run_seed, run_swarmed_seed
 from tedsl.fuzz.targets.in_c import run_in_c
 from tedsl.fuzz.targets.on_device import reduced_on_device, run_on_device
 from tedsl.target.current import as_target
@@ -36,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     if options.only is not None and options.derivatives:
         return _one_derivative(options.only)
     if options.only is not None:
-        return _one_malformed(options.only) if options.malformed else _one(options.only)
+        return _one_malformed(options.only) if options.malformed else _one(case_of(options.only, options.swarm))
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
     unlimited = float("inf")
     ends = options.count is not None or options.accepted is not None
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         report = run_many(seeds, step=run_script, **limits)
         print(summary(report))
     else:
-        report = run_many(seeds, **limits)
+        report = run_many(seeds, step=run_swarmed_seed if options.swarm else run_seed, **limits)
         print(report.text())
     if report.findings:
         print(f"\n{report.found()}")
@@ -73,6 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--derivatives", action="store_true", help="derivatives of programs, against differences")
     parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
     parser.add_argument("--bound", action="store_true", help="for a device: only programs whose schedules bind loops")
+    parser.add_argument("--swarm", action="store_true", help="each sequence has some of the directives, which so meet more often")
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count or --accepted is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--accepted", type=int, metavar="N", help="go on until N sequences at least were accepted")
@@ -108,7 +111,7 @@ def _shown(finding: Finding, options: argparse.Namespace) -> str:
         return reduced_on_device(finding.seed, as_target(options.target), options.bound).script()
     if options.target or options.derivatives or options.malformed:
         return finding.script
-    return reduced(case_of(finding.seed)).script()
+    return reduced(case_of(finding.seed, options.swarm)).script()
 
 
 def _one_malformed(seed: int) -> int:
@@ -127,8 +130,7 @@ def _one_derivative(seed: int) -> int:
     return 1 if report.findings else 0
 
 
-def _one(seed: int) -> int:
-    case = case_of(seed)
+def _one(case: Case) -> int:
     print(case.script())
     outcome = outcome_apart(case)
     words = "all ways agree" if outcome is None else f"{outcome[0]}: {outcome[1]}"

@@ -22,7 +22,7 @@ from tedsl.fuzz.programs import SMALL, draw_program
 from tedsl.fuzz.recurrences import draw_recurrence
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.scheduler import Scheduler
-from tedsl.fuzz.schedules import Propose, draw_schedule
+from tedsl.fuzz.schedules import Propose, draw_schedule, swarm
 
 GROUP = 8  # sequences for one program
 RECURRENCES = 6  # percent of the programs
@@ -59,9 +59,9 @@ def draw_case(draw: Draw) -> Case:
     return case
 
 
-def case_of(seed: int) -> Case:
-    """The program with the schedule number `seed`."""
-    return Group(seed // GROUP).sequence(seed)[0]
+def case_of(seed: int, swarmed: bool = False) -> Case:
+    """The program with the schedule number `seed`; swarmed: of the directives that `swarm` leaves it."""
+    return Group(seed // GROUP).sequence(seed, swarm(seed) if swarmed else DIRECTIVES)[0]
 
 
 # --- one sequence -----------------------------------------------------------------------------------------------------
@@ -116,8 +116,13 @@ def _ended(code: int | None) -> str:
     return f"the process ended with {name}"
 
 
-def run_seed(seed: int, report: Report, group: Group | None = None) -> Group | None:
-    """Draws and checks sequence number `seed`; returns the group, for the next one."""
+def run_swarmed_seed(seed: int, report: Report, group: Group | None = None) -> Group | None:
+    """`run_seed` with the directives that `swarm` leaves to the sequence."""
+    return run_seed(seed, report, group, swarm(seed))
+
+
+def run_seed(seed: int, report: Report, group: Group | None = None, table: Mapping[Propose, int] = DIRECTIVES) -> Group | None:
+    """Draws and checks sequence number `seed`, of directives of `table`; returns the group, for the next one."""
     report.counts["sequences"] += 1
     if group is None or group.number != seed // GROUP:
         try:
@@ -127,7 +132,7 @@ def run_seed(seed: int, report: Report, group: Group | None = None) -> Group | N
             return None
     made: list[tuple[Case, Scheduler]] = []
     drawn = group
-    outcome = outcome_of_step(lambda: made.append(drawn.sequence(seed)))
+    outcome = outcome_of_step(lambda: made.append(drawn.sequence(seed, table)))
     if outcome is None:
         case, scheduler = made[0]
         report.drawn(case, scheduler)
@@ -182,6 +187,7 @@ class Worker:
         self.seeds = list(seeds)
         self.done = 0
         self.current, self.queue = context.Array("d", [-1.0, time.monotonic()]), context.SimpleQueue()
+        self.waited_since, self.asked, self.waited = self.current[1], time.monotonic(), 0.0
         self.process = context.Process(target=_work, args=(self.seeds, self.current, until, self.queue, step))
         self.process.start()
 
@@ -194,7 +200,7 @@ class Worker:
             if ended:
                 self.process.join()
                 return []
-        hangs = alive and time.monotonic() - since > PATIENCE
+        hangs = alive and self._patience_ends(since)
         if alive and not hangs:
             return None
         self.process.kill()
@@ -203,6 +209,14 @@ class Worker:
         total.counts["sequences"] += 1
         total.findings.append(Finding(seed, "hang" if hangs else "crash", words))
         return [left for left in self.seeds[self.done:] if left != seed]
+
+    def _patience_ends(self, since: float) -> bool:
+        """Whether the sequence begun at `since` has taken too long, without the times in which this process stood still too."""
+        now = time.monotonic()
+        waited, self.asked = min(now - self.asked, 1.0), now
+        self.waited = waited + (self.waited if since == self.waited_since else 0.0)
+        self.waited_since = since
+        return self.waited > PATIENCE
 
 
 def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),

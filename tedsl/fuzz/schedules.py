@@ -41,6 +41,15 @@ def draw_directives(scheduler: Scheduler, table: Mapping[Propose, int] = DIRECTI
     scheduler.settle()
 
 
+def swarm(seed: int) -> dict[Propose, int]:
+    """The directives of sequence `seed` when each sequence has a choice of its own of about half of them.
+
+    Those that are left meet each other more often than among all: Groce et al., Swarm Testing, ISSTA 2012.
+    """
+    draw = Draw(f"swarm {seed}")
+    return {propose: weight for propose, weight in DIRECTIVES.items() if draw.chance(50)} or dict(DIRECTIVES)
+
+
 def _one_more(scheduler: Scheduler, weights: Mapping[Propose, int]) -> None:
     """Apply one more directive, if one of those drawn has a place."""
     for _ in range(6):

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tedsl.fuzz.directives.table import DIRECTIVES
 from tedsl.fuzz.draw import Draw, HypothesisDraw
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.reference import Reference
 from tedsl.fuzz.report import SHARES, Report, names
 from tedsl.fuzz.run import case_of, draw_case, outcome_apart, outcome_of, run_many, run_seed
+from tedsl.fuzz.schedules import swarm
 from tedsl.fuzz.terms import Formulas, Term
 from tedsl.fuzz.values import MANTISSA, Value, is_float
 from tedsl.lower.nest import Nest
@@ -88,6 +90,15 @@ def test_the_command_counts_and_shows_one(capsys):
     assert main(["fuzz", "--only", "3"]) == 0
     shown = capsys.readouterr().out
     assert "case = Case(" in shown and "# outcome: all ways agree" in shown
+
+
+def test_a_swarm_has_some_of_the_directives_in_each_sequence(capsys):
+    drawn = [set(swarm(seed)) for seed in range(12)]
+    assert set.union(*drawn) == set(DIRECTIVES) and max(map(len, drawn)) < len(DIRECTIVES)
+    assert main(["fuzz", "--swarm", "--count", "16", "--seed", "640"]) == 0
+    assert main(["fuzz", "--swarm", "--only", "641"]) == 0
+    kinds = {one.__name__ for one in swarm(641)} | {"wild", "repair"}
+    assert set(case_of(641, swarmed=True).kinds) <= kinds, capsys.readouterr().out
 
 
 def test_a_crash_and_a_hang_are_findings(monkeypatch):
