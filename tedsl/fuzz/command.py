@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--derivatives", action="store_true", help="derivatives of programs, against differences")
     parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", or for a device, "opencl"')
     parser.add_argument("--bound", action="store_true", help="for a device: only programs whose schedules bind loops")
-    parser.add_argument("--swarm", action="store_true", help="each sequence has some of the directives, which so meet more often")
+    parser.add_argument("--swarm", action="store_true", help="sequences of few directives each, which so meet more often")
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count or --accepted is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--accepted", type=int, metavar="N", help="go on until N sequences at least were accepted")
