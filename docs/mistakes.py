@@ -71,7 +71,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("A target with an open quote.", """tedsl.target.Target('llvm -mcpu="haswell')"""),
         ("A pass that correct code needs cannot be left out.",
          'with tedsl.transform.PassContext(disabled_pass=["tir.StorageFlatten"]):\n    tedsl.build(s, [A, B])'),
-        ("Modules of TVM that tedsl does not have.", "from tedsl import relax"),
+        ("What TVM has and tedsl has not can be imported, not used.", "from tedsl import relax\nrelax.build(None)"),
     ],
     "Calls": [
         ("A result goes into an array that can hold it: a slice is not contiguous, and a copy of it would be lost.",

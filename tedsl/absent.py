@@ -1,21 +1,23 @@
-"""Modules of TVM that tedsl does not have: importing one raises an error that says what to use instead.
+"""Modules of TVM that tedsl does not have, and names of modules: an import gives a stand-in, whose first use is refused.
 
-    import tedsl.contrib.cudnn      AbsentModuleError, an ImportError
-    hasattr(tedsl, "relax")         False
+    from tedsl import relax         <stand-in for tedsl.relax, which is not part of tedsl>
+    relax.build(mod)                AbsentModuleError, which says what to use instead
+    hasattr(tedsl, "relax")         False where nothing imports it
 
-The packages in which programs look for such modules call `answer_in(__path__)`: where Python finds no file there,
-it asks `_Finder`. That one is asked for nothing else, and the lists of the import system stay as they are.
+Many programs import what they never use, and run so. Python looks for a module in the places that its package has: `NOWHERE` is
+the last one of each package in which programs look for what is not there, and `_Finder` what Python asks there. It is asked for
+nothing else, and the lists of the import system stay as they are.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import MutableSequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
-from tedsl.errors import AbsentModuleError
+from tedsl.errors import NOWHERE, AbsentModuleError, asked_by_import, entry, missing_name
 
 _NETWORKS = "a network is a graph of topi's operators: tutorials/10_resnet18.py builds one as a single kernel"
 _PRODUCTS = "topi.matmul, topi.nn.dense and topi.nn.batch_matmul have schedules of their own; no BLAS is called"
@@ -31,14 +33,14 @@ INSTEAD = {
     "micro": "kernels run in this process; get_source(\"ll\") of a module gives its LLVM IR",
     "relax": _NETWORKS,
     "relay": _NETWORKS,
-    "rpc": "kernels run on this machine: time them with mod.time_evaluator(mod.entry_name, tedsl.cpu())",
+    "rpc": "kernels run on this machine, which is rpc.LocalSession() too: mod.time_evaluator(mod.entry_name, tedsl.cpu())",
     "script": "scripts are functions of loops, with T.prim_func; they are scheduled as te: te.create_schedule(C.op)",
     "script.relax": _NETWORKS, "script.parser": "tedsl.script.from_source reads texts",
     "dlight": "topi.cuda has schedules for graphics processors; tedsl.tune and tedsl.auto_scheduler search others",
     "exec": "python -m tedsl --help lists what runs from a shell; kernels run on this machine",
     "support": "tedsl.__version__ is the version; python -m tedsl --help lists what says more",
     "generic": "tir.add, subtract, multiply, ... and the operators of Python; x.astype(dtype) casts",
-    "parser": _NETWORKS,
+    "parser": _NETWORKS, "driver.tvmc": _RUNS, "testing.aot": "the target \"c\" makes C without a runtime: docs/c.md",
     "tir.schedule": _BLOCKS,
     "tir.sparse": "tedsl.contrib.sparse has arrays of compressed rows; topi.nn.sparse_dense and its kin multiply by them",
     "tir.tensor_intrin": "tedsl.contrib.intrinsics has the intrinsics of processors, for s[C].tensorize(loop, intrin)",
@@ -70,7 +72,8 @@ INSTEAD = {
     "contrib.peak": "python -m benchmarks measures the machine: docs/speed.md",
     "contrib.rocm": _DEVICES, "contrib.spirv": _DEVICES, "contrib.sdaccel": _DEVICES, "contrib.verilog": _DEVICES,
     "contrib.hexagon": _DEVICES, "contrib.ethosu": _DEVICES, "contrib.micro": _DEVICES, "contrib.hipcc": _DEVICES,
-    "contrib.mrvl": _DEVICES,
+    "contrib.mrvl": _DEVICES, "contrib.ethosn": _DEVICES, "contrib.tvmjs": _DEVICES, "contrib.tf_op": _RUNS,
+    "contrib.torch": _RUNS,
     "topi.rocm": _GPUS, "topi.mali": _GPUS, "topi.bifrost": _GPUS, "topi.intel_graphics": _GPUS, "topi.adreno": _GPUS,
     "topi.gpu": _GPUS, "topi.hexagon": _DEVICES, "topi.hls": _DEVICES, "topi.signal": "scipy.signal, outside of kernels",
 }
@@ -87,34 +90,107 @@ def instead_in(package: str) -> dict[str, str]:
             if name.startswith(f"{package}.")}
 
 
-def answer_in(places: MutableSequence[str]) -> None:
-    """Refuses the modules of INSTEAD where a package with this `__path__` does not have them."""
-    sys.path_importer_cache[_PLACE] = _Finder()
-    if _PLACE not in places:
-        places.append(_PLACE)
+def instead_of(path: str) -> str:
+    """What to use instead of a module or a name of TVM at a path below `tedsl`, as its own entry says, or the nearest one of a
+    module around it; "" for what TVM lacks too.
+    """
+    while path and not _own_entry(path):
+        path = path.rpartition(".")[0]
+    return _own_entry(path)
 
 
-_PLACE = f"{__file__}/nowhere"  # no folder: Python has a finder for it already, the one of the line above
+def _own_entry(path: str) -> str:
+    """What is said of a path itself: in INSTEAD, or by `entries(..., absent=)` of the module around it."""
+    home, _, name = path.rpartition(".")
+    return INSTEAD.get(path) or str(getattr(_loaded(home), "__absent__", {}).get(name, ""))
+
+
+def _loaded(path: str) -> ModuleType | None:
+    """The module at a path below `tedsl`, if it is imported: topi stands beside it too."""
+    return sys.modules.get(f"tedsl.{path}" if path else "tedsl") or sys.modules.get(path)
+
+
+def answer_in(names: dict[str, Any]) -> None:
+    """Lets imports from a module find stand-ins where there is nothing. names: the variables of the module."""
+    names.setdefault("__path__", []).append(NOWHERE)
+
+
+def stands_in_part(names: dict[str, Any]) -> None:
+    """Lets a module that TVM has and tedsl has in part refuse the rest. names: the variables of the module."""
+    module = str(names["__name__"])
+    answer_in(names)
+
+    def missing(name: str) -> NoReturn:
+        path = f"{module}.{name}".removeprefix("tedsl.")
+        if name.startswith("_") or asked_by_import() or _is_misspelt(path):
+            raise missing_name(module, name, names["__all__"])
+        raise AbsentModuleError(explain(path), hint=instead_of(path))
+
+    names["__getattr__"] = missing
+
+
+def _is_misspelt(path: str) -> bool:
+    """Whether a path that has no entry of its own is so near to a name of a module that it is a mistake in writing that one."""
+    from difflib import get_close_matches  # few programs ask
+
+    home, _, name = path.rpartition(".")
+    return not _own_entry(path) and bool(get_close_matches(name, getattr(_loaded(home), "__all__", ()), 1, 0.8))
+
+
+class StandIn(ModuleType):
+    """What a program gets that imports something of TVM that tedsl does not have: to use it in any way is refused.
+
+    As a module it has `__name__` and the like. Other names that begin with an underscore, for which tools look, it lacks.
+    """
+
+    @entry
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refusal(self.__name__)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        star = name == "__all__" and asked_by_import()  # from tedsl.relax import *: the program uses names of it
+        if not star and (name.startswith("_") or asked_by_import()):  # an import looks here for a module that it then makes
+            raise AttributeError(f"{self!r} has no {name}")
+        raise refusal(self.__name__ if star else f"{self.__name__}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<stand-in for {self.__name__}, which is not part of tedsl>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+    __call__ = __enter__ = __exit__ = __iter__ = __next__ = __getitem__ = __setitem__ = __delitem__ = _refuse
+    __instancecheck__ = __subclasscheck__ = __mro_entries__ = __or__ = __ror__ = _refuse
+
+
+def refusal(name: str) -> AbsentModuleError:
+    """The error for the use of what a stand-in of this name, `tedsl.relax`, stands for."""
+    path = name.removeprefix("tedsl.")
+    return AbsentModuleError(explain(path), hint=instead_of(path))
 
 
 class _Finder:
-    """The finder of modules in `_PLACE`, and the loader that refuses them."""
+    """The finder of modules in `NOWHERE`, and their loader."""
 
     def find_spec(self, path: str, target: ModuleType | None = None) -> ModuleSpec | None:
         """What Python makes of the module at a path where it found no file; None for one that TVM does not have either."""
+        below = path.removeprefix("tedsl.")
+        if not instead_of(below) or _is_misspelt(below):
+            return None
         loader: Any = self
-        return ModuleSpec(path, loader) if _listed(path.removeprefix("tedsl.")) else None
+        spec = ModuleSpec(path, loader)
+        spec.submodule_search_locations = None if path.endswith(".__main__") else [NOWHERE]
+        return spec
 
-    def create_module(self, spec: ModuleSpec) -> NoReturn:
-        name = spec.name.removeprefix("tedsl.")
-        raise AbsentModuleError(explain(name), hint=INSTEAD[_listed(name)])
+    def get_code(self, name: str) -> NoReturn:
+        """Refuses to run a module: python -m tedsl.exec.rpc_server."""
+        raise refusal(name.removesuffix(".__main__"))
+
+    def create_module(self, spec: ModuleSpec) -> StandIn:
+        return StandIn(spec.name, str(refusal(spec.name)))
 
     def exec_module(self, module: ModuleType) -> None:
-        """Is never called: no module is made."""
+        """Has nothing to do: a stand-in is made as it stays."""
 
 
-def _listed(name: str) -> str:
-    """The entry of INSTEAD for a module, its own or that of a package around it; "" for none."""
-    while name and name not in INSTEAD:
-        name = name.rpartition(".")[0]
-    return name
+sys.path_importer_cache[NOWHERE] = _Finder()

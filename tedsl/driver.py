@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tedsl.absent import answer_in
 from tedsl.aliases import import_as
 from tedsl.codegen.recall import recall
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
@@ -163,3 +164,4 @@ def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:
 
 
 import_as(globals(), "build_module")
+answer_in(globals())

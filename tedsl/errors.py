@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 PACKAGES = ("tedsl", "topi")
+NOWHERE = f"{__file__}/nowhere"  # no folder: where Python finds what is not there, see `tedsl/absent.py`
 _FOLDER = os.path.dirname(os.path.dirname(__file__))
 OURS = tuple(f"{_FOLDER}/{package}/" for package in PACKAGES)  # how the files of tedsl begin
 
@@ -60,7 +61,7 @@ def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, 
     names: the variables of the module; those in `__all__`, or without it its functions. instead: what to write for names that
     programs look for there and that it does not have; they and others are refused with names that are near. later: names that
     few programs use, each with the `module` or `module:name` that is loaded when it is first asked for. absent: names of TVM
-    that nothing here is like, each with the sentence that says what to do.
+    that nothing here is like, each with the sentence that says what to do; where they are imported stand-ins take their places.
     """
     module = str(names["__name__"])
     listed = names.get("__all__") or [name for name, value in names.items() if not name.startswith("_")
@@ -79,6 +80,9 @@ def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None, 
         return names[name]
 
     names.setdefault("__getattr__", missing)
+    if absent:
+        names["__absent__"] = absent
+        names.setdefault("__path__", []).append(NOWHERE)
 
 
 def public(value: Any, module: str, name: str) -> Any:
@@ -291,8 +295,12 @@ class DeviceError(TedslError):
     """A device that is not there, or that did not do what it was asked."""
 
 
+class UnknownNameError(TedslError, ImportError):
+    """An unknown name that a program imports from a module. The message lists the known ones that are near."""
+
+
 class AbsentModuleError(TedslError, ModuleNotFoundError):
-    """A module of TVM that tedsl does not have."""
+    """A use of a module of TVM, or of a name of one, that tedsl does not have; such an import gives a stand-in."""
 
 
 def type_in_words(value: object) -> str:
@@ -319,13 +327,33 @@ def missing_attribute(owner: str, name: str, holder: object, instead: Mapping[st
 
 
 def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None,
-                 absent: Mapping[str, str] | None = None) -> AttributeError:
-    """The error for a name that a module does not have; see `missing_attribute`."""
+                 absent: Mapping[str, str] | None = None) -> AttributeError | UnknownNameError:
+    """The error for a name that a module does not have, in the frame of a program an ImportError where that imports it; see
+    `missing_attribute`.
+    """
     problem = f"module {module!r} has no attribute {name!r}"
-    asks = sys._getframe(2).f_code.co_filename
-    if name.startswith("_") or asks.startswith(("<frozen importlib", *OURS)):  # an import looks here for a submodule first
+    asks = sys._getframe(2)
+    if name.startswith("_") or asked_by_import(2) or asks.f_code.co_filename.startswith(OURS):
         return AttributeError(problem)
-    return OptionError(problem, hint=(absent or {}).get(name) or _other_name(name, known, instead or {}))
+    hint = (absent or {}).get(name) or _other_name(name, known, instead or {})
+    if _imports_a_name(asks) and f"{module}.{name}" not in sys.modules:  # where it is, Python takes that
+        return UnknownNameError(f"cannot import name {name!r} from {module!r}", hint=hint)
+    return OptionError(problem, hint=hint)
+
+
+def asked_by_import(above: int = 1) -> bool:
+    """Whether the caller's caller is Python's import, which looks for a name before it looks for a module.
+
+    above: how many calls lie between the one who asks and the function that wants to know.
+    """
+    return sys._getframe(above + 1).f_code.co_filename.startswith("<frozen importlib")
+
+
+def _imports_a_name(frame: FrameType) -> bool:
+    """Whether a frame asks for a name by `from module import name`, not for an attribute."""
+    from opcode import opmap  # few programs ask
+
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 _LISTED = 40  # names that a hint lists

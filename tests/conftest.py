@@ -19,6 +19,7 @@ from tedsl.codegen.nvptx.backend import PTXBackend
 from tedsl.passes.context import PassContext
 from tests.codegen.nvptx.assembler import complaints
 from tests.golden_files import Golden
+from tests.stand_ins import without_stand_ins
 
 # Tests of results; what LLVM optimises is tested in codegen.
 VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors",
@@ -86,6 +87,13 @@ def pytest_collection_finish():
 def golden(request):
     """`golden(text)`: that text is what the golden file of this test holds; `golden.sections(before=..., after=...)`."""
     return Golden(request.node, update=request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(autouse=True)
+def _stand_ins_go():
+    """Stand-ins for modules of TVM stay in the package where a test imports them: the next test does not find them."""
+    with without_stand_ins():
+        yield
 
 
 @pytest.fixture(autouse=True)

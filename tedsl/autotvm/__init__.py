@@ -18,7 +18,7 @@
 task/ has templates, spaces and contexts, measure/ builds and runs (by `tedsl.tune`), tuner/ searches; `record.py` is the format
 of files, `history.py` the context that uses them, `callback.py` what is called after each batch,
 operators/ the templates of topi's operators, `env.py` what holds for all tasks, `utils.py` what programs of TVM ask for;
-absent/ says of what is not here what to use instead.
+`absent.py` says of what is not here what to use instead.
 """
 
 from tedsl.autotvm import callback, env, measure, operators, record, task, tuner, utils
@@ -59,4 +59,3 @@ __all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "Di
            "register_topi_schedule", "task", "template", "tuner", "utils"]
 
 entries(globals(), absent=NAMES, later={"util": "tedsl.autotvm.utils"})
-__path__.append(f"{__path__[0]}/absent")  # `from tedsl.autotvm import tophub` finds the file that says what to use instead

@@ -42,4 +42,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
 
-answer_in(__path__)
+answer_in(globals())

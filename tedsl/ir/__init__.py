@@ -78,4 +78,4 @@ def __dir__() -> list[str]:
 import_module("tedsl.ir.text")  # gives nodes the text that they print as
 import_as(globals(), "attrs", "base", "function", "json_compact", "module", "op", "tensor_type", "type")
 __path__.append(f"{__path__[0].removesuffix('ir')}compat/root/ir")  # `import tedsl.ir.transform` finds the file there
-answer_in(__path__)
+answer_in(globals())

@@ -83,4 +83,4 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES, *_BELOW, *_ABOVE, "const", "ndarray"})
 import_as(globals(), "container", "object", "object_generic", "packed_func")
-answer_in(__path__)
+answer_in(globals())

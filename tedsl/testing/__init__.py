@@ -2,6 +2,7 @@
 
 import sys
 
+from tedsl.absent import answer_in
 from tedsl.testing.before_after import CompareBeforeAfter
 from tedsl.testing.callbacks import (
     ErrorTest,
@@ -98,3 +99,5 @@ __all__ = [
     "requires_tensorcore", "requires_vitis_ai", "requires_vulkan", "requires_wasm", "requires_x86", "requires_x86_amx",
     "requires_x86_avx512", "requires_x86_vnni", "uses_gpu", "utils",
 ]
+
+answer_in(globals())

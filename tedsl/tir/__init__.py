@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tedsl.absent import answer_in, instead_in
+from tedsl.absent import instead_in
 from tedsl.aliases import import_as
 from tedsl.errors import entries
 from tedsl.ir.buffer import Buffer, decl_buffer
@@ -212,4 +212,3 @@ entries(globals(), later={"transform": "tedsl.tir.transform", "IndexMap": "tedsl
     name: f"tedsl.tir.families:{name}" for name in (
     "BinaryOpExpr", "CmpExpr", "ConstExpr", "EqualOp", "ExprOp", "LogicalExpr", "NotEqualOp", "PrimExprWithOp")}},
         absent={**instead_in("tir"), "Schedule": _SCHEDULES, "schedule": _SCHEDULES, "Block": _BLOCKS, "BlockRealize": _BLOCKS})
-answer_in(__path__)

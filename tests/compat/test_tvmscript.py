@@ -171,7 +171,11 @@ def test_what_is_refused():
         from_source("x = 1\nhello world")
     with pytest.raises(ArgumentTypeError, match="decorates a class"):
         I.ir_module(3)
-    with pytest.raises(AbsentModuleError, match=r"script\.relax is not part of tedsl"):
-        from tedsl.script import relax  # noqa: F401
+    with pytest.raises(AbsentModuleError, match=r"script\.relax\.function is not part of tedsl"):
+        from tedsl.script import relax as R
+
+        @R.function
+        def f():
+            pass
     with pytest.raises(ExpressionError, match="no name that a script can assign to"):
         from_source("def f(A: T.Buffer((4,), 'float32')):\n    A.x = 3\n")

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import tedsl
+from tedsl.absent import StandIn
 from tedsl.errors import TedslError
+from tests.stand_ins import without_stand_ins
 
 FILES = Path(__file__).parent / "v08"
 NOTES = ("differs", "not planned")
@@ -101,10 +103,19 @@ def find(path: str) -> Any:
     for part in filter(None, path.split(".")):
         walked += "." + part
         try:
-            found = importlib.import_module(walked)
+            found = module(walked)
         except ImportError:
             found = attribute(found, part)
     return found
+
+
+def module(path: str) -> Any:
+    """The module at a path; ImportError where there is none, or a stand-in."""
+    with without_stand_ins():
+        found = importlib.import_module(path)
+        if isinstance(found, StandIn):
+            raise ImportError(path)
+        return found
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -137,7 +148,7 @@ def difference(name: Name) -> str:
 
 def exists_as_module(path: str) -> bool:
     try:
-        importlib.import_module(f"tedsl.{path}")
+        module(f"tedsl.{path}")
     except ImportError:
         return False
     return True

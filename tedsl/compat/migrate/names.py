@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from tedsl.absent import StandIn, refusal
 from tedsl.compat.v06 import MODULES, NAMES
 from tedsl.errors import AbsentModuleError, TedslError
 from tedsl.record import record
@@ -97,6 +98,11 @@ def why_not_there(name: str, imported: str | None = None) -> str | None:
         path = f"{path}.{part}"
         try:
             place = _inside(place, part, path, f"{imported or name}.".startswith(f"{path}."))
+            if isinstance(place, StandIn) and path == name:
+                raise refusal(path)
+        except AbsentModuleError as error:
+            reason = " ".join(str(error).split())
+            return reason if imported else f"{reason}; to import it does no harm, to use it raises this error"
         except (TedslError, AttributeError, ImportError) as error:
             return " ".join(str(error).split())
     return None
@@ -112,11 +118,9 @@ def _inside(module: ModuleType, name: str, path: str, is_imported: bool) -> obje
                 raise
     try:
         found = import_module(path)
-    except AbsentModuleError:
-        raise
     except ModuleNotFoundError:
         return getattr(module, name)  # whose error names what is like it
-    if not is_imported:
+    if not is_imported and not isinstance(found, StandIn):
         _UNLOADED.add(path)
         raise AttributeError(f"it is there after: import {path}")
     return found

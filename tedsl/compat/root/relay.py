@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.absent import INSTEAD, answer_in, explain
-from tedsl.errors import AbsentModuleError, entries
+from tedsl.absent import stands_in_part
+from tedsl.errors import entries
 from tedsl.transform import PassContext
 
-__path__: list[str] = []  # `import tedsl.relay.frontend` is refused like all else
-answer_in(__path__)
+__all__ = ["build_config"]
 
 
 def build_config(opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
@@ -21,10 +20,5 @@ def build_config(opt_level: int = 2, required_pass: Sequence[str] | None = None,
     return PassContext(opt_level, list(required_pass or ()), list(disabled_pass or ()))
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise AbsentModuleError(f"{explain('relay')}; relay.{name} is asked for", hint=INSTEAD["relay"])
-
-
 entries(globals())
+stands_in_part(globals())

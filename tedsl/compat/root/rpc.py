@@ -9,14 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tedsl.absent import INSTEAD, answer_in, explain
+from tedsl.absent import stands_in_part
 from tedsl.contrib.utils import TempDirectory
-from tedsl.errors import AbsentModuleError, ArgumentError
+from tedsl.errors import ArgumentError
 from tedsl.nd import Device, device
 from tedsl.runtime import Module, get_global_func, load_module
 
-__path__: list[str] = []  # `import tedsl.rpc.server` is refused like all else
-answer_in(__path__)
+__all__ = ["LocalSession"]
 
 
 class LocalSession:
@@ -77,7 +76,4 @@ class LocalSession:
         return device("opencl", dev_id)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise AbsentModuleError(f"{explain('rpc')}; rpc.{name} is asked for, and rpc.LocalSession is there", hint=INSTEAD["rpc"])
+stands_in_part(globals())

@@ -1,21 +1,13 @@
-"""Of TVM's autotvm, what tedsl does not have: asking for it raises an error that says what to use instead.
-
-The end of `tedsl/autotvm/__init__.py` adds this folder to the `__path__` of `tedsl.autotvm`, so that
-`from tedsl.autotvm.graph_tuner import DPTuner` finds the file that refuses.
-"""
+"""Of TVM's autotvm, what tedsl does not have, with what to use instead: see `tedsl/absent.py`."""
 
 from __future__ import annotations
-
-from typing import NoReturn
-
-from tedsl.errors import AbsentModuleError
 
 _LAYOUTS = "layouts of a network are chosen by a model of their time: graph.passes has layouts"
 _RECORDS = "tedsl ships no records: without one, topi's rules and a model of the machine choose"
 _TASKS = "write a task for each operator, autotvm.task.create(\"conv2d_NCHWc.x86\", args, target), or give the program to " \
          "tedsl.tune(function, args=...), which needs no template; auto_scheduler.extract_tasks(graph) gives those of a network"
-MODULES = {"graph_tuner": _LAYOUTS, "tophub": _RECORDS}
-NAMES = {**MODULES, "ApplyGraphBest": _LAYOUTS, "apply_graph_best": _LAYOUTS, "DPTuner": _LAYOUTS, "PBQPTuner": _LAYOUTS,
+NAMES = {"graph_tuner": _LAYOUTS, "tophub": _RECORDS,
+         "ApplyGraphBest": _LAYOUTS, "apply_graph_best": _LAYOUTS, "DPTuner": _LAYOUTS, "PBQPTuner": _LAYOUTS,
          "ApplyFixedConfig": "autotvm.ApplyConfig(config) holds for every template inside of its block",
          "feature": "models of cost learn from the knobs: config.get_flatten_feature()",
          "database": "autotvm.callback.log_to_file(path) writes records, autotvm.record.load_from_file(path) reads them"}
@@ -24,9 +16,3 @@ OF_TASKS = {"extract_from_program": _TASKS, "extract_from_multiple_program": _TA
 _HERE = "configurations run in processes of this machine, autotvm.LocalRunner, or on a cluster of Ray, autotvm.RayRunner"
 OF_MEASURE = {"LocalExecutor": _HERE, "request_remote": _HERE, "check_remote": _HERE, "Builder": "autotvm.LocalBuilder",
               "Runner": "autotvm.LocalRunner, or autotvm.RayRunner"}
-
-
-def refuse(module: str) -> NoReturn:
-    """Raise the error for the module `tedsl.autotvm.tophub`, or another absent one, while it is being imported."""
-    name = module.rpartition(".")[2]
-    raise AbsentModuleError(f"tedsl.autotvm.{name} is not part of tedsl", hint=MODULES[name])
