@@ -271,6 +271,10 @@ class OptionError(TedslError, AttributeError):
     """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
 
 
+class MissingFunctionError(OptionError, ValueError):
+    """No function is registered under a name. A ValueError, as in TVM."""
+
+
 class DifferenceError(TedslError, AssertionError, ValueError):
     """Two programs that should be structurally equal are not. The message names the first difference."""
 

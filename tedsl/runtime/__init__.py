@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from tedsl.runtime.module import Module as Module
     from tedsl.runtime.modules.files import load_module as load_module
     from tedsl.runtime.modules.files import system_lib as system_lib
+    from tedsl.runtime.modules.params import load_param_dict as load_param_dict
+    from tedsl.runtime.modules.params import save_param_dict as save_param_dict
     from tedsl.runtime.modules.protocol import RuntimeModule as RuntimeModule
     from tedsl.runtime.objects import convert as convert
     from tedsl.runtime.objects import enabled as enabled
@@ -53,7 +55,8 @@ _NAMES = {
     "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
     "load_module": "modules.files", "system_lib": "modules.files", "RuntimeModule": "modules.protocol",
-    "register_func": "functions", "remove_global_func": "functions",
+    "register_func": "functions", "remove_global_func": "functions", "load_param_dict": "modules.params",
+    "save_param_dict": "modules.params",
 }
 
 

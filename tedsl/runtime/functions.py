@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, MissingFunctionError
 from tedsl.ir.functions import FUNCTIONS, Registered, find_function, listed
 from tedsl.runtime.array import NDArray
 
@@ -68,10 +68,11 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
-    """Returns the function registered as `name`; if there is none, None with allow_missing, else raises OptionError."""
+    """Returns the function registered as `name`; if there is none, None with allow_missing, else raises
+    MissingFunctionError."""
     func = find_function(name)
     if func is None and not allow_missing:
-        raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
+        raise MissingFunctionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
     if func is None:
         return None
     return func.function if isinstance(func.function, PackedFunc) else PackedFunc(func.function, name)
@@ -83,6 +84,6 @@ def list_global_func_names() -> list[str]:
 
 
 def remove_global_func(name: str) -> None:
-    """Removes the function registered as `name`; OptionError if there is none."""
+    """Removes the function registered as `name`; MissingFunctionError if there is none."""
     if FUNCTIONS.pop(name, None) is None:
-        raise OptionError(f"no function is registered as {name!r}")
+        raise MissingFunctionError(f"no function is registered as {name!r}")

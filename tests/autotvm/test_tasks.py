@@ -155,3 +155,21 @@ def test_a_template_that_makes_no_schedule():
     autotvm.template("tests/nothing")(lambda n: None)
     with pytest.raises(ArgumentError, match=r"returned a NoneType, and not a schedule"):
         autotvm.task.create("tests/nothing", (1,))
+
+
+def test_a_function_is_the_template_of_its_name():
+    def row_sums(n):
+        A, k = te.placeholder((n, 8), name="A"), te.reduce_axis((0, 8))
+        B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k))
+        s = te.create_schedule(B.op)
+        autotvm.get_config().define_split("rows", B.op.axis[0], num_outputs=2)
+        return s, [A, B]
+
+    assert len(autotvm.task.create(row_sums, (16,), "llvm", template_key="direct").config_space) == 5
+    assert autotvm.task.create(row_sums, (4,), "llvm").name == "row_sums"
+    other = type(row_sums)(row_sums.__code__, globals())
+    with pytest.raises(ArgumentError, match="there is another template 'row_sums'"):
+        autotvm.task.create(other, (4,), "llvm")
+    del autotvm.task.task.TASK_TABLE["row_sums"]
+    with pytest.raises(ArgumentError, match="there is no template 'row_sums'"):
+        autotvm.task.create("row_sums", (4,), "llvm")

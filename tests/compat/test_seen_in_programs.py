@@ -149,3 +149,10 @@ def test_the_best_record_by_its_older_name():
     from tedsl import auto_scheduler
 
     assert auto_scheduler.load_best is auto_scheduler.load_best_record
+
+
+def test_callbacks_are_removed_by_the_registry_of_the_bridge():
+    tedsl.register_func("tests.removed", lambda code: code)
+    assert "tests.removed" in tedsl._ffi.registry.list_global_func_names()
+    tedsl._ffi.registry.remove_global_func("tests.removed")
+    assert tedsl.get_global_func("tests.removed", allow_missing=True) is None

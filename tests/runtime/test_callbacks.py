@@ -318,7 +318,7 @@ def test_names():
         remove_global_func("test.named")
         remove_global_func("test_bare_name")
     assert tedsl.get_global_func("test.named", allow_missing=True) is None
-    with pytest.raises(OptionError, match=r"no function is registered as 'test.named'"):
+    with pytest.raises(ValueError, match=r"no function is registered as 'test.named'"):
         tedsl.get_global_func("test.named")
 
 

@@ -25,6 +25,7 @@ from tedsl.target.target import Target
 
 Scheduled = tuple[Schedule, Sequence[Any]]
 TEMPLATES: dict[str, Callable[..., Scheduled]] = {}  # by the name of the task
+TASK_TABLE = TEMPLATES  # TVM's name: programs delete an entry to register their own
 _FIRST = 16  # points that are tried where the default configuration is refused
 HALVES: dict[str, str] = {}  # by the names of tasks of which one half is there: the decorator of the other
 
@@ -135,15 +136,15 @@ class Task:
         return hash(self.workload)
 
 
-def create(task_name: Any, args: Sequence[Any], target: Any = None, target_host: Any = None) -> Task:
+def create(task_name: Any, args: Sequence[Any], target: Any = None, target_host: Any = None, *,
+           template_key: str | None = None) -> Task:
     """The task of a template, by its name or the template itself, with the space that the template defines for these
-    arguments. target: None is the current one.
+    arguments; any function becomes the template of its name. target: None is the current one. template_key: accepted, as
+    programs of TVM 0.6 pass it; here a template has one form.
 
     Raises ArgumentError if there is no such template, or if it defines no schedule.
     """
-    name = getattr(task_name, "task_name", task_name)
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"task.create takes the name of a template, not {type_in_words(task_name)}")
+    name = _as_template(task_name)
     if not isinstance(args, (list, tuple)):
         raise ArgumentTypeError(f"task.create: args is a tuple of the arguments of {name}, not {type_in_words(args)}",
                                 hint="autotvm.task.create(name, args=(512, 512), target='llvm')")
@@ -154,6 +155,19 @@ def create(task_name: Any, args: Sequence[Any], target: Any = None, target_host:
         sch, _ = _scheduled(name, task.func(*deserialize_args(task.args)))
     task.flop = task.config_space.flop or compute_flop(sch)
     return task
+
+
+def _as_template(given: Any) -> str:
+    """The name of a template, which a function that is none becomes."""
+    name = getattr(given, "task_name", given)
+    if isinstance(name, str):
+        return name
+    if not inspect.isfunction(given):
+        raise ArgumentTypeError(f"task.create takes the name of a template, not {type_in_words(given)}")
+    if TEMPLATES.setdefault(given.__name__, given) is not given:
+        raise ArgumentError(f"task.create: there is another template {given.__name__!r}",
+                            hint=f"@autotvm.template('another name') above def {given.__name__}")
+    return given.__name__
 
 
 def _check_call(name: str, template: Callable[..., Scheduled], args: Sequence[Any]) -> None:

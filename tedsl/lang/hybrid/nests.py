@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Add, BufferLoad, Call, Expr, IntImm, Max, Min, Mul, Sub, Var
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import AssertStmt, BufferRealize, BufferStore, For, Stmt, While
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
@@ -96,10 +97,23 @@ def why_ordered(nest: LoopNest, order: Sequence[Collection[Var]], after: Sequenc
 
 
 def _effects(nest: LoopNest) -> str:
-    if any(isinstance(node, (While, AssertStmt)) or (isinstance(node, Call) and node.op.effect == "opaque")
-           for node in post_order(nest.body)):
-        return "the loop calls functions, or may end early"
+    for node in post_order(nest.body):
+        if isinstance(node, While) or (isinstance(node, Call) and node.op.effect == "opaque") \
+                or (isinstance(node, AssertStmt) and not _always_holds(node.condition, nest)):
+            return "the loop calls functions, or may end early"
     return ""
+
+
+def _always_holds(condition: Expr, nest: LoopNest) -> bool:
+    """Whether a condition follows from the ranges of the loops, in the nest and inside of it."""
+    known = Analyzer()
+    for axis in nest.axes:
+        assert axis.dom is not None, "a loop of a script has a range"
+        known.bind(axis.var, axis.dom)
+    for loop in post_order(nest.body):
+        if isinstance(loop, For):
+            known.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return known.can_prove(condition)
 
 
 @record(eq=False)

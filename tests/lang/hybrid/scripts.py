@@ -199,3 +199,23 @@ def shifted_by_closure():
         return b
 
     return shifted
+
+
+@te.hybrid.script
+def within_bounds(n, a, b):
+    c = output_tensor((n, b.shape[0]), a.dtype)
+    for i in range(n):
+        for j in range(b.shape[0]):
+            assert i < n and j <= 5, "an index out of range"
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+@te.hybrid.script
+def of_positive_values(a, b):
+    c = output_tensor((10, 6), a.dtype)
+    for i in range(10):
+        for j in range(6):
+            assert a[i] >= 0.0, "a negative value"
+            c[i, j] = a[i] * b[j]
+    return c

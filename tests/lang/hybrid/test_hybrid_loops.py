@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ScheduleError
 from tests.lang.hybrid import scripts
 
@@ -286,3 +286,15 @@ def test_a_script_gets_no_loops_around_its_own(directive):
     assert not s.journal and s[C].leaf_iter_vars == [i, j]
     s[C].reorder(j, i)
     check(s, C)
+
+
+def test_an_assertion_that_the_loops_prove_does_not_hold_their_order():
+    C = scripts.within_bounds(tir.const(10, "int32"), A, B)
+    s = te.create_schedule(C.op)
+    s[C].reorder(*reversed(C.op.axis))
+    s[C].parallel(C.op.axis[1])
+    check(s, C)
+    C = scripts.of_positive_values(A, B)
+    s = te.create_schedule(C.op)
+    with pytest.raises(ScheduleError, match="the order of the loops matters: the loop calls functions, or may end early"):
+        s[C].reorder(*reversed(C.op.axis))
