@@ -20,10 +20,10 @@ from tedsl.arith.simplify import known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, INT32
-from tedsl.ir.expr import Expr, IntImm, Let, Reduce, SizeVar, StringImm, Var
+from tedsl.ir.expr import Expr, IntImm, Let, Reduce, Select, SizeVar, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.contents import contains, of_kinds
-from tedsl.ir.walk.substitute import own_lets, renamed
+from tedsl.ir.walk.substitute import own_lets, renamed, substitute
 from tedsl.ir.walk.visitor import LEAVES
 
 
@@ -37,6 +37,7 @@ class Analyzer:
     def __init__(self) -> None:
         self.known = Bounds()
         self._done: dict[Expr, Expr] = {}
+        self._values: dict[Var, Expr] = {}  # of variables that simplify replaces
         self._axes: dict[Var, Range] = {}  # of reductions, which are bound as long as nothing else binds them
 
     # --- learning ---------------------------------------------------------------------------------------------------
@@ -44,7 +45,8 @@ class Analyzer:
     def bind(self, var: Var | IterVar, expr: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
         """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded).
 
-        Raises ArgumentTypeError for anything that is not a variable, or a tuple that is not a pair.
+        `simplify` replaces a variable by the expression that it equals, unless that reads memory. Raises ArgumentTypeError for
+        anything that is not a variable, or a tuple that is not a pair.
         """
         name = var.var if isinstance(var, IterVar) else var
         if not isinstance(name, Var):
@@ -54,6 +56,7 @@ class Analyzer:
         if self._axes.get(name) is not expr:
             self._axes.pop(name, None)
         met = self.known.has_met(name)
+        self._values.pop(name, None)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)
         self.known.residues.pop(name, None)
@@ -68,8 +71,15 @@ class Analyzer:
                 raise ArgumentTypeError(f"bind: {expr!r} is no value of {name.name}, which is {name.dtype}",
                                         hint="bind a range, a pair of bounds, or an expression")
             self._bind_value(name, value)
+            if value.dtype is name.dtype and value.dtype.is_integer and not self.known.reads_memory(value):
+                self._values[name] = self.simplify(value)
         if met:  # otherwise no result remembered depends on it
             self._done.clear()
+
+    def bind_let(self, var: Var, value: Expr) -> None:
+        """Says what a let binds `var` to. `simplify` keeps the variable, and knows its value."""
+        self.bind(var, value)
+        self._values.pop(var, None)
 
     def bind_sizes(self, extents: Iterable[Expr], at_least: int) -> None:
         """Binds each extent that is itself a variable to values of at least `at_least`."""
@@ -129,6 +139,8 @@ class Analyzer:
             expr = _number(expr)
         if type(steps) is not int:
             raise ArgumentTypeError(f"simplify: the number of steps is an int, not {steps!r}")
+        if self._values:
+            expr = substitute(expr, self._values)
         simplified = self._done.get(expr)
         if simplified is not None:
             return simplified
@@ -189,12 +201,18 @@ class Analyzer:
     # --- the names of TVM -------------------------------------------------------------------------------------------
 
     def rewrite_simplify(self, expr: Expr) -> Expr:
-        """Returns the same as `simplify`: there is one simplifier."""
-        return self.simplify(_number(expr))
+        """Returns the same as `canonical_simplify`: there is one simplifier."""
+        return self.canonical_simplify(expr)
 
     def canonical_simplify(self, expr: Expr) -> Expr:
-        """Returns the same as `simplify`: there is one simplifier."""
-        return self.simplify(_number(expr))
+        """Returns what `simplify` does, and simplifies each side of a Select that reads no memory by its condition."""
+        if not contains(expr := _number(expr), Select):
+            return self.simplify(expr)
+        done, self._done, self.known.in_selects = self._done, known_variables(self.known), True
+        try:
+            return self.simplify(expr)
+        finally:
+            self._done, self.known.in_selects = done, False
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
         """Returns the least and the greatest value of an integer or bool expression.

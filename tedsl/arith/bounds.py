@@ -58,6 +58,7 @@ class Bounds(Canonical):
         self.combinations: dict[Terms, Sum] = {}  # the terms of facts in the order in which they were met
         self._met: dict[Expr, int] = {}
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
+        self.in_selects = False  # the condition of a Select counts in sides that read no memory
         self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
         self.residues: dict[Expr, tuple[int, int]] = {}  # of terms here: see modular.py
         self.rank: dict[Var, int] = {}  # of the variables in `symbolic`: the later bound, the higher

@@ -77,7 +77,7 @@ class _Known:
                 self.analyzer.bind(var, Range.from_min_extent(low, extent))
                 scope.enter_context(self.analyzer.constraint_scope(build.greater(extent, 0)))
             case Binding(var=var, value=value) if value.dtype.is_integer and value.dtype.lanes == 1:
-                self.analyzer.bind(var, value)
+                self.analyzer.bind_let(var, value)
             case Condition(expr=expr) if expr.dtype.lanes == 1 and not step.chosen_by:
                 scope.enter_context(self.analyzer.constraint_scope(step.value))
 

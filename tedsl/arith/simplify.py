@@ -171,10 +171,10 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             stack.append(form.value)
             return None
         known.enter_let(form)
-    elif type(form) is Call and form.op is IF_THEN_ELSE and depth < MAX_CHOICES and form.args[0].dtype is BOOL:
-        condition = done.get(form.args[0])
+    elif depth < MAX_CHOICES and (given := _condition_of_sides(form, known)) is not None:
+        condition = done.get(given)
         if condition is None:
-            stack.append(form.args[0])
+            stack.append(given)
             return None
         if not known.reads_memory(condition):
             return _choice(form, condition, known, depth)
@@ -190,17 +190,28 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
     return form.map_children(done.__getitem__)  # type: ignore[no-any-return]
 
 
-def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
-    """Returns an if_then_else with each side simplified under its condition or the condition's negation.
+def _condition_of_sides(form: Expr, known: Bounds) -> Expr | None:
+    """Returns the condition that holds in the sides of a choice.
 
-    A Select is not treated so: it evaluates both sides, and an index that its condition keeps within bounds may be out of
-    bounds elsewhere.
+    A Select evaluates both sides, where an index that its condition keeps within bounds may be out of bounds: only sides that
+    read no memory are those of a choice, and only if that is asked for, since the range of a Select is that of both sides.
     """
-    _, x, y = form.args
+    if type(form) is Call and form.op is IF_THEN_ELSE and form.args[0].dtype is BOOL:
+        return form.args[0]
+    if type(form) is Select and known.in_selects and form.condition.dtype is BOOL:
+        return None if known.reads_memory(form.true_value) or known.reads_memory(form.false_value) else form.condition
+    return None
+
+
+def _choice(form: Call | Select, condition: Expr, known: Bounds, depth: int) -> Expr:
+    """Returns an if_then_else or Select with each side simplified under its condition or the condition's negation."""
+    old = form.args if isinstance(form, Call) else (form.condition, form.true_value, form.false_value)
+    _, x, y = old
     if not isinstance(condition, IntImm):  # a decided one becomes one side by its rule
         x, y = _where(condition, x, known, depth), _where(negated(condition), y, known, depth)
-    changed = any(new is not old for new, old in zip((condition, x, y), form.args))
-    return Call(form.dtype, form.op, (condition, x, y)) if changed else form
+    if all(new is was for new, was in zip((condition, x, y), old)):
+        return form
+    return Call(form.dtype, form.op, (condition, x, y)) if isinstance(form, Call) else Select(condition, x, y)
 
 
 def _reduced(form: Reduce, done: dict[Expr, Expr]) -> Reduce:

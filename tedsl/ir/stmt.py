@@ -363,6 +363,10 @@ def no_op() -> Stmt:
     return Evaluate(IntImm(dtype("int32"), 0))
 
 
+def _is_nothing(stmt: Stmt) -> bool:
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm)
+
+
 def is_no_op(stmt: Stmt) -> bool:
     """Whether `stmt` is an Evaluate of an expression without side effects."""
     return isinstance(stmt, Evaluate) and not _has_effect(stmt.value)
@@ -385,8 +389,8 @@ def seq(*stmts: Stmt | None) -> Stmt:
     flat: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, SeqStmt):
-            flat.extend(s for s in stmt.seq if not is_no_op(s))
-        elif stmt is not None and not is_no_op(stmt):
+            flat.extend(s for s in stmt.seq if not _is_nothing(s))
+        elif stmt is not None and not _is_nothing(stmt):
             flat.append(stmt)
     if len(flat) == 1:
         return flat[0]

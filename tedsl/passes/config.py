@@ -15,10 +15,12 @@ class LoopPartitionConfig:
     """Options of tir.LoopPartition.
 
     partition_const_loop: also loops of constant extent. no_unroll_loop_with_extent_one: keep loops of one iteration.
+    unroll_loop_with_partition_hint_no_interval: unroll loops of constant extent with a hint that no condition splits.
     """
 
     partition_const_loop: bool = False
     no_unroll_loop_with_extent_one: bool = False
+    unroll_loop_with_partition_hint_no_interval: bool = False
 
 
 @record

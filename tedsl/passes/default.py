@@ -193,7 +193,8 @@ def separate_tails(func: PrimFunc) -> PrimFunc:
 def partition(config: PassConfig, *, widely: bool = False) -> Pass:
     """Returns the pass that partitions loops as the options of `tir.LoopPartition` say; widely: see `partition_loops`."""
     return with_options(partition_loops, widely=widely, constant_loops=config.loop_partition.partition_const_loop,
-                        keep_single=config.loop_partition.no_unroll_loop_with_extent_one)
+                        keep_single=config.loop_partition.no_unroll_loop_with_extent_one,
+                        unroll_hinted=config.loop_partition.unroll_loop_with_partition_hint_no_interval)
 
 
 def partition_asked(func: PrimFunc) -> PrimFunc:

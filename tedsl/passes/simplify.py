@@ -109,7 +109,7 @@ class _Simplifier(ScopedRewriter):
         if can_inline(value):
             return self.stmt(substitute(let.body, {let.var: value}))
         if value.dtype.is_integer and value.dtype.lanes == 1:
-            self.analyzer.bind(let.var, value)
+            self.analyzer.bind_let(let.var, value)
         body = self.stmt(let.body)
         return let if value is let.value and body is let.body else LetStmt(let.var, value, body)
 

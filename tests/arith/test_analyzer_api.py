@@ -13,7 +13,8 @@ from tedsl.arith.pattern import detect_linear_equation, solve_for
 from tedsl.arith.sets import NEG_INF, POS_INF, ConstIntBound, IntervalSet, IntSet, ModularSet
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
-from tedsl.ir.expr import FloatImm, IntImm, Let, Ramp, SizeVar, Var
+from tedsl.ir.buffer import decl_buffer
+from tedsl.ir.expr import BufferLoad, FloatImm, IntImm, Let, Ramp, SizeVar, Var
 from tedsl.ir.iters import Range
 
 X, Y, Z, N, M = Var("x"), Var("y"), Var("z"), SizeVar("n"), SizeVar("m")
@@ -207,9 +208,34 @@ def test_sides_of_a_choice_know_its_condition():
     assert repr(known.simplify(e)) == \
         "tir.if_then_else(((1 <= x) && (x < 5)), (x - 1), tir.if_then_else((x < 9), floordiv(x, 16), y))"
     both = build.select(X > 0, build.maximum(X - 1, 0), Y)
-    assert repr(known.simplify(both)) == "select((0 < x), max((x - 1), 0), y)", "both sides are evaluated"
+    assert repr(known.simplify(both)) == "select((0 < x), max((x - 1), 0), y)", "the range of both sides"
+    for simplified in (known.canonical_simplify(both), known.rewrite_simplify(both)):
+        assert repr(simplified) == "select((0 < x), (x - 1), y)"
+    T = BufferLoad(decl_buffer((4,), "int32", "T"), (build.maximum(X, 0),))
+    assert known.canonical_simplify(build.select(X >= 0, T, Y)).true_value.indices[0].b.value == 0, "both sides are evaluated"
     p = Var("p", "bool")
     assert repr(known.simplify(build.if_then_else(p, build.select(p, X, Y), 3))) == "tir.if_then_else(p, x, 3)"
+
+
+def test_a_variable_is_replaced_by_the_value_that_it_is_bound_to():
+    known = Analyzer()
+    known.bind(X, Y + 1)
+    known.bind(Z, 3)
+    assert repr(known.simplify(X * Z - Y)) == "((y*2) + 3)" and known.can_prove(X > Y)
+    known.bind(X, Range(0, 8))
+    assert repr(known.simplify(X + Z)) == "(x + 3)"
+    known.bind_let(X, Y + 1)
+    assert repr(known.simplify(X + Z)) == "(x + 3)" and known.can_prove(X > Y)
+    known.bind(X, BufferLoad(decl_buffer((4,), "int32", "T"), (Y,)))
+    assert known.simplify(X) is X, "memory may change"
+
+
+def test_a_quotient_of_what_is_not_negative_is_one_however_it_is_rounded():
+    known = Analyzer()
+    known.bind(Y, Range(0, 1025))
+    quotient = build.truncdiv(X * 1024 + Y, 65536) + build.truncdiv(Y, 256) - Y // 256 - build.truncmod(Y, 16) + Y % 16
+    known.bind(X, Range(0, 6))
+    assert repr(known.simplify(quotient)) == repr(known.simplify((X * 1024 + Y) // 65536))
 
 
 def test_floats_keep_their_bits():

@@ -4,6 +4,8 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, Var
+from tedsl.ir.stmt import IfThenElse
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.partition_loops import partition_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tests.passes.programs import PARALLEL, VECTORIZED, Function, body_text, check, imm, loop, seq, when
@@ -16,13 +18,28 @@ def guarded(f, n, index=X):
     return when(build.likely(build.less(index, n)), f.store("B", index, f.load("A", index)))
 
 
-def test_the_main_part_has_no_guard():
+def test_the_main_part_and_the_rest_have_no_guards(golden):
     f = Function(A=(50,), B=(50,))
     before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50))))
-    assert body_text(check(partition_loops, before, constant_loops=True)) == (
-        "for (i: int32, 0, 6) {\n  for (j: int32, 0, 8) {\n    B_1[((i*8) + j)] = (float32*)A_1[((i*8) + j)]\n  }\n}\n"
-        "for (j_1: int32, 0, 8) {\n  if @tir.likely(((48 + j_1) < 50), dtype=bool) {\n"
-        "    B_1[(48 + j_1)] = (float32*)A_1[(48 + j_1)]\n  }\n}")
+    made = check(partition_loops, before, constant_loops=True, golden=golden)
+    assert not any(isinstance(node, IfThenElse) for node in post_order(made.body))
+
+
+@pytest.mark.parametrize("first, end", [(-2, 2), (-3, 7), (3, 9)])
+def test_loops_that_do_not_begin_at_zero(first, end):
+    f = Function(A=(16,), B=(16,))
+    condition = build.likely(build.greater_equal(J * 4 + 5, 4))
+    sides = when(condition, f.store("B", J + 3, f.load("A", J + 4)), f.store("B", J + 3, 2))
+    made = check(partition_loops, f.func(loop(J, end - first, sides, low=first)), constant_loops=True)
+    assert not any(isinstance(node, IfThenElse) for node in post_order(made.body))
+
+
+def test_what_holds_in_a_loop_alone_does_not_make_a_condition_linear():
+    """Of j from 3 to 4 the condition has two values, which says nothing of the value at 0."""
+    f = Function(A=(16,), B=(16,))
+    guard = build.likely(build.less(build.floormod(-1 - J, 4), 3))
+    before = f.func(loop(J, 2, when(guard, f.store("B", J, f.load("A", J)), f.store("B", J, 2)), low=3))
+    check(partition_loops, before, constant_loops=True)
 
 
 def test_loops_of_constant_extent_are_left_alone_unless_asked():

@@ -11,7 +11,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Select, SizeVar, Var
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.ir.stmt import AttrStmt, For, IfThenElse
+from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.visitor import post_order
 from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, seq, when
@@ -250,6 +250,92 @@ def test_blocks_along_two_axes_of_any_sizes(n, m, golden):
         np.testing.assert_array_equal(out, a + 1)
     if n == 1:
         golden.sections(before=body_text(before), after=body_text(made))
+
+
+def if_or_select(func):
+    return any(isinstance(node, (IfThenElse, Select)) for node in post_order(func.body))
+
+
+@pytest.mark.parametrize("rows, columns", [(94, 62), (1, 62), (16, 7), (0, 5)])
+def test_the_rest_of_each_loop_has_no_guards_either(rows, columns):
+    f = Function(A=(max(rows, 1) * columns,), B=(max(rows, 1) * columns,))
+    y, x = Var("y"), Var("x")
+    at = (y * 16 + I) * columns + x * 16 + J
+    guard = lambda: build.logical_and(tir.likely(y * 16 + I < rows), tir.likely(x * 16 + J < columns))
+    inside = when(guard(), f.store("B", at, f.load("A", at) + 1.0))
+    before = f.func(loop(y, (rows + 15) // 16, loop(x, (columns + 15) // 16, loop(I, 16, loop(J, 16, inside)))))
+    assert not if_or_select(check(partitioned, before))
+
+
+@pytest.mark.parametrize("condition", [
+    lambda i: i * 10 + 10 > 112, lambda i: build.logical_and(tir.likely(i > 3), tir.likely(i < 9)),
+    lambda i: build.logical_and(i >= 4, tir.likely(i < 9)), lambda i: 3 - i >= 0])
+def test_conditions_that_fail_in_whole_iterations_are_decided(condition):
+    f = Function(A=(16,), B=(16,))
+    sides = when(tir.likely(condition(I)), f.store("B", I, f.load("A", I)), f.store("B", I, 2))
+    made = check(partitioned, f.func(loop(I, 12, sides)))
+    assert not if_or_select(made)
+
+
+def test_values_of_statements_without_effect_are_guards():
+    n = SizeVar("n")
+    ib = tir.ir_builder.create()
+    with ib.for_range(0, tir.truncdiv(n + 3, 4), "i") as i, ib.for_range(0, 4, "j") as j:
+        ib.emit(tir.Evaluate(Select(ib.likely(i * 4 + j < n), N, n)))
+    made = tir.transform.LoopPartition()(IRModule({"main": PrimFunc((N, n), ib.get())}))["main"]
+    main, rest = made.body.seq
+    assert not any(isinstance(node, Select) for node in post_order(main))
+    assert any(isinstance(node, Select) for node in post_order(rest)) and not rest.annotations
+    assert "likely" not in str(made), "as in TVM, the pass leaves no marks"
+
+
+def test_a_parted_loop_inside_of_another_part_is_a_loop_of_its_own():
+    """Parts of a stage that is computed at a loop which is itself parted: no condition is left, every element is computed."""
+    A = te.placeholder((48,), name="A")
+    C = te.compute((48,), lambda i: A[i], name="C")
+    D = te.compute((48,), lambda i: C[i], name="D")
+    s = te.create_schedule(D.op)
+    s[C].split(C.op.axis[0], factor=10)
+    outer, _ = s[D].split(D.op.axis[0], 32)
+    s[C].compute_at(s[D], outer)
+    with transform.PassContext(config=CONSTANT):
+        lowered = tedsl.lower(s, [A, C, D])
+    assert not if_or_select(lowered["main"])
+    a, c, d = np.arange(48, dtype="float32"), np.zeros(48, "float32"), np.zeros(48, "float32")
+    run(lowered["main"], [a, c, d])
+    np.testing.assert_array_equal(c, a)
+    np.testing.assert_array_equal(d, a)
+
+
+def test_a_hint_of_a_loop_counts_for_branches_that_are_not_marked():
+    f = Function(A=(16,), B=(16,))
+    value = Select(build.less(I, 9), imm(1.0, "float32"), imm(2.0, "float32"))
+    inside = when(build.less(I, 5), f.store("B", I, f.load("A", I)), f.store("B", I, value))
+    hinted = loop(I, 16, inside).replace(annotations={"pragma_loop_partition_hint": 1})
+    assert check(partitioned, f.func(loop(I, 16, inside))).body.extent.value == 16
+    made = check(partitioned, f.func(hinted))
+    assert len(made.body.seq) == 3 and not if_or_select(made)
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_a_hinted_loop_that_no_condition_splits_is_unrolled_if_asked(unrolled):
+    f = Function(A=(16,), B=(16,))
+    inside = when(build.less(build.floormod(I, 3), 1), f.store("B", I, f.load("A", I)))
+    hinted = loop(I, 16, inside).replace(annotations={"pragma_loop_partition_hint": 1})
+    options = {"partition_const_loop": True, "unroll_loop_with_partition_hint_no_interval": unrolled}
+    made = check(alone(tir.transform.LoopPartition(), **{"tir.LoopPartition": options}), f.func(hinted))
+    assert made.body.kind is (ForKind.UNROLLED if unrolled else ForKind.SERIAL)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_loops_of_one_iteration_stay_if_asked(keep):
+    f = Function(A=(50,), B=(50,))
+    at = I * 32 + J
+    before = f.func(loop(I, 2, loop(J, 32, when(tir.likely(at < 50), f.store("B", at, f.load("A", at))))))
+    options = {"partition_const_loop": True, "no_unroll_loop_with_extent_one": keep}
+    made = check(alone(tir.transform.LoopPartition(), **{"tir.LoopPartition": options}), before)
+    ones = [node for node in post_order(made.body) if isinstance(node, For) and build.as_int(node.extent) == 1]
+    assert len(ones) == (2 if keep else 0)
 
 
 def test_a_hint_splits_a_loop_by_the_condition_of_a_user():

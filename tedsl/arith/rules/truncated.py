@@ -14,14 +14,14 @@ from tedsl.ir.expr import Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Sub
 
 
 def fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
-    """Folds constants; turns x / d and x mod d of nonnegative integers into x // d and x % d where those get simpler."""
+    """Folds constants; turns x / d and x mod d of nonnegative integers into x // d and x % d, so that both are known as one."""
     folded = build.fold(type(e), e.a, e.b)
     if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
         return folded
     if known.within(e.a, 0, None) and known.within(e.b, 0, None):
         folded = fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
-        if folded is not None:
-            return folded
+        if folded is not None or e.dtype.is_int:
+            return folded if folded is not None else FloorDiv(e.a, e.b) if type(e) is Div else FloorMod(e.a, e.b)
     if not isinstance(e.b, IntImm):
         return _by_symbol(e, known)
     if e.b.value == 0:                                                            # x / 0, x mod 0 → 0

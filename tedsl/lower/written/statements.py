@@ -68,7 +68,7 @@ def _while(c: StatementChecker, s: While) -> Stmt:
 
 def _let(c: StatementChecker, s: LetStmt) -> Stmt:
     value = c.expr(s.value)
-    c.analyzer.bind(s.var, s.value) if s.value.dtype.is_integer and s.value.dtype.lanes == 1 else None
+    c.analyzer.bind_let(s.var, s.value) if s.value.dtype.is_integer and s.value.dtype.lanes == 1 else None
     by_data = c.depends_on_data(s.value)
     if by_data:
         c.data.add(s.var)

@@ -8,7 +8,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import GE, GT, LE, LT, Expr, IntImm, Load, Var
 from tedsl.ir.stmt import For
-from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_expr import extreme_lane
 from tedsl.record import record
@@ -60,14 +60,27 @@ def _slack(guard: Expr) -> Expr | None:
 def split_linear(expr: Expr, var: Var, analyzer: Analyzer) -> tuple[int, Expr] | None:
     """Returns (c, rest) with expr = c * var + rest, rest free of var; None if expr is not linear, or c is not a constant.
 
-    A constant first difference makes a function of integers linear.
+    A constant first difference makes a function of integers linear: between 0 and all values of var, so that what is known of
+    var counts only if 0 is among its values.
     """
     at_zero = substitute(expr, {var: IntImm(var.dtype, 0)})
     if at_zero is expr:
         return 0, expr
+    if not _may_be_zero(var, analyzer):
+        anything = copy_var(var)
+        expr, var = substitute(expr, {var: anything}), anything
     step = build.sub(substitute(expr, {var: build.add(var, 1)}), expr)
     factor = build.as_int(analyzer.simplify(step))
     return None if factor is None else (factor, analyzer.simplify(at_zero))
+
+
+def _may_be_zero(var: Var, analyzer: Analyzer) -> bool:
+    """Tells whether 0 is one of the values of a variable, if it has any."""
+    if var in analyzer.known.symbolic:
+        first = analyzer.known.symbolic[var][0]
+        return first is not None and build.as_int(first) == 0
+    low, high = analyzer.bounds(var)
+    return (low is None or low <= 0) and (high is None or high >= 0)
 
 
 def _minimum(expr: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Expr | None:

@@ -12,61 +12,62 @@ becomes `if (i.outer < 6) { main } else { tail }`, in which a tail of one iterat
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import EQ, GE, LE, NE, Broadcast, Call, Expr, IntImm, Let, Load, Select, Var
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Call, Expr, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
-from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Store, is_no_op, seq
 from tedsl.ir.walk.contents import MASKED, contains
-from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order, statements
-from tedsl.passes.facts.conjunctions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import Interval, holding_interval
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.facts.threads import BLOCK_TAGS, as_loop, bind_launched, has_launch, launched
 from tedsl.passes.folding import fold_with, folded_copy
-from tedsl.record import record
+from tedsl.passes.loops.loop_guards import Guard, guards_of
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
+_OPPOSITE = {LT: GE, LE: GT, GT: LE, GE: LT}
 TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
 BESIDE = 256  # the same for what runs beside a main part
 SMALL = 64  # the same for conditions of users
 
 
 def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
-                    masks: bool = False, asked_only: bool = False, widely: bool = False) -> PrimFunc:
+                    masks: bool = False, asked_only: bool = False, widely: bool = False,
+                    unroll_hinted: bool = False) -> PrimFunc:
     """Returns `func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
     loads and stores, and conditions of if_then_else, count as guards. asked_only: split only loops of splits whose tail is
-    "partition". widely: also at equalities and inequalities, by conditions of selects, and the blocks of launches, which get
-    branches. In any case loops of splits with tail "partition" are split, and those of splits with tail "mask" are not.
+    "partition". widely: also at equalities and inequalities, where guards fail in whole iterations, by conditions of selects,
+    the loops before and after a main part, and the blocks of launches, which get branches; no mark `likely` is left.
+    unroll_hinted: loops of a constant extent with a hint that no condition splits are marked to be unrolled. In any case loops
+    of splits with tail "partition" are split, and those of splits with tail "mask" are not.
     """
     if asked_only and not any(isinstance(stmt, For) and _tail(stmt) == "partition" for stmt in statements(func.body)):
         return func
-    hinted = not asked_only and contains(func.body, HINT)
-    if not contains(func.body, LIKELY, *((IF_THEN_ELSE, MASKED) if masks or hinted else ())):
+    hinted = not asked_only and (contains(func.body, HINT) or (widely and any(map(_has_hint, statements(func.body)))))
+    if not hinted and not contains(func.body, LIKELY, *((IF_THEN_ELSE, MASKED) if masks else ())):
         return func
-    return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only, widely)(func.body))
-
-
-@record
-class _Guard:
-    condition: Expr  # without its mark
-    inner: tuple[For, ...]  # the loops between the partitioned loop and the guard, outermost first
-    from_user: bool  # a condition that users write: it is no sign that it nearly always holds
+    split = _Partitioner(constant_loops, keep_single, masks, asked_only, widely, unroll_hinted)(func.body)
+    return func.with_body(_Unmarked()(split) if widely else split)
 
 
 class _Partitioner(ScopedRewriter):
-    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool, widely: bool) -> None:
+    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool, widely: bool,
+                 unroll_hinted: bool) -> None:
         self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
-        self.widely = widely
+        self.widely, self.unroll_hinted = widely, unroll_hinted
+        self.everywhere = widely or (constant_loops and not masks)
         self.analyzer = Analyzer()
         self.threads: tuple[For, ...] = ()  # launched around
         self.hinted: set[Var] = set()
@@ -87,7 +88,10 @@ class _Partitioner(ScopedRewriter):
             return self.launch(stmt) if whole else self.under_launch(stmt)
         if TAIL in stmt.annotations:
             return stmt
-        self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        if _has_hint(stmt) and not self.asked_only:
+            self.hinted.add(stmt.loop_var)
+        alone = build.as_int(stmt.extent) == 1
+        self.analyzer.bind(stmt.loop_var, stmt.min if alone else Range.from_min_extent(stmt.min, stmt.extent))
         return self.partition(stmt) if self.may_partition(stmt) else self.descend(stmt)
 
     def may_partition(self, loop: For) -> bool:
@@ -131,20 +135,25 @@ class _Partitioner(ScopedRewriter):
         return stmt
 
     def partition(self, loop: For) -> Stmt:
-        guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.widely, self.depends)
+        guards = guards_of(loop, self.masks, self.widely, self.depends, hinted=loop.loop_var in self.hinted)
         stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
         guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
-        if not guards:
-            return self.descend(loop)
         low, high, gone = self.main_range(loop, guards)
+        if not gone and self.everywhere:
+            low, high, gone = self.main_range(loop, [replace(guard, fails=not guard.fails) for guard in guards])
         if not gone:
-            return self.descend(loop)
+            return self.whole(loop)
         main = fold_with(loop.body, gone)
         if loop.kind == ForKind.PARALLEL:
             return self.branches(loop, low, high, main)
         return self.parts(loop, low, high, main)
 
-    def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, dict[Expr, Expr]]:
+    def whole(self, loop: For) -> Stmt:
+        """Returns a loop that no condition splits."""
+        unrolled = self.unroll_hinted and loop.loop_var in self.hinted and loop.kind is ForKind.SERIAL and _is_constant(loop)
+        return self.descend(loop.replace(kind=ForKind.UNROLLED) if unrolled else loop)
+
+    def main_range(self, loop: For, guards: list[Guard]) -> tuple[Expr, Expr, dict[Expr, Expr]]:
         """Returns the first iteration at which guards hold, the end of these iterations, and the guards that hold throughout
         with what they are there: true, or false for an inequality, which is decided where it fails.
 
@@ -156,7 +165,7 @@ class _Partitioner(ScopedRewriter):
         for guard in guards:
             key = self.number(guard.condition)
             if removed.get(key):
-                gone[guard.condition] = _decided(guard.condition)
+                gone[guard.condition] = guard.decided()
             if key in removed:
                 continue
             removed[key] = False
@@ -170,18 +179,26 @@ class _Partitioner(ScopedRewriter):
             if guard.from_user and loop.loop_var not in self.hinted and not _most_of(loop, new_low, new_high):
                 continue
             low, high = new_low, new_high
-            gone[guard.condition] = _decided(guard.condition)
+            gone[guard.condition] = guard.decided()
             removed[key] = True
         if low is not loop.min and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
             low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
         of = loop.loop_var.dtype  # a condition in int64 has its ends there; both are inside of the loop's own now
         return build.cast(of, low), build.cast(of, self.at_least(high, low)), gone
 
-    def interval(self, guard: _Guard, var: Var) -> Interval | None:
-        """Returns the iterations of `var` in which a guard holds; of an inequality, those in which it does not."""
+    def interval(self, guard: Guard, var: Var) -> Interval | None:
+        """Returns the iterations of `var` in which a guard holds, or fails, as it is looked for."""
         condition, inner = guard.condition, (*self.threads, *guard.inner)
-        if not isinstance(condition, (EQ, NE)):
-            return holding_interval(condition, var, inner, self.analyzer)
+        if isinstance(condition, (EQ, NE)):
+            return self.equal(condition, var, inner) if guard.fails is isinstance(condition, NE) else None
+        if guard.fails:
+            if not isinstance(condition, (LT, LE, GT, GE)):
+                return None
+            condition = _OPPOSITE[type(condition)](condition.a, condition.b)
+        return holding_interval(condition, var, inner, self.analyzer)
+
+    def equal(self, condition: EQ | NE, var: Var, inner: tuple[For, ...]) -> Interval | None:
+        """Returns the iterations of `var` in which both sides of a comparison are equal."""
         if not self.widely or not condition.a.dtype.is_int:
             return None
         sides = [holding_interval(kind(condition.a, condition.b), var, inner, self.analyzer) for kind in (GE, LE)]
@@ -217,11 +234,14 @@ class _Partitioner(ScopedRewriter):
     def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
         end = build.add(loop.min, loop.extent)
         tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
-        before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
-        after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
+        before = None if self.same(low, loop.min) else self.beside(self.piece(tail, loop.min, low, loop.body))
+        after = None if self.same(high, end) else self.beside(self.piece(tail, high, end, loop.body))
+        if is_no_op(main):
+            return seq(before, after)
         extent = self.analyzer.simplify(build.sub(high, low))
-        core = self.shortened(loop, extent, main) if build.as_int(low) == 0 else self.piece(loop, low, high, main)
-        return seq(self.beside(before), self.stmt(core) if self.is_single(extent) else self.descend(core), self.beside(after))
+        from_zero = build.as_int(low) == 0 == build.as_int(loop.min)
+        core = self.shortened(loop, extent, main) if from_zero else self.piece(loop, low, high, main)
+        return seq(before, self.stmt(core) if self.everywhere or self.is_single(extent) else self.descend(core), after)
 
     def shortened(self, loop: For, extent: Expr, main: Stmt) -> Stmt:
         """Returns the iterations from 0 on as the loop itself, with the body `main`: the pieces beside it are copies."""
@@ -230,12 +250,16 @@ class _Partitioner(ScopedRewriter):
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, extent))
         return loop.replace(extent=extent, body=main)
 
-    def beside(self, piece: Stmt | None) -> Stmt | None:
-        """Returns the loop before or after the main one: partitioned as well if it is small, since its inner loops then get
-        main parts; else unchanged.
+    def beside(self, piece: Stmt) -> Stmt:
+        """Returns the loop before or after the main one: partitioned as well if it is small, or where all loops are, since its
+        inner loops then get main parts; else unchanged. A loop of a symbolic extent is not split again, only those inside.
         """
-        small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= BESIDE
-        return self.stmt(piece) if small and piece is not None else piece
+        if not self.everywhere:
+            small = self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= BESIDE
+            return self.stmt(piece) if small else piece
+        if isinstance(piece, For) and TAIL in piece.annotations:
+            return self.stmt(_unmarked(piece)) if _is_constant(piece) else self.descend(piece)
+        return self.stmt(piece)
 
     def is_single(self, extent: Expr) -> bool:
         return isinstance(extent, IntImm) and extent.value == 1 and not self.keep_single
@@ -246,12 +270,31 @@ class _Partitioner(ScopedRewriter):
         if self.is_single(extent):
             return folded_copy(body, {loop.loop_var: low})
         var = copy_var(loop.loop_var)
-        self.analyzer.bind(var, Range.from_min_extent(IntImm(low.dtype, 0), extent))
-        return loop.replace(loop_var=var, min=IntImm(low.dtype, 0), extent=extent,
+        zero = IntImm(low.dtype, 0)
+        self.analyzer.bind(var, Range.from_min_extent(zero, extent))
+        return loop.replace(loop_var=var, min=zero, extent=extent,
                             body=folded_copy(body, {loop.loop_var: build.add(var, low)}))
 
     def same(self, a: Expr, b: Expr) -> bool:
         return a is b or self.analyzer.can_prove(build.equal(a, b))
+
+
+class _Unmarked(Rewriter):
+    """Removes the marks `likely` of conditions, and those of loops beside main parts."""
+
+    def rewrite(self, node: Any) -> Any:
+        node = node.map_children(self)
+        if isinstance(node, Call) and node.op is LIKELY:
+            return node.args[0]
+        return _unmarked(node) if isinstance(node, For) and TAIL in node.annotations else node
+
+
+def _unmarked(loop: For) -> For:
+    return loop.replace(annotations={key: value for key, value in loop.annotations.items() if key != TAIL})
+
+
+def _has_hint(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and HINT in stmt.annotations
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:
@@ -265,47 +308,5 @@ def _tail(loop: For) -> object:
     return loop.annotations.get("tail")
 
 
-def _decided(condition: Expr) -> Expr:
-    """Returns what a guard is in the main part of its loop."""
-    holds = build.const(not isinstance(condition, NE))
-    return holds if condition.dtype.lanes == 1 else Broadcast(holds, condition.dtype.lanes)
-
-
 def _is_constant(loop: For) -> bool:
     return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
-
-
-def _guards(loop: For, masks: bool, selects: bool, depends: Dependence) -> list[_Guard]:
-    """Returns the guards in `loop` that depend on its variable, each with the loops around it; guards of stores first.
-
-    A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
-    """
-    guards: list[_Guard] = []
-    later: list[_Guard] = []
-    stack: list[tuple[Node, tuple[For, ...]]] = [(loop.body, ())]
-    seen: set[int] = set()
-    while stack:
-        node, inner = stack.pop()
-        if id(node) in seen or not contains(node, IfThenElse, IF_THEN_ELSE, MASKED, LIKELY):
-            continue
-        seen.add(id(node))
-        conditions: list[Expr] = []
-        if isinstance(node, IfThenElse) or (selects and isinstance(node, Select)):
-            conditions = [without_likely(part) for part in conjuncts(node.condition) if is_likely(part)]
-        elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
-            conditions = mask_parts(node.predicate)
-        elif masks and isinstance(node, Call) and node.op is IF_THEN_ELSE:
-            conditions = mask_parts(node.args[0])
-        for condition in conditions:
-            if loop.loop_var in depends(condition):
-                from_user = isinstance(node, Expr) and not isinstance(node, Select)
-                (later if from_user else guards).append(_Guard(condition, inner, from_user))
-        inside = node if isinstance(node, For) else as_loop(node, blocks=True)
-        if inside is not None:
-            inner = (*inner, inside)
-        if masks or selects or isinstance(node, Stmt):
-            stack.extend((child, inner) for child in reversed(node.child_nodes()))
-    if not (guards or later) or not contains(loop.body, LetStmt, Let):
-        return guards + later
-    bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
-    return [guard for guard in guards + later if bound.isdisjoint(depends(guard.condition))]
