@@ -159,7 +159,8 @@ def test_the_passes_of_lower_one_by_one():
     text = str(before)
     after = transform.Sequential(steps)(before)
     assert str(before) == text
-    assert str(after) == str(tedsl.lower(before["main"]))
+    mark = ' annotations = {"partition_tail": 1}'  # of lower for build
+    assert str(after) == str(tedsl.lower(before["main"])).replace(mark, "")
     a, b = np.arange(21, dtype="float32"), np.zeros(21, "float32")
     run(transform.Sequential([t.LowerIntrin()])(after)["main"], [a, b])
     np.testing.assert_array_equal(b, a + 1)
