@@ -21,6 +21,7 @@ from tedsl.errors import (
 )
 from tedsl.ir.build import as_dims
 from tedsl.ir.dtype import KNOWN, DType, dtype
+from tedsl.ir.dtype import dtype as dtype_of
 from tedsl.runtime.devices.device import CPU, Device, cpu
 from tedsl.runtime.devices.dlpack import capsule_of
 from tedsl.runtime.devices.memory import DeviceArray, new_array
@@ -229,7 +230,9 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
           ctx: Device | None = None) -> NDArray:
     """Returns a new array of `shape` and `dtype` with undefined content, aligned to 64 bytes. ctx: the old name of `device`.
 
-    Raises ArgumentError for a negative dimension or a device that is not here, DTypeError for vectors and handles.
+    An array of vectors, as of float32x4, is one of numbers, whose last dimension are the lanes.
+
+    Raises ArgumentError for a negative dimension or a device that is not here, DTypeError for handles.
     """
     place = _one_device("nd.empty", device, ctx)
     try:
@@ -239,7 +242,8 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
                                 hint="for example (16, 16); // divides integers, / gave one in Python 2") from None
     if any(n < 0 for n in dims):
         raise ArgumentError(f"nd.empty: the shape {dims} has a dimension below 0")
-    return NDArray(_made(place, dims, numpy_dtype(dtype)))
+    of = dtype_of(dtype)
+    return NDArray(_made(place, (*dims, of.lanes) if of.is_vector else dims, numpy_dtype(of.element)))
 
 
 @entry

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tedsl.errors import LoweringError
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.raw import scalar_variables
 from tedsl.ir.calls.returns import result_of
@@ -124,10 +125,20 @@ def signature_of(func: PrimFunc) -> Signature:
     for var in func.params:
         buffer = func.buffer_map.get(var)
         params.append(ScalarParam(var.name, var) if buffer is None else
-                      TensorParam(buffer.name, buffer, buffer.data in written))
+                      TensorParam(buffer.name, _of_numbers(buffer), buffer.data in written))
     scalars = scalar_variables(func)
     noalias = bool(func.attrs.get("tir.noalias", False))
     return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias, result_of(func))
+
+
+def _of_numbers(buffer: Buffer) -> Buffer:
+    """`buffer` as the array that a call passes: lanes of elements that are vectors are its last dimension."""
+    lanes = buffer.dtype.lanes
+    if lanes == 1:
+        return buffer
+    one = build.const(1, "int32")
+    return buffer.replace(dtype=buffer.dtype.element, shape=(*buffer.shape, build.const(lanes, "int32")),
+                          strides=(*[build.mul(stride, lanes) for stride in buffer.strides], one) if buffer.strides else ())
 
 
 def _written(func: PrimFunc) -> set[Var]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, flat_index, shifted
 from tedsl.ir.dtype import BOOL
@@ -92,9 +93,9 @@ class _Flattener(Rewriter):
     def rewrite(self, node: Any) -> Any:
         match node:
             case BufferLoad(buffer=buffer, indices=indices):
-                return Load(node.dtype, buffer.data, self.index(buffer, indices))
+                return Load(node.dtype, buffer.data, self.place(buffer, indices))
             case BufferStore(buffer=buffer, indices=indices):
-                return Store(buffer.data, node.value, self.index(buffer, indices))
+                return Store(buffer.data, node.value, self.place(buffer, indices))
             case BufferRealize():
                 return self.allocate(node)
             case AttrStmt(attr_key=key, body=body) if key == DIM_ALIGN:
@@ -107,6 +108,17 @@ class _Flattener(Rewriter):
                 return self.prefetch(node)
             case _:
                 return node
+
+    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """Returns the index of an access in numbers: an element that is a vector has several."""
+        flat, lanes = self.index(buffer, indices), buffer.dtype.lanes
+        if lanes == 1:
+            return flat
+        first, count = (flat.base, flat.lanes) if isinstance(flat, Ramp) else (flat, 1)
+        if flat.dtype.lanes != count or (isinstance(flat, Ramp) and build.as_int(flat.stride) != 1):
+            raise LoweringError(f"{buffer.name} has elements that are vectors, and is accessed at some that are not neighbours",
+                                hint="access one at a time, or make its lanes a dimension")
+        return Ramp(build.mul(first, lanes), build.const(1, first.dtype), lanes * count)
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """Returns the flat index of an element; a ramp in the last dimension stays a ramp."""
