@@ -70,7 +70,7 @@ def named_stage(body: Stmt) -> str:
 
 def stage_times(program: Program, seconds: float) -> Times:
     """Returns the times of the stages of a program whose call takes `seconds`."""
-    if program.target.arch != "x86-64":  # elsewhere programs may not read the clock of the processor
+    if program.target.architecture != "x86-64":  # elsewhere programs may not read the clock of the processor
         return Times({}, {})
     clock = _Clock(program.known, max(1, int(seconds / _LEAST)))
     body = clock.part([program.func.body], -1)

@@ -96,7 +96,7 @@ def _stage(program: Program, name: str, nests: tuple[Nest, ...], seconds: float,
     machine = program.target.machine
     hot = max(nests, key=lambda nest: nest.work)
     lines = {program.loops.lines[site.store] for site in hot.sites if site.store in program.loops.lines}
-    code = inner_loop(program.listing, lines) if program.target.arch == "x86-64" else None
+    code = inner_loop(program.listing, lines) if program.target.architecture == "x86-64" else None
     item = hot.sites[0].write.dtype
     sizes = (0, machine.l1.size, machine.l2.size, machine.l3.size or machine.l2.size)
     brought = [_from_registers(nests)] + [sum(nest.brought(size, machine.line) for nest in nests) for size in sizes[1:]]

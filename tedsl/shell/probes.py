@@ -151,7 +151,7 @@ def measure(target: Target) -> Measured:
     """Measures the machine that runs this, in some seconds."""
     known, lanes = target.machine, target.vector_lanes("float32")
     cycle = cycle_seconds()
-    chains = 24 if target.vector_bits == 512 or target.arch == "aarch64" else 12
+    chains = 24 if target.vector_bits == 512 or target.architecture == "aarch64" else 12
     step = fma_seconds(chains, lanes)
     sizes = [round(2 ** (power / 2)) // known.line * known.line for power in range(26, 53)]  # 8 KiB to 64 MiB
     latencies = {size: one / cycle for size, one in zip(sizes, latency_seconds(sizes, known.line))}

@@ -5,12 +5,10 @@ Kinds of others come from `register_kind`, or from packages that declare an entr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.plugins import TARGETS, load_plugin, plugin_names
 from tedsl.record import record
+from tedsl.target.known_tags import KNOWN
 
 
 @record
@@ -76,7 +74,7 @@ KINDS = {k.name: k for k in (
 )}
 _SAME = {"stackvm": "llvm"}  # TVM's interpreter on the processor: the code of the machine does what it did
 _ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages
-TAGS: dict[str, Mapping[str, Any]] = {}  # names for targets, by register_tag of tags.py: what each stands for
+TAGS = dict(KNOWN)  # names for targets, also those of register_tag in tags.py: what each stands for
 
 
 def register_kind(kind: TargetKind) -> None:

@@ -99,9 +99,14 @@ class Target:
         return "-".join(parts) or self.kind.triple or host().triple
 
     @functools.cached_property
-    def arch(self) -> str:
-        """The architecture: x86-64, aarch64, or the first part of the triple."""
+    def architecture(self) -> str:
+        """x86-64, aarch64, or the first part of the triple."""
         return _arch_of(self.triple)
+
+    @property
+    def arch(self) -> str:
+        """What -arch says, as "sm_80" of a device; of others the architecture."""
+        return str(self.attrs.get("arch", "")) or self.architecture
 
     @property
     def platform(self) -> str:
@@ -113,14 +118,15 @@ class Target:
         """The processor's name for LLVM."""
         if self.is_host:
             return host().cpu
-        return str(self.attrs.get("arch", "")) or self._processor or self.kind.processor or BASELINE.get(self.arch, "generic")
+        named = str(self.attrs.get("arch", "")) or self._processor or self.kind.processor
+        return named or BASELINE.get(self.architecture, "generic")
 
     @functools.cached_property
     def features(self) -> frozenset[str]:
         """Names of instruction sets: "avx2", "fma", "avx512f", "neon", ..."""
         if self.is_host:
             return host().features
-        return apply_changes(CPUS.get(self.arch, {}).get(self.cpu, ()), self.mattr)
+        return apply_changes(CPUS.get(self.architecture, {}).get(self.cpu, ()), self.mattr)
 
     @functools.cached_property
     def feature_string(self) -> str:
@@ -128,7 +134,7 @@ class Target:
         if self.is_host:
             return host().feature_string
         # LLVM's generic-rv64 has no floats, and its newest version of PTX is unknown to older drivers.
-        baseline = CPUS[self.arch].get(self.cpu, ()) if self.arch in ("riscv64", "nvptx64") else ()
+        baseline = CPUS[self.architecture].get(self.cpu, ()) if self.architecture in ("riscv64", "nvptx64") else ()
         return ",".join([*(f"+{name}" for name in baseline), *self.mattr])
 
     @functools.cached_property
@@ -149,9 +155,9 @@ class Target:
     def _widest(self) -> int:
         if self.is_device:
             return 128
-        if self.arch == "x86-64":
+        if self.architecture == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
-        if self.arch == "riscv64" and "v" in self.features:
+        if self.architecture == "riscv64" and "v" in self.features:
             promised = [int(name[3:-1]) for name in self.features if re.fullmatch("zvl[0-9]+b", name)]
             return min(max([128, *promised]), 1024)
         return 128
@@ -165,7 +171,7 @@ class Target:
         named = machine_called(self.model)
         if named is not None:
             return named
-        row = machine_of(self.arch, self.cpu, self.vector_bits)
+        row = machine_of(self.architecture, self.cpu, self.vector_bits)
         return as_here(row) if self.is_host else row
 
     def vector_lanes(self, dtype: DType | str) -> int:
@@ -179,9 +185,9 @@ class Target:
         """
         if "gpu" in self.kind.keys:
             return bool(self.attrs.get("fma", True))
-        if self.arch == "riscv64":
+        if self.architecture == "riscv64":
             return "d" in self.features
-        return self.arch in ("aarch64", "nvptx64") or bool(self.features & {"fma", "vfp4"})
+        return self.architecture in ("aarch64", "nvptx64") or bool(self.features & {"fma", "vfp4"})
 
     @functools.cached_property
     def has_gather(self) -> bool:
@@ -197,22 +203,22 @@ class Target:
         if as_dtype(left).code == as_dtype(right).code == "bfloat":
             return 2 if {"avx512bf16", "avx512bw", "avx512vl"} <= self.features else 1
         bits = {as_dtype(d).bits for d in (left, right)} if as_dtype(left).is_integer and as_dtype(right).is_integer else set()
-        if self.arch == "x86-64" and "sse2" in self.features:
+        if self.architecture == "x86-64" and "sse2" in self.features:
             both_signed = as_dtype(left).is_int and as_dtype(right).is_int
             return 4 if bits == {8} else 2 if bits == {16} and both_signed else 1
-        return 4 if bits == {8} and self.arch == "aarch64" and "dotprod" in self.features else 1
+        return 4 if bits == {8} and self.architecture == "aarch64" and "dotprod" in self.features else 1
 
     @property
     def has_sve_width(self) -> bool:
         """Tells whether the code uses SVE, for processors whose registers have `vector_bits` bits."""
-        return "sve" in self.features and self.arch == "aarch64" and self.vector_bits > 128
+        return "sve" in self.features and self.architecture == "aarch64" and self.vector_bits > 128
 
     def can_mask(self, dtype: DType) -> bool:
         """Tells whether loads and stores of vectors of `dtype` can be masked, which decides how masked tails are compiled."""
         bits = max(8, dtype.bits)
         if self.is_device:
             return False
-        if self.arch == "riscv64":
+        if self.architecture == "riscv64":
             return "v" in self.features
         if self.has_sve_width:
             return True
@@ -428,23 +434,23 @@ def _check_features(target: Target) -> None:
     if wrong:
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {wrong[0]!r} has no sign",
                             hint=f"write +{wrong[0]} or -{wrong[0]}")
-    names = FEATURES.get(target.arch)
+    names = FEATURES.get(target.architecture)
     unknown = [] if names is None else [f for f in target.mattr if f[1:] not in names]
     if names is not None and unknown:
         from difflib import get_close_matches  # the import of tedsl does without it
 
         near = get_close_matches(unknown[0][1:], names)
         some = {"x86-64": "avx2, fma, avx512bw", "aarch64": "neon, fullfp16, sve", "riscv64": "m, a, f, d, c, v"}
-        raise ArgumentError(f"-mattr={','.join(target.mattr)}: {target.arch} has no feature {unknown[0][1:]!r}",
+        raise ArgumentError(f"-mattr={','.join(target.mattr)}: {target.architecture} has no feature {unknown[0][1:]!r}",
                             hint=f"did you mean {' or '.join(near)}?" if near else
-                            f"names are LLVM's: {some.get(target.arch, 'neon, vfp4')}, ...")
+                            f"names are LLVM's: {some.get(target.architecture, 'neon, vfp4')}, ...")
     _check_width(target)
     if not target.mcpu:
         return
-    known = CPUS.get(target.arch)
+    known = CPUS.get(target.architecture)
     if known is not None and target.mcpu not in known:
         others = [f"-mtriple={_TRIPLES[arch]}" for arch, table in CPUS.items() if target.mcpu in table and arch in _TRIPLES]
-        raise ArgumentError(f"there is no processor {target.mcpu!r} for {target.arch}",
+        raise ArgumentError(f"there is no processor {target.mcpu!r} for {target.architecture}",
                             hint=f"choose one of {', '.join(sorted(known))}" +
                             (f"; or add {others[0]}, where {target.mcpu} is" if others else ""))
 
@@ -458,9 +464,9 @@ def _check_width(target: Target) -> None:
     if "vector-width" not in target.attrs:
         return
     bits = target.vector_bits
-    most = 2048 if target.arch == "aarch64" and "sve" in target.features else target._widest
+    most = 2048 if target.architecture == "aarch64" and "sve" in target.features else target._widest
     if bits < 64 or bits & (bits - 1) or bits > most:
-        raise ArgumentError(f"-vector-width={bits}: vectors of {target.arch} with these features have "
+        raise ArgumentError(f"-vector-width={bits}: vectors of {target.architecture} with these features have "
                             + " or ".join(str(64 << k) for k in range(6) if 64 << k <= most) + " bits",
                             hint="leave it out: the widest are used" if most < 2048 else
                             "give the width of the processor's SVE")

@@ -64,8 +64,8 @@ def _missing(what: str) -> str:
         return f"{what.replace('_', ' ')} needs {_DEVICES[what]}: no target here is one"
     arch, feature = _PROCESSORS[what]
     here = as_target(None)
-    if here.arch != arch:
-        return f"needs a processor of {arch}, this one is {here.arch}"
+    if here.architecture != arch:
+        return f"needs a processor of {arch}, this one is {here.architecture}"
     return "" if not feature or feature in here.features else f"needs {feature}, which this processor does not have"
 
 

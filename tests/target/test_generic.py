@@ -57,6 +57,14 @@ def test_tags():
             target.register_tag(name, given)
 
 
+def test_every_tag_of_tvm_is_a_target():
+    known = target.list_tags()
+    card = known["nvidia/geforce-rtx-3090"]
+    assert card.arch == card.cpu == "sm_86" and card.attrs["max_threads_per_block"] == 1024 and card.architecture == "nvptx64"
+    assert known["raspberry-pi/4b-aarch64"].arch == "aarch64" and known["aws/cpu/c5.9xlarge"].attrs["num-cores"] == 18
+    assert target.Target("nvidia/nvidia-a100", host="llvm").host.kind.name == "llvm"
+
+
 def test_boards():
     assert target.arm_cpu("rasp4b64").mcpu == "cortex-a72" and target.arm_cpu("rk3399").arch == "aarch64"
     assert target.rasp() == target.arm_cpu("rasp3b") and target.rasp().arch == "arm" and target.rasp().device_name == "arm_cpu"

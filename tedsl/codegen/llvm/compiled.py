@@ -74,7 +74,7 @@ class Written:
         """Returns the assembly with the printed loops between the instructions."""
         loops = print_loops(self.versions())
         optimized = self.optimized(self.emit((loops, Path("loops"))))
-        return listing(assembly(optimized, self.target), loops.text, self.target.arch)
+        return listing(assembly(optimized, self.target), loops.text, self.target.architecture)
 
 
 def compiled(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool, key: str) \

@@ -60,7 +60,7 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
     printed loops and their file, for a line table.
     """
     module = ModuleText(target, TABLES, imports=imports or {}, callees=calls.callees)
-    if target.arch == "x86-64":
+    if target.architecture == "x86-64":
         module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
     elif target.has_sve_width:
         module.attributes = f"nounwind vscale_range({target.vector_bits // 128},{target.vector_bits // 128})"

@@ -168,7 +168,7 @@ class Emitter(Sink):
         super().__init__()
         self.module, self.function = module, function
         self.target, self.tables = module.target, module.tables
-        self.prefers_short = self.target.arch == "nvptx64"  # indices of 32 bits where they fit: registers have 32
+        self.prefers_short = self.target.architecture == "nvptx64"  # indices of 32 bits where they fit: registers have 32
         self.scope = Scope()
         self.memo: dict[Expr, str] = {}
         self.index_memo: dict[Expr, AnyIndex] = {}

@@ -168,7 +168,7 @@ def leave(out: Emitter, status: str) -> None:
         return
     for pointer in reversed(out.workspaces):
         out.line(f"call void {free_function(out)}(ptr {pointer})")
-    if out.stores_nontemporal and out.target.arch == "x86-64":
+    if out.stores_nontemporal and out.target.architecture == "x86-64":
         symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
         out.line(f"call void {symbol}()")
     if status != str(abi.OK) and ERROR in out.scope.data and not out.function.in_parallel and not out.function.takes_frame:

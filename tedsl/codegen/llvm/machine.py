@@ -67,7 +67,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
     vectorize = vectorize and effort.pipeline
     if not vectorize:
         effort = replace(effort, lean=frozenset())
-    with _lock, _switched("instcombine-code-sinking", target.arch != "nvptx64"):
+    with _lock, _switched("instcombine-code-sinking", target.architecture != "nvptx64"):
         module = _parsed(llvm, directed(text, effort))
         machine = target_machine(target)
         module.data_layout = str(machine.target_data)
@@ -189,7 +189,7 @@ def _selecting(target: Target) -> Iterator[None]:
     """
     llvm = _binding()
     with _lock:
-        switch = target.arch == "x86-64"
+        switch = target.architecture == "x86-64"
         if switch:
             llvm.set_option("tedsl", "-disable-lsr=true")
         try:

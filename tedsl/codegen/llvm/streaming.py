@@ -60,7 +60,7 @@ class Stream:
 
 def may_stream(out: Emitter) -> bool:
     """Tells whether non-temporal stores are allowed: an output that may alias an input must not be written twice."""
-    return out.target.arch == "x86-64" and out.function.noalias
+    return out.target.architecture == "x86-64" and out.function.noalias
 
 
 def large_outputs(func: PrimFunc, out: Emitter) -> dict[Var, Var | None]:

@@ -21,7 +21,7 @@ def gemm_f32(m: int, n: int, k: int, target: Any = None) -> te.TensorIntrin:
     m, n, k = (whole("gemm_f32", what, value) for what, value in (("m", m), ("n", n), ("k", k)))
     machine = as_target(target)
     lanes = machine.vector_lanes("float32")
-    if machine.arch == "x86-64" and not machine.has_fma:
+    if machine.architecture == "x86-64" and not machine.has_fma:
         raise ArgumentError(f"gemm_f32 needs fma; target {machine}: it lacks fma", hint="for example llvm -mcpu=haswell")
     if min(m, n, k) < 1 or n % lanes:
         raise ArgumentError(f"gemm_f32: a tile of {m} x {n} over {k}; n is a multiple of the {lanes} lanes of {machine}",

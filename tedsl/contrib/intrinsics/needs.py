@@ -21,10 +21,11 @@ def target_with(name: str, target: Any, arch: str, *features: str) -> Target:
     """Returns `target` (None: the current one, else this machine); ArgumentError names a required feature that it lacks."""
     machine = as_target(target)
     missing = [feature for feature in features if feature not in machine.features]
-    if machine.arch != arch or missing:
-        lacks = f"it is {machine.arch}, the instruction one of {arch}" if machine.arch != arch else f"it lacks {missing[0]}"
+    has = machine.architecture
+    if has != arch or missing:
+        lacks = f"it is {has}, the instruction one of {arch}" if has != arch else f"it lacks {missing[0]}"
         example = "neoverse-n1" if arch == "aarch64" else "sapphirerapids"
-        system = "" if machine.arch == arch else f" -mtriple={'aarch64' if arch == 'aarch64' else 'x86_64'}-linux-gnu"
+        system = "" if has == arch else f" -mtriple={'aarch64' if arch == 'aarch64' else 'x86_64'}-linux-gnu"
         raise ArgumentError(f"{name} needs {', '.join(features) or arch}; target {machine}: {lacks}",
                             hint=f"for example llvm -mcpu={example}{system}; without it, leave the loops to vectorize")
     return machine

@@ -53,7 +53,7 @@ def current_limits(target: Target) -> Limits:
 
 def _operations(target: Target, threads: int) -> float:
     lanes = target.vector_lanes("float32")
-    chains = 24 if lanes == 16 or target.arch == "aarch64" else 12
+    chains = 24 if lanes == 16 or target.architecture == "aarch64" else 12
     kernel = build(_chained(lanes, chains, threads), target=target)
     out = nd.array(numpy.full((threads, chains * lanes), 0.5, "float32"))
     factor = nd.array(numpy.array([0.999, 0.001], "float32"))

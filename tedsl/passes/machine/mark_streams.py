@@ -44,7 +44,7 @@ def alignment_of(lanes: int, size: int, target: Target) -> int:
 
 def mark_streams(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with marks in the loops whose stores may bypass the cache of `target`."""
-    if target.arch != "x86-64" or target.kind.name != "llvm" or not func.attrs.get("tir.noalias"):
+    if target.architecture != "x86-64" or target.kind.name != "llvm" or not func.attrs.get("tir.noalias"):
         return func
     if not contains(func.body, NONTEMPORAL) and _is_small(func, target.machine.large):
         return func

@@ -42,7 +42,7 @@ LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts o
 
 def transpose_tiles(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with turned loads of serial loops read by rows, where the target has fast shuffles."""
-    if target.arch not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias"):
+    if target.architecture not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias"):
         return func
     return func.with_body(_Tiles(target)(func.body))
 

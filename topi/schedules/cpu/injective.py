@@ -223,7 +223,7 @@ def _goes_past_caches(kernel: Kernel, op: Any) -> bool:
     """Whether the result, which is as large as the input, is stored past the caches, if its loops write whole lines."""
     whole = product([extent_of(axis) for axis in op.axis])
     size: int = op.output(0).dtype.bytes
-    return kernel.target.arch == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
+    return kernel.target.architecture == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
 
 
 def _map_planes(kernel: Kernel, op: Any, rows: int, columns: int, load: Any, wide: int) -> None:

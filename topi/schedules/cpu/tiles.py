@@ -38,7 +38,7 @@ def accumulators(target: Target) -> int:
 
 def registers(target: Target) -> int:
     """The number of vector registers that generated code may use."""
-    return 32 if target.vector_bits == 512 or target.arch in ("aarch64", "riscv64") else 16
+    return 32 if target.vector_bits == 512 or target.architecture in ("aarch64", "riscv64") else 16
 
 
 def divisor_near(extent: int | None, most: int, least: int) -> int:

@@ -81,7 +81,7 @@ def _command(target: Target, linker: str) -> Command:
 def _linkers(target: Target) -> Iterator[tuple[str, Callable[[], Command | None]]]:
     """Lists the linkers for `target` by name, in the order in which they are tried."""
     cross = "" if target.platform == host_target().platform else "-".join(_debian_triple(target.triple)) + "-"
-    if target.arch == "arm":  # its 64-bit division is in libgcc, which the compiler finds
+    if target.architecture == "arm":  # its 64-bit division is in libgcc, which the compiler finds
         yield "cc", lambda: _program(f"{cross}gcc" if cross else "cc", ("-nostdlib",), through_cc=True, behind=("-lgcc",))
         return
     yield "ld", lambda: _program(f"{cross}ld", ())

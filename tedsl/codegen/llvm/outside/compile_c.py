@@ -48,10 +48,10 @@ def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
     """Returns the compiler options that select the processor of `target`."""
     triple = (f"--target={target.triple}",) if clang and not target.is_host else ()
     if target.is_host:
-        return ("-march=native",) if target.arch == "x86-64" else ("-mcpu=native",)
+        return ("-march=native",) if target.architecture == "x86-64" else ("-mcpu=native",)
     if not target.mcpu:
         return triple
-    return (*triple, f"-march={target.cpu}" if target.arch == "x86-64" else f"-mcpu={target.cpu}")
+    return (*triple, f"-march={target.cpu}" if target.architecture == "x86-64" else f"-mcpu={target.cpu}")
 
 
 @lru_cache(maxsize=64)

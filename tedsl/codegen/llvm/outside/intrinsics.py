@@ -77,7 +77,7 @@ def _check(out: Emitter, name: str, e: Call) -> None:
     parts = name.split(".")
     if parts[1] in ("x86", "aarch64", "arm", "amdgcn", "nvvm", "ppc"):
         arch = {"x86": "x86-64"}.get(parts[1], parts[1])
-        if arch != target.arch:
+        if arch != target.architecture:
             raise LoweringError(f"the intrinsic {name} cannot be called for target {target}: it is one of {arch}")
     needed = x86_feature(name)
     if needed and needed not in target.features:

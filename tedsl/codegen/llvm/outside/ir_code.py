@@ -135,12 +135,12 @@ def _check_features(module: Any, target: Target) -> None:
         return  # functions that say themselves for which machine they are
     for function in module.functions:
         name = function.name
-        if name.startswith("llvm.x86.") and target.arch == "x86-64":
+        if name.startswith("llvm.x86.") and target.architecture == "x86-64":
             needed = x86_feature(name)
             if needed and needed not in target.features:
                 raise LoweringError(f"import_llvm: {name} needs {needed}, which target {target} does not have",
                                     hint=f"build for a machine that has it: llvm -mattr=+{needed}")
-        elif re.match(r"llvm\.(x86|aarch64|arm|nvvm|amdgcn|ppc)\.", name) and name.split(".")[1] != target.arch:
+        elif re.match(r"llvm\.(x86|aarch64|arm|nvvm|amdgcn|ppc)\.", name) and name.split(".")[1] != target.architecture:
             raise LoweringError(f"import_llvm: {name} is an instruction of {name.split('.')[1]}, and the target is {target}")
 
 

@@ -80,7 +80,7 @@ def emit_dot(out: Emitter, e: Call) -> str:
     if out.target.dot_terms(left, right) == 1:
         return _widened(out, e, total, *(out.value(arg) for arg in e.args[1:]))
     a, b = (_operand(out, arg, e.dtype.lanes) for arg in e.args[1:])
-    if out.target.arch == "aarch64":
+    if out.target.architecture == "aarch64":
         return _neon(out, total, a, b)
     vnni = _has_vnni(out.target)
     if left.bits == 16:
@@ -151,7 +151,7 @@ def _in_parts(out: Emitter, emit: Instruction, total: str, a: str, b: str, lanes
 
 def _width(target: Target) -> int:
     """The lanes of the widest instruction."""
-    if target.arch == "aarch64":
+    if target.architecture == "aarch64":
         return 4
     return 16 if target.vector_bits == 512 and "avx512bw" in target.features else 8 if "avx2" in target.features else 4
 

@@ -51,7 +51,7 @@ def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
     width = min(bits * lanes, out.target.vector_bits)
     extension = {128: "sse2" if bits == 64 else "sse", 256: "avx", 512: "avx512"}.get(width)
     count = bits * lanes // width
-    if out.target.arch != "x86-64" or bits < 32 or extension is None or bits * lanes % width or count & (count - 1):
+    if out.target.architecture != "x86-64" or bits < 32 or extension is None or bits * lanes % width or count & (count - 1):
         return None
     t, each = register_type(e.dtype.with_lanes(width // bits)), width // bits
     full = f"llvm.x86.{extension}.{'min' if isinstance(e, Min) else 'max'}.{'pd' if bits == 64 else 'ps'}"
@@ -85,7 +85,7 @@ def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
 
 def has_rounding(out: Emitter) -> bool:
     """Tells whether floor, ceil, trunc and nearbyint are instructions of the target; else LLVM would call libm."""
-    return out.target.arch in ("aarch64", "nvptx64") or "sse4.1" in out.target.features
+    return out.target.architecture in ("aarch64", "nvptx64") or "sse4.1" in out.target.features
 
 
 def emit_rounding(out: Emitter, e: Call) -> str:

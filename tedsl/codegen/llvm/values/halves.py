@@ -13,13 +13,13 @@ from tedsl.ir.dtype import DType
 
 def has_half(out: Emitter) -> bool:
     """Tells whether the target converts between float16 and float32 by one instruction."""
-    return out.target.arch in ("aarch64", "nvptx64") or "f16c" in out.target.features
+    return out.target.architecture in ("aarch64", "nvptx64") or "f16c" in out.target.features
 
 
 def has_bfloat(out: Emitter) -> bool:
     """Tells whether the target rounds float32 to bfloat16 by one instruction, as LLVM's own conversion."""
     cpu = out.target.cpu
-    return out.target.arch == "nvptx64" and cpu.startswith("sm_") and int(cpu.removeprefix("sm_")) >= 80
+    return out.target.architecture == "nvptx64" and cpu.startswith("sm_") and int(cpu.removeprefix("sm_")) >= 80
 
 
 def round_to(out: Emitter, d: DType, value: str) -> str:
@@ -41,7 +41,7 @@ def _fenced(out: Emitter, value: str, lanes: int) -> str:
     On x86-64 LLVM moves two successive roundings into a copysign of doubles, and then rounds the operand that gives the sign, a
     double, to half by a library call. The fence costs no instruction; for vectors LLVM does not do this, and none is emitted.
     """
-    if lanes > 1 or out.target.arch != "x86-64":
+    if lanes > 1 or out.target.architecture != "x86-64":
         return value
     fence = out.module.declare("llvm.arithmetic.fence.f32", "declare float @llvm.arithmetic.fence.f32(float)")
     return out.assign(f"call float {fence}(float {value})")
