@@ -172,6 +172,7 @@ class Emitter(Sink):
         self.scope = Scope()
         self.memo: dict[Expr, str] = {}
         self.index_memo: dict[Expr, AnyIndex] = {}
+        self.given: Mapping[Expr, AnyIndex] = {}  # indices of the step of a tile that is being written
         self.loads: dict[str, tuple[str, BufferInfo]] = {}  # of this block, still valid: instruction -> register, buffer
         self.atoms: dict[str, Atom] = {}
         self.purity: dict[Expr, bool] = {}
@@ -276,7 +277,9 @@ class Emitter(Sink):
                 self.depth = 0
                 self.tables.deep(self, e, True)
                 self.depth = DEEP + 1
-            if e not in self.index_memo:
+            if e in self.given:
+                self.index_memo[e] = self.given[e]
+            elif e not in self.index_memo:
                 emit = self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf)
                 self.index_memo[e] = emit(self, e)
             self.depth -= 1

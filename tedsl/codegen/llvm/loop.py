@@ -9,6 +9,8 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
+from tedsl.codegen.llvm.steps import Steps, steps_of
+from tedsl.ir.build import as_int
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For, ForKind, Store
 from tedsl.ir.walk.visitor import statements
@@ -32,6 +34,11 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     """Emits a loop over [first, end), tested once before it and at its end.
     With a `shift`, the variable is that much larger.
     """
+    steps = steps_of(out, s) if shift is None else Steps()
+    if steps.count > 1 and steps.count == as_int(s.extent):
+        for step in steps.places(out, first):
+            count_body(out, s, step)
+        return
     limit = _value_limit(s.loop_var)
     bits, ((start, _), (stop, _)) = out.sized_register(first, end)
     some = emit_condition(out, "slt", first, end)
@@ -44,10 +51,11 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     out.start_block(head)
     place, at = out.lines, len(out.lines)
     out.line("")
-    low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - 1, limit)
+    low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - steps.count, limit)
     var = ix.atom_index(out.atom(counter, out.level, low, high, bits))
-    count_body(out, s, var if shift is None else ix.add(var, ix.atom_index(shift)))
-    following = out.assign(f"add nsw i{bits} {counter}, 1")  # below `end`, so it fits
+    for step in steps.places(out, var if shift is None else ix.add(var, ix.atom_index(shift))):
+        count_body(out, s, step)
+    following = out.assign(f"add nsw i{bits} {counter}, {steps.count}")  # at most `end`, so it fits
     again = out.assign(f"icmp slt i{bits} {following}, {stop}")
     kept = f", !llvm.loop {_kept_node(out)}" if _is_tile(s) else ""
     out.line(f"br i1 {again}, label %{head}, label %{leave_label}{kept}")

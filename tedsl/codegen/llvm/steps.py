@@ -1,0 +1,129 @@
+"""Several steps of a register tile in one iteration of its loop.
+
+    for k in range(256):                                       for k in range(0, 256, 8):
+        sums[0] += a[k] * b[16*k : 16*k + 8]                       sums[0] += a[k] * b[16*k : 16*k + 8]
+        ...                                       →                ...
+                                                                   sums[0] += a[k + 1] * b[16*k + 16 : 16*k + 24]
+                                                                   ...
+
+A step of 12 sums takes 20 instructions, beside which the counter, the comparison, and indices that fit no addressing mode took
+five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.forms import Index, Lanes, Ramp
+from tedsl.ir.build import as_int
+from tedsl.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Mul, Sub, Var
+from tedsl.ir.expr import Ramp as RampExpr
+from tedsl.ir.stmt import For, ForKind, SeqStmt, Stmt, Store
+from tedsl.ir.walk.visitor import post_order, statements
+from tedsl.record import record
+
+_LEAST = 5  # vectors of sums in a step: with fewer, LLVM's unroller helps (effort.has_short_loops)
+_SUMS = 96  # of an iteration: eight steps of a tile of twelve vectors
+_MOST = 8
+
+
+@record
+class Element:
+    """What a step reads: memory, how many lanes, where in the step 0, and how far apart it is in two steps."""
+
+    memory: Var
+    lanes: int
+    index: Index | Ramp
+    apart: int
+
+    def in_step(self, step: Index) -> Index | Ramp:
+        """Returns the index in a step."""
+        moved = ix.scale(step, self.apart)
+        if isinstance(self.index, Ramp):
+            return Ramp(ix.add(self.index.base, moved), self.index.stride, self.index.lanes)
+        return ix.add(self.index, moved)
+
+
+@record
+class Steps:
+    """The number of steps in an iteration, and what one of them reads, by the expressions of the indices."""
+
+    count: int = 1
+    elements: tuple[tuple[Expr, Element], ...] = ()
+
+    def places(self, out: Emitter, first: Index) -> Iterator[Index]:
+        """Yields the places of the steps; `first` is that of the first one. The indices of each are known meanwhile."""
+        for at in range(self.count):
+            step = ix.add(first, ix.constant(at))
+            out.given = {expr: element.in_step(step) for expr, element in self.elements}
+            yield step
+        out.given = {}
+
+
+def steps_of(out: Emitter, loop: For) -> Steps:
+    """Returns the steps of an iteration of `loop`; one if it is no loop of a tile."""
+    extent = as_int(loop.extent)
+    if loop.kind is not ForKind.SERIAL or extent is None or "cpu" not in out.target.keys:
+        return Steps()
+    sums = _sums(loop.body)
+    vectors = sum(-(-s.value.dtype.bits * s.value.dtype.lanes // out.target.vector_bits) for s in sums)
+    counts = [count for count in range(2, min(_MOST, _SUMS // max(vectors, 1)) + 1) if extent % count == 0]
+    if vectors < _LEAST or not counts or any(_apart(s.index, loop.loop_var) != 0 for s in sums):
+        return Steps()
+    elements = _elements(out, loop, sums)
+    count = max((count for count in counts if elements and not _share(list(elements.values()), count)), default=1)
+    return Steps(count, tuple(elements.items())) if elements and count > 1 else Steps()
+
+
+def _sums(body: Stmt) -> list[Store]:
+    """Returns the stores of `body`; none if there is anything else in it, or they store scalars."""
+    parts = [part for part in statements(body) if not isinstance(part, SeqStmt)]
+    sums = [part for part in parts if isinstance(part, Store) and part.value.dtype.is_vector]
+    return sums if len(sums) == len(parts) else []
+
+
+def _elements(out: Emitter, loop: For, sums: list[Store]) -> dict[Expr, Element] | None:
+    """Returns what a step reads and the next one does not, by the expressions of the indices; None if that is not known."""
+    found: dict[Expr, Element] = {}
+    out.scope.index[loop.loop_var] = ix.ZERO
+    for load in {node: None for s in sums for node in post_order(s.value) if isinstance(node, Load)}:
+        apart = _apart(load.index, loop.loop_var)
+        index = out.index(load.index) if apart else None
+        if apart is None or isinstance(index, Lanes):
+            return None
+        if index is not None:
+            found[load.index] = Element(load.buffer_var, load.dtype.lanes, index, apart)
+    return found
+
+
+def _share(elements: list[Element], count: int) -> bool:
+    """Tells whether two of `count` steps read the same element."""
+    offsets: dict[tuple[object, ...], set[int]] = {}
+    listed = []
+    for element in elements:
+        base = element.index.base if isinstance(element.index, Ramp) else element.index
+        near = offsets.setdefault((element.memory, element.lanes, frozenset(base.terms.items())), set())
+        near.add(base.const)
+        listed.append((near, base.const, element.apart))
+    return any(offset + step * apart in near for near, offset, apart in listed for step in range(1, count))
+
+
+def _apart(index: Expr, var: Var) -> int | None:
+    """Returns by how much `index` grows with `var`; None if that is not always the same, or memory is read for it."""
+    match index:
+        case Var():
+            return int(index is var)
+        case Add(a=a, b=b) | Sub(a=a, b=b):
+            one, other = _apart(a, var), _apart(b, var)
+            sign = 1 if isinstance(index, Add) else -1
+            return None if one is None or other is None else one + sign * other
+        case Mul(a=a, b=IntImm(value=times)):
+            one = _apart(a, var)
+            return None if one is None else one * times
+        case RampExpr(base=base):
+            return _apart(base, var)
+        case Broadcast(value=value) | Cast(value=value):
+            return _apart(value, var)
+    return None if any(node is var or isinstance(node, Load) for node in post_order(index)) else 0

@@ -1,0 +1,98 @@
+"""Steps of a register tile that are written into one iteration of its loop."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te
+
+AVX2 = "llvm -mcpu=x86-64-v3"
+
+
+def product(terms, rows=6, columns=16, dtype="float32"):
+    """The product of (rows, terms) and (terms, columns), one tile in registers."""
+    a, b = te.placeholder((rows, terms), dtype, name="a"), te.placeholder((terms, columns), dtype, name="b")
+    k = te.reduce_axis((0, terms), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    s[c].reorder(k, i, j)
+    s[c].unroll(i)
+    s[c].vectorize(j)
+    return s, [a, b, c]
+
+
+def windows(size, places=6):
+    """Sums of `size` neighbours of each of some vectors in a row: what one reads, others read too."""
+    a, w = te.placeholder((places - 1 + size, 8), name="a"), te.placeholder((size,), name="w")
+    k = te.reduce_axis((0, size), name="k")
+    c = te.compute((places, 8), lambda i, j: te.sum(a[i + k, j] * w[k], axis=k), name="c")
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    s[c].reorder(k, i, j)
+    s[c].unroll(i)
+    s[c].vectorize(j)
+    return s, [a, w, c]
+
+
+def counted(program, target):
+    """The multiply-adds that the code of `program` has, and what its counters grow by."""
+    s, arguments = program
+    text = tedsl.build(s, arguments, target).get_source("ll")
+    steps = {int(step) for step in re.findall(r"%k\S* = phi i64 .*(?:\n.*)*?add nsw i64 %k\S*, (\d+)", text)}
+    return len(re.findall(r"= call <\d+ x \w+> @llvm\.fma", text)), steps
+
+
+@pytest.mark.parametrize("terms, steps", [(64, 8), (63, 7), (10, 5), (6, 6), (2, 2), (13, 1)])
+def test_a_divisor_of_the_terms_is_written_at_once(terms, steps):
+    assert counted(product(terms), AVX2)[0] == 6 * steps
+
+
+def test_a_counter_grows_by_the_steps():
+    assert counted(product(64), AVX2) == (48, {8})
+    assert counted(product(13), AVX2) == (6, {1})
+
+
+def test_steps_that_read_the_same_elements_stay_apart():
+    assert counted(windows(8), AVX2) == (6, {1})
+
+
+def test_steps_whose_elements_do_not_meet_in_an_iteration_are_written_at_once():
+    """Windows that begin three places apart have a step in common with the third one after it."""
+    a, w = te.placeholder((40, 8), name="a"), te.placeholder((12,), name="w")
+    k = te.reduce_axis((0, 12), name="k")
+    c = te.compute((6, 8), lambda i, j: te.sum(a[i * 3 + k, j] * w[k], axis=k), name="c")
+    s = te.create_schedule(c.op)
+    s[c].reorder(k, *s[c].op.axis)
+    s[c].unroll(s[c].op.axis[0])
+    s[c].vectorize(s[c].op.axis[1])
+    assert counted((s, [a, w, c]), AVX2) == (18, {3})
+
+
+@pytest.mark.parametrize("rows, steps", [(4, 8), (12, 4), (24, 2)])
+def test_large_tiles_have_few_steps(rows, steps):
+    assert counted(product(64, rows), AVX2)[0] == rows * steps
+    assert counted(product(64, 4, 8), AVX2)[0] == 4, "four vectors: LLVM's unroller takes these"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "int8"])
+@pytest.mark.parametrize("terms", [1, 8, 21, 24])
+def test_values(dtype, terms):
+    s, arguments = product(terms, dtype=dtype)
+    rng = np.random.default_rng(terms)
+    a, b = (rng.integers(-4, 5, [int(n) for n in t.shape]).astype(dtype) for t in arguments[:2])
+    c = np.empty((6, 16), dtype)
+    tedsl.build(s, arguments, "llvm")(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_values_of_windows(size):
+    s, arguments = windows(size)
+    rng = np.random.default_rng(size)
+    a, w = (rng.integers(-4, 5, [int(n) for n in t.shape]).astype("float32") for t in arguments[:2])
+    c = np.empty((6, 8), "float32")
+    tedsl.build(s, arguments, "llvm")(a, w, c)
+    np.testing.assert_array_equal(c, sum(a[k:k + 6] * w[k] for k in range(size)))
