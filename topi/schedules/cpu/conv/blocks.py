@@ -19,6 +19,7 @@ from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.sums import planes_last
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -159,7 +160,10 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
         window.append(inner)
-    terms = [*window, channel] if rows_at(kernel) == 1 else [channel, *window]
+    if rows_at(kernel) == 1:
+        terms = [*window, channel]
+    else:
+        terms = [channel, *window] if part else planes_last(stage, channel, blocks.channels, window)
     stage.reorder(n, outer, *panels, *(over for over, _ in tiles), *terms, *inside, *part, c)
     for axis in (*inside, *part):
         stage.unroll(axis)

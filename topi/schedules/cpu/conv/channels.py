@@ -18,12 +18,12 @@ from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
-from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, place_groups, terms_of_step
+from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
-from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
@@ -111,38 +111,6 @@ def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[
     """How tiles cover the rows of an image, by the loops that `_split_image` made."""
     return {loop: Cover(extent_of(axis), tile.down if at == len(rows) - 1 else 1)
             for at, (loop, axis) in enumerate(zip(rows, image))}
-
-
-def sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = False, group: int = 1) -> None:
-    """Compute the sums of a tile at the loop `place`, in registers. An element of the data is used for all vectors at once:
-    blocks of channels are innermost. group: the channels of the data in a step.
-    """
-    stage = kernel.schedule[sums]
-    stage.compute_at(tail, place)
-    *axes, c = stage.op.axis
-    if blocked:
-        axes.append(axes.pop(1))
-    *outer, channels = _reduction(kernel, stage)
-    steps, terms = split_groups(stage, channels, group)
-    stage.reorder(*outer, *steps, *axes, *terms, c)
-    for axis in axes:
-        stage.unroll(axis)
-    stage.vectorize(c)
-
-
-def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
-    """The loops of the sums, outermost first; with blocks of channels: blocks, the window, the channels of a block; where
-    steps take groups of channels, these are last.
-    """
-    loops = list(stage.op.reduce_axis)
-    if type(kernel.record) is ConvOp and terms_of_step(kernel) > 1:
-        loops.append(loops.pop(channel_loop(kernel)))
-    block = constant(kernel.record.data.shape[-1])
-    if kernel.record.layout != "NCHWc" or len(loops) != 3 or block is None:
-        return loops
-    channels, *window = loops
-    outer, inner = stage.split(channels, factor=block)
-    return [outer, *window, inner]
 
 
 # --- width innermost --------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from topi.kinds import PackedConvOp
 from topi.schedules.cpu.conv.blocks import plane_blocks, sum_up_by_blocks
-from topi.schedules.cpu.conv.channels import sum_up
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import tile_of_image
 from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
