@@ -10,6 +10,7 @@
 Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
 """
 
+from topi.schedules.cpu.conv.bands import border_of_blocks
 from topi.schedules.cpu.conv.choice import panels_of, schedule_conv
 
-__all__ = ["panels_of", "schedule_conv"]
+__all__ = ["border_of_blocks", "panels_of", "schedule_conv"]

@@ -16,6 +16,7 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
+from topi.schedules.cpu.conv.bands import copy_image, has_border, rows_of_band, share_out_bands
 from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
 from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
@@ -75,6 +76,9 @@ def schedule_blocks(kernel: Kernel) -> None:
     if group > 1:
         place_groups(kernel, copy_of_groups(kernel, group), kernel.schedule[kernel.tail], None)
     kept = channel_blocks(kernel, tile)
+    band = rows_of_band(kernel, tile) if kept is None else None
+    if band is None and has_border(kernel):
+        copy_image(kernel)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, c, *image, ci = tail.op.axis
@@ -86,14 +90,20 @@ def schedule_blocks(kernel: Kernel) -> None:
         share_out(tail, [n, co, yo], work_of(kernel))
         sum_up_by_blocks(kernel, sums, tail, tail.leaf_iter_vars[0], tile, kept)
         return
+    if band is not None:
+        over, image[0] = tail.split(image[0], factor=band)
     rows, xo, inside = _split_image(tail, image, tile)
-    tail.reorder(n, co, *rows, xo, blocks, *inside, ci)
+    panels = [co, *rows]
+    tail.reorder(*([n] if band is None else [over, n] if extent_of(n) == 1 else [n, over]), *panels, xo, blocks, *inside, ci)
     for loop in (blocks, *inside):
         tail.unroll(loop)
     tail.vectorize(ci)
-    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
-              **_covers_of_rows(rows, image, tile)}
-    share_out(tail, whole_loops(kernel.target, [n, co, *rows], covers), work_of(kernel))
+    if band is not None:
+        share_out_bands(kernel, tail, n, over, band)
+    else:
+        covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
+                  **_covers_of_rows(rows, image, tile)}
+        share_out(tail, whole_loops(kernel.target, [n, *panels], covers), work_of(kernel))
     sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 

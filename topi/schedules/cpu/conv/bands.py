@@ -1,0 +1,109 @@
+"""Bands of rows for convolutions of blocks of channels whose image does not stay in the second cache.
+
+    for band of rows of the result, in parallel:
+        the rows of the image that it reads, with their border        stay in the second cache
+        for panel of channels of the result:
+            for tile of pixels:
+                for channel, window:                                  sums of the tile += weights * data
+
+Panels outside of the rows read the image once for each panel, bands the weights once for each band.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tedsl import te
+from topi.kinds import PackedConvOp
+from topi.schedules.cpu.conv.groups import terms_of_step
+from topi.schedules.cpu.conv.operands import weights_of, work_of
+from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.injective import schedule_injective
+from topi.schedules.cpu.parallel import Cover, share_out, whole_loops
+from topi.schedules.formulas import constant, extent_of, product
+from topi.schedules.kernel import Kernel
+
+_FULL = 0.75  # of the second cache: what is used again stays there
+_LESS = 0.8  # of the bytes from beyond the second cache: for less gain, tiles that bands cut off cost as much
+_BUSY = 0.8  # of the cores, all the time
+
+
+class _Sizes(NamedTuple):
+    """Bytes: of the padded image, of one of its rows in all channels, of all weights, and of those of a panel."""
+
+    image: int
+    row: int
+    weights: int
+    panel: int
+
+
+def border_of_blocks(op: Any) -> tuple[Any, ...]:
+    """The operation that makes the border of the image of a convolution of blocks of channels; () for other operations."""
+    info: Any = getattr(op, "info", None)
+    if type(info) is not PackedConvOp or type(info.padded.op) is not te.ComputeOp or info.padded is info.data:
+        return ()
+    return (info.padded.op,)
+
+
+def rows_of_band(kernel: Kernel, tile: ImageTile) -> int | None:
+    """The rows of the result in a band; None where bands do not pay, or are too few for the cores."""
+    record, machine, height = kernel.record, kernel.target.machine, extent_of(kernel.tail.axis[2])
+    sizes, images, high = _sizes(kernel, tile), extent_of(kernel.tail.axis[0]), extent_of(kernel.anchor.reduce_axis[1])
+    room = int(_FULL * machine.l2.size)
+    if sizes is None or height is None or images is None or high is None or sizes.image + sizes.panel <= room:
+        return None
+    stride, window = record.strides[0], (high - 1) * record.dilation[0] + 1
+    stay = sizes.weights <= room // 2
+    most = ((room - (sizes.weights if stay else sizes.panel)) // sizes.row - window) // stride + 1
+    if most < tile.down:
+        return None
+    bands = math.ceil(height / most)
+    if images < machine.cores:
+        bands = math.ceil(bands * images / machine.cores) * machine.cores // images
+    rows = math.ceil(math.ceil(height / bands) / tile.down) * tile.down
+    bands = math.ceil(height / rows)
+    read = bands * ((rows - 1) * stride + window) * sizes.row + sizes.weights * (1 if stay else bands)
+    before = math.ceil(sizes.weights / sizes.panel) * sizes.image + sizes.weights
+    busy = bands * images / (math.ceil(bands * images / machine.cores) * machine.cores)
+    return rows if bands > 1 and read <= _LESS * before and busy >= _BUSY else None
+
+
+def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
+    """None for other convolutions than those of images with a window of several pixels, and for symbolic extents."""
+    record = kernel.record
+    if type(record) is not PackedConvOp or record.groups != 1 or len(record.strides) != 2 or terms_of_step(kernel) > 1:
+        return None
+    data, window = record.padded, [extent_of(axis) for axis in kernel.anchor.reduce_axis[1:]]
+    image, height = product([constant(extent) for extent in data.shape[1:]]), constant(data.shape[2])
+    terms, weights = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), weights_of(kernel)
+    total = product([constant(extent) for extent in weights.shape])
+    if window == [1, 1] or image is None or height is None or terms is None or total is None:
+        return None
+    return _Sizes(image * data.dtype.bytes, image // height * data.dtype.bytes, total * weights.dtype.bytes,
+                  terms * tile.wide * weights.dtype.bytes)
+
+
+def has_border(kernel: Kernel) -> bool:
+    """Whether the border of the image is left to the schedule of the convolution."""
+    border = border_of_blocks(kernel.anchor)
+    return bool(border) and kernel.schedule[border[0]].attach_type == te.schedule.AttachType.INLINE
+
+
+def share_out_bands(kernel: Kernel, tail: Any, images: Any, bands: Any, rows: int) -> None:
+    """Run the loops over images and bands in parallel, and compute the rows of the image with their border in them."""
+    number, height = extent_of(kernel.tail.axis[0]), extent_of(kernel.tail.axis[2])
+    covers = {images: Cover(number, 1), bands: Cover(height, rows)}
+    shared = [bands] if number == 1 else whole_loops(kernel.target, [images, bands], covers)
+    place = share_out(tail, shared, work_of(kernel))
+    if has_border(kernel):
+        stage = kernel.schedule[kernel.record.padded]
+        stage.compute_at(tail, place if bands in shared else bands)
+        stage.vectorize(stage.op.axis[-1])
+
+
+def copy_image(kernel: Kernel) -> None:
+    """Compute the whole image with its border, by itself."""
+    op = kernel.record.padded.op
+    kernel.schedule[op].compute_root()
+    schedule_injective(Kernel(kernel.schedule, op, op, kernel.target, whole=kernel.whole))
