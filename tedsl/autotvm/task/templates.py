@@ -73,9 +73,9 @@ def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:
     return decorate if func is None else decorate(func)
 
 
-def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None) -> Any:
+def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None, *as_in_06: Any) -> Any:
     """Decorator: a function `f(cfg, *args)` that returns a tensor is the first half of the template `task_name`."""
-    _check_name("register_topi_compute", task_name)
+    _check_half("register_topi_compute", task_name, as_in_06)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _COMPUTES[task_name] = function
@@ -94,9 +94,9 @@ def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None
     return decorate if func is None else decorate(func)
 
 
-def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = None) -> Any:
+def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = None, *as_in_06: Any) -> Any:
     """Decorator: a function `f(cfg, outs)` that returns a schedule is the second half of the template `task_name`."""
-    _check_name("register_topi_schedule", task_name)
+    _check_half("register_topi_schedule", task_name, as_in_06)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _SCHEDULES[task_name] = function
@@ -156,6 +156,15 @@ def _called(task_name: str, function: Callable[..., Any], *args: Any) -> Any:
         raise ArgumentTypeError(f"{task_name}: {function.__name__} is called with the configuration and {len(args) - 1} "
                                 f"arguments: {error}", hint=f"def {function.__name__}(cfg, ...)") from None
     return function(*args)
+
+
+def _check_half(what: str, name: object, more: tuple[Any, ...]) -> None:
+    """Refuses the arguments of TVM 0.6: the operator, keys of targets, keys of templates, a function."""
+    if more or callable(name):
+        operator_name = getattr(name, "__name__", "operator") if what.endswith("compute") else "operator"
+        raise ArgumentTypeError(f"{what} takes the name of a task; TVM 0.6 registered functions for an operator and targets",
+                                hint=f"@autotvm.{what}('{operator_name}.mychip') above the function, which the program calls")
+    _check_name(what, name)
 
 
 def _check_name(what: str, name: object) -> None:
