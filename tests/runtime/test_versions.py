@@ -112,7 +112,7 @@ def test_a_record_is_read_once_while_it_stays_as_it_is(tmp_path, monkeypatch):
 
 
 def test_code_is_made_by_files_that_are_looked_at():
-    """Of what they import, display makes texts and pictures alone, absent messages; the rest are files of the package itself."""
+    """Of what they import, display makes texts and pictures alone, absent messages; all else is files of the package."""
     package = Path(PACKAGE)
     files = [file for room in COMPILER for file in (package / room).rglob("*.py")]
     files += [package / "compiler.py", package / "driver.py"]
