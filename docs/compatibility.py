@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.names.table import Name, names, since
+from tests.names.table import Name, beyond, names, since
 
 PAGE = pathlib.Path(__file__).with_suffix(".md")
 LIST = PAGE.with_name("names.md")
@@ -72,7 +72,11 @@ def listing() -> str:
         lines += [f"| `{place or 'tvm'}` | {', '.join(found)} | {release} | {here} |"
                   for (place, release, here), found in rows.items()]
         lines.append("")
-    return "\n".join(lines)
+    lines += ["## Names that v0.8 does not have", "",
+              "Those of TVM 0.9 to 0.19, or that v0.8 has in another module, and those of tedsl alone.", "", "| of | names | from |", "|---|---|---|"]
+    lines += [f"| `{place}` | {', '.join(f'`{name}`' for name in found)} | {origin} |"
+              for kind, origin in (("later", "TVM"), ("own", "tedsl")) for place, found in beyond()[kind].items()]
+    return "\n".join([*lines, ""])
 
 
 def page() -> str:

@@ -96,6 +96,21 @@ def since(name: Name) -> str:
     return releases().get(name.path) or releases().get(f"{name.place}.*") or OLDEST
 
 
+@cache
+def beyond() -> dict[str, dict[str, list[str]]]:
+    """What `beyond.txt` lists: of each kind, "later" and "own", names by their place."""
+    listed: dict[str, dict[str, list[str]]] = {}
+    kind = place = ""
+    for line in FILES.with_name("beyond.txt").read_text().splitlines():
+        if line.endswith(":") and " " not in line:
+            kind = line[:-1]
+        elif line and not line.startswith("#"):
+            if line.startswith("["):
+                place, _, line = line[1:].partition("] ")
+            listed.setdefault(kind, {}).setdefault(place, []).extend(line.split())
+    return listed
+
+
 def find(path: str) -> Any:
     """What a path of names is here: a module where one can be imported, else an attribute; AttributeError if it is nothing."""
     found: Any = tedsl
