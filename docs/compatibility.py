@@ -73,9 +73,10 @@ def listing() -> str:
                   for (place, release, here), found in rows.items()]
         lines.append("")
     lines += ["## Names that v0.8 does not have", "",
-              "Those of TVM 0.9 to 0.19, or that v0.8 has in another module, and those of tedsl alone.", "", "| of | names | from |", "|---|---|---|"]
-    lines += [f"| `{place}` | {', '.join(f'`{name}`' for name in found)} | {origin} |"
-              for kind, origin in (("later", "TVM"), ("own", "tedsl")) for place, found in beyond()[kind].items()]
+              "Those of TVM 0.9 to 0.19, or that v0.8 has in another module, and those of tedsl alone.", "",
+              "| of | names | from |", "|---|---|---|"]
+    for kind, origin in (("later", "TVM"), ("own", "tedsl")):
+        lines += [f"| `{place}` | {', '.join(f'`{name}`' for name in found)} | {origin} |" for place, found in beyond()[kind].items()]
     return "\n".join([*lines, ""])
 
 
