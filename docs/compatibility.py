@@ -76,7 +76,8 @@ def listing() -> str:
               "Those of TVM 0.9 to 0.19, or that v0.8 has in another module, and those of tedsl alone.", "",
               "| of | names | from |", "|---|---|---|"]
     for kind, origin in (("later", "TVM"), ("own", "tedsl")):
-        lines += [f"| `{place}` | {', '.join(f'`{name}`' for name in found)} | {origin} |" for place, found in beyond()[kind].items()]
+        lines += [f"| `{place}` | {', '.join(f'`{name}`' for name in found)} | {origin} |"
+                  for place, found in beyond()[kind].items()]
     return "\n".join([*lines, ""])
 
 

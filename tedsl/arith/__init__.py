@@ -51,7 +51,7 @@ _HOMES = {  # name → the module that defines it; imported on first use
     "estimate_region_lower_bound": "int_set",
 }
 # Modules of names that programs write `arith.<module>.<name>`.
-_MODULES = {"analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"}
+_MODULES = {"_ffi_api", "analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"}
 __all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
            "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound", "detect_clip_bound",
            "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "inverse_affine_iter_map",
