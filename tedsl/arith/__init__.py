@@ -50,8 +50,9 @@ _HOMES = {  # name → the module that defines it; imported on first use
     "subspace_divide": "iter_affine_map", "inverse_affine_iter_map": "iter_affine_map",
     "estimate_region_lower_bound": "int_set",
 }
-# Modules of names that programs write `arith.<module>.<name>`.
-_MODULES = {"_ffi_api", "analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"}
+# Modules of names that programs write `arith.<module>.<name>`, and what they are called here.
+_MODULES = {"analyzer": "analyzer", "bound": "bound", "int_set": "int_set", "int_solver": "int_solver",
+            "iter_affine_map": "iter_affine_map", "pattern": "pattern", "_ffi_api": "int_set"}
 __all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
            "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound", "detect_clip_bound",
            "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "inverse_affine_iter_map",
@@ -61,7 +62,7 @@ __all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransfo
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return import_module(f"tedsl.arith.{name}")
+            return import_module(f"tedsl.arith.{_MODULES[name]}")
         home = _HOMES.get(name)
         if home is None:
             raise missing_name(__name__, name, _HOMES)

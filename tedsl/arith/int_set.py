@@ -1,17 +1,21 @@
-"""Sets of integers by TVM's names: infinite ends, unions, and what regions of loops cover."""
+"""Sets of integers by TVM's names: infinite ends, unions, and what loops cover of regions and touch of buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.interval import relax
 from tedsl.arith.iter_affine_map.detect import detect_iter_map
 from tedsl.arith.sets import NEG_INF, POS_INF, IntervalSet
 from tedsl.arith.sets import IntSet as IntSet
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.accesses import WRITES, Access, accesses, is_read
 
 
 def pos_inf() -> Var:
@@ -76,3 +80,30 @@ def estimate_region_lower_bound(region: Sequence[Range], var_dom: Mapping[Var | 
             last = build.add(last, build.mul(build.sub(split.extent, 1), split.scale))
         found.append(IntervalSet(low, analyzer.simplify(build.add(low, last))))
     return found
+
+
+def DomainTouched(stmt: Stmt, buffer: Buffer, consider_loads: bool = True, consider_stores: bool = True) -> list[Range]:
+    """Returns the region of `buffer` that the loads and stores in `stmt` touch while its loops run, a Range for each dimension.
+    Conditions around them do not count. Without an access there is no Range.
+
+    Raises ArgumentTypeError for what are no statement and buffer, ArgumentError for an index that has no bounds.
+    """
+    if not isinstance(stmt, Stmt) or not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"DomainTouched takes a statement and a buffer, not {stmt!r} and {buffer!r}")
+    analyzer = Analyzer()
+    region: list[tuple[Expr, Expr]] = []
+    for access in accesses(stmt, wanted=lambda node: is_read(node) or isinstance(node, WRITES)):
+        if access.memory is buffer and (consider_stores if access.writes else consider_loads):
+            ends = [_ends(index, access, analyzer) for index in access.indices]
+            region = [(build.minimum(low, least), build.maximum(high, most))
+                      for (low, high), (least, most) in zip(region or ends, ends)]
+    return [Range.from_min_extent(analyzer.simplify(low), analyzer.simplify(build.add(build.sub(high, low), 1)))
+            for low, high in region]
+
+
+def _ends(index: Expr, access: Access, analyzer: Analyzer) -> tuple[Expr, Expr]:
+    ranges = {loop.var: (loop.min, build.sub(build.add(loop.min, loop.extent), 1)) for loop in access.loops}
+    low, high = relax(index, ranges, analyzer)
+    if low is None or high is None:
+        raise ArgumentError(f"DomainTouched: the index {index} has no bounds", hint="loops around it have ranges")
+    return low, high

@@ -7,8 +7,8 @@ import pytest
 from tests.names.table import beyond, find, names
 
 IN_08 = {name.path for name in names()}
-PLACES = ["te", "tir", "tir.transform", "tir.analysis", "topi", "topi.nn", "topi.image", "topi.vision", "topi.sparse", "topi.random", "arith",
-          "target", "ir", "testing", "transform"]
+PLACES = ["te", "tir", "tir.transform", "tir.analysis", "topi", "topi.nn", "topi.image", "topi.vision", "topi.sparse",
+          "topi.random", "arith", "target", "ir", "testing", "transform"]
 
 
 def public(place):
