@@ -2,11 +2,12 @@
 
 before:  for (i.outer: 0, 7) { for (i.inner: 0, 8) { if likely((i.outer*8 + i.inner) < 50) { body } } }
 after:   for (i.outer: 0, 6) { for (i.inner: 0, 8) { body } }
-         for (i.inner: 0, 8) { if likely((48 + i.inner) < 50) { body } }
+         for (i.inner: 0, 2) { body }
 
 A guard is a condition marked `likely` (lowering marks those that it adds for splits that do not divide), and, with
 `masks`, the predicate of a vector access or the condition of an `if_then_else` (the border of a padded image) where most
-iterations gain and the body is small. It is removed by its outermost loop. A parallel loop stays one loop: its body
+iterations gain and the body is small. It is removed by its outermost loop. In `build` a rest keeps its guard unless it is
+small; with `tir.LoopPartition` it is split too. A parallel loop stays one loop: its body
 becomes `if (i.outer < 6) { main } else { tail }`, in which a tail of one iteration has a constant for `i.outer`.
 """
 
