@@ -14,6 +14,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import words
+from tedsl.runtime.arguments.array_entry import refers_to, with_address
 from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.devices.device import Device, cpu
@@ -42,6 +43,10 @@ class CheckedCall:
     compact_scalars: the variables that the second takes. library: keeps the machine code alive. timer: returns the address of
     the timing loop, which is compiled on first use.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_table")  # the last is for `arguments/array_entry.py`
+
+    _table: bytes
 
     def __init__(self, signature: Signature, library: object, general: int, compact: int, compact_scalars: tuple[Var, ...],
                  messages: Sequence[str], timer: Callable[[], int]) -> None:
@@ -157,6 +162,13 @@ class CheckedCall:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable(f"the function {self.signature.name}")
+
+    def with_shared_entry(self, table: bytes, address: int) -> Callable[..., Any]:
+        """Returns the builtin function whose machine code is the shared entry point at `address`, which checks calls by
+        `table`; this object, where the entry point does not find it.
+        """
+        self._table = with_address(table, self.address)
+        return self.with_entry(address) if refers_to(self, self._table) else self
 
     def with_entry(self, address: int, library: object = None) -> Callable[..., Any]:
         """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object.

@@ -45,10 +45,10 @@ def f32(*shape):
 
 
 def refuses(stand_in, args, words, error=ArgumentError):
-    """Both ways refuse `args` with these words, and neither runs the kernel nor changes an array."""
+    """All ways refuse `args` with these words, and none runs the kernel or changes an array."""
     arrays = [a for a in args if isinstance(a, np.ndarray)]
     before = [a.tobytes() for a in arrays]
-    for call in (stand_in.fast, stand_in.checked):
+    for call in stand_in.ways:
         stand_in.forget()
         refused(lambda way=call: way(*args), match=words, error=error)
         assert stand_in.seen(0) == 0
@@ -82,8 +82,9 @@ def test_too_many_arguments(add):
 
 
 def test_keywords_are_not_taken(add):
-    with pytest.raises(TypeError):
-        add.fast(f32(8), f32(8), C=f32(8))
+    for call in add.ways:
+        with pytest.raises(TypeError, match="by name: C"):
+            call(f32(8), f32(8), C=f32(8))
 
 
 def test_wrong_dtype(add):
@@ -348,14 +349,14 @@ def test_a_shape_that_no_argument_determines_is_refused_when_built():
 # --- accepted ---------------------------------------------------------------------------------------------------------
 
 def accepted(stand_in, *args):
-    """Both ways run the kernel, with the same arguments."""
+    """All ways run the kernel, with the same arguments."""
     seen = []
-    for call in (stand_in.fast, stand_in.checked):
+    for call in stand_in.ways:
         stand_in.forget()
         call(*args)
         seen.append([stand_in.seen(k) for k in range(16)])
         assert stand_in.seen(0) != 0
-    assert seen[0] == seen[1]
+    assert all(one == seen[0] for one in seen)
     return seen[0]
 
 
@@ -507,11 +508,12 @@ def test_rank_zero():
 @pytest.mark.parametrize("release", [False, True])
 def test_statuses_become_exceptions(release):
     func = function(array("A", 4), outputs="A", name="fails")
-    with pytest.raises(MemoryError, match="fails: a temporary buffer"):
-        StandIn(func, status=1, release=release).fast(f32(4))
-    for way in ("fast", "checked"):
+    for call in StandIn(func, status=1, release=release).ways:
+        with pytest.raises(MemoryError, match="fails: a temporary buffer"):
+            call(f32(4))
+    for call in StandIn(func, status=17, messages=["first", "n must be even"], release=release).ways:
         with pytest.raises(ArgumentError, match="fails: n must be even"):
-            getattr(StandIn(func, status=17, messages=["first", "n must be even"], release=release), way)(f32(4))
+            call(f32(4))
 
 
 def test_large_arrays_are_worked_on_without_the_gil_and_counted(symbolic):
@@ -523,11 +525,11 @@ def test_references_are_balanced(add):
 
     def references() -> list[int]:
         gc.collect()  # exceptions that hold their own frame, of this test or of others, hold `add` too
-        return [sys.getrefcount(x) for x in (a, b, c, add.checked)]
+        return [sys.getrefcount(x) for x in (a, b, c, *(way.__self__ for way in add.ways[:-1]))]
 
     before = references()
-    for _ in range(1000):
-        assert add.fast(a, b, c) is None
+    for call in add.ways[:-1] * 500:
+        assert call(a, b, c) is None
         with pytest.raises(TedslError):
-            add.fast(a, b, a)
+            call(a, b, a)
     assert references() == before

@@ -1,4 +1,4 @@
-"""The compiled entry point and the check in Python agree on random calls: same refusals, same arguments for the kernel.
+"""The compiled entry points and the check in Python agree on random calls: same refusals, same arguments for the kernel.
 
 Arrays are views into a few blocks of memory, so that shapes that do not fit, odd strides and overlaps all occur.
 """
@@ -80,3 +80,21 @@ def test_both_ways_agree(kind):
         ran += isinstance(first, list)
         refused += isinstance(first, str)
     assert ran > 20 and refused > 100
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_both_ways_agree_on_constant_shapes(dtype):
+    stand_in = StandIn(function(array("A", 4, 2, dtype=dtype), array("B", 2, 2, dtype=dtype), array("C", 4, 2, dtype=dtype),
+                                outputs="BC", name="constant"))
+    assert len(stand_in.ways) == 3
+    rng = np.random.default_rng(11)
+    blocks = [np.zeros(64, dtype) for _ in range(4)]
+    ran = refused = 0
+    for _ in range(600):
+        args = [random_view(rng, blocks) if rng.random() < 0.2 else rng.choice(blocks[k:k + 2])[at:][:size].reshape(-1, 2)
+                for k, size, at in zip(range(3), (8, 4, 8), rng.choice((0, 4, 8, 16, 24), 3))]
+        outcomes = [outcome(stand_in, call, args) for call in stand_in.ways]
+        assert outcomes[0] == outcomes[1] == outcomes[2]
+        ran += isinstance(outcomes[0], list)
+        refused += isinstance(outcomes[0], str)
+    assert ran > 50 and refused > 100

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tedsl.record import record
+from tedsl.runtime.arguments.array_entry import table_of
 from tedsl.runtime.modules.image import BESIDE, CODE, Image, KernelRecord
 
 _HEADS = "heads.json"
@@ -16,11 +17,15 @@ _HEADS = "heads.json"
 
 @record
 class Head:
-    """A kernel: its name, how it is called, whether it has a version for compact arrays; whole: returns all that is known."""
+    """A kernel: its name, how it is called, whether it has a version for compact arrays; whole: returns all that is known.
+
+    table: of its calls, for the entry point that kernels share; None: it has one of its own.
+    """
 
     name: str
     described: str
     has_compact: bool
+    table: bytes | None
     whole: Callable[[], KernelRecord]
 
 
@@ -37,14 +42,15 @@ class Linkable:
 
 def linkable(image: Image) -> Linkable:
     """Returns what linking reads of `image`."""
-    heads = [Head(k.name, k.signature.described, k.compact_scalars is not None, partial(_kernel, image, number))
+    heads = [Head(k.name, k.signature.described, k.compact_scalars is not None, table_of(k.signature, k.runs_long),
+                  partial(_kernel, image, number))
              for number, k in enumerate(image.kernels)]
     return Linkable(tuple(heads), image.code, image.layout, image.beside, image.process)
 
 
 def heads_of(image: Image) -> dict[str, bytes]:
     """Returns the piece of bytes from which `linkable_of` makes what linking reads, beside the parts of `image`."""
-    heads = [(k.name, k.described, k.has_compact) for k in linkable(image).kernels]
+    heads = [(k.name, k.described, k.has_compact, None if k.table is None else k.table.hex()) for k in linkable(image).kernels]
     return {_HEADS: json.dumps([heads, image.layout, len(image.beside), image.process]).encode()}
 
 
@@ -54,8 +60,9 @@ def linkable_of(pieces: Mapping[str, bytes], image: Callable[[], Image]) -> Link
     image: returns the whole image.
     """
     heads, layout, beside, process = json.loads(pieces[_HEADS])
-    kernels = [Head(name, described, has_compact, partial(_kernel, image, number))
-               for number, (name, described, has_compact) in enumerate(heads)]
+    kernels = [Head(name, described, has_compact, None if table is None else bytes.fromhex(table),
+                    partial(_kernel, image, number))
+               for number, (name, described, has_compact, table) in enumerate(heads)]
     return Linkable(tuple(kernels), pieces[CODE], None if layout is None else tuple(layout),
                     tuple([pieces[BESIDE.format(k)] for k in range(beside)]), tuple(process))
 

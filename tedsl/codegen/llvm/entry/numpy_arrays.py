@@ -6,7 +6,8 @@ calls the kernel.
 It reads the fields of numpy's arrays at offsets that `runtime/layout.py` has probed. `self` is the checked call in Python
 (`runtime/call.py`): any argument that fails a check here goes there, to be converted or refused with a message. So a check here
 may be stricter than the rule, never laxer. Beside it stands `i32 f.call(ptr slots)`, by which that checked call and the timer
-run the kernel: one 64-bit slot for each argument.
+run the kernel: one 64-bit slot for each argument. Kernels of arrays of constant shapes have the entry point of
+`runtime/arguments/array_entry.py` in common.
 """
 
 from __future__ import annotations
@@ -17,11 +18,9 @@ from tedsl.codegen.llvm.entry.checks import EntryChecks
 from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS, SYMBOL
 from tedsl.codegen.llvm.entry.symbol import QUICK
 from tedsl.codegen.llvm.types import argument_type, global_name
+from tedsl.runtime.arguments.array_entry import RELEASE_BYTES
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
-
-# Kernels that touch this much memory run without the GIL; releasing it costs about 40 ns, such a kernel takes microseconds.
-RELEASE_BYTES = 64 * 1024
 
 # What every entry point for numpy arrays uses of CPython, in this process and in extension modules.
 CPYTHON = """

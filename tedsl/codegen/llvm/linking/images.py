@@ -17,6 +17,7 @@ from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import LaidOut
 from tedsl.ir.func import PrimFunc
 from tedsl.record import record
+from tedsl.runtime.arguments.array_entry import SYMBOL
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
@@ -42,15 +43,23 @@ def linked_module(code: Linkable, sources: Sources, target: Target, again: Calla
     again: returns the image for a file, with all its texts.
     watchers: who is told about the code. code_key: of the image in the cache on disk. laid: the code laid out, if it is known.
     """
-    layout = array_layout()
-    has_entries = code.layout is not None and layout is not None and layout.offsets == code.layout
+    layout = None if code.layout is None else array_layout()
+    has_entries = layout is not None and layout.offsets == code.layout
     exports = _exports(code, has_entries)
     library = jit.link(code.code, exports, beside=code.beside, process=code.process, laid=laid)
     watchers.tell(code.code, exports[0], library.address(exports[0]), library)
     checked = {k.name: _KernelCall(k, library) for k in code.kernels}
-    functions: dict[str, Callable[..., Any]] = {
-        name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
+    functions = {k.name: _function(checked[k.name], k, library, layout is not None, has_entries) for k in code.kernels}
     return Module(functions, checked, sources.texts, target, image=again, code_key=code_key, loops=sources.functions)
+
+
+def _function(call: CheckedCall, kernel: Head, library: Library, shared: bool, own: bool) -> Callable[..., Any]:
+    """What a program calls for `kernel`. shared: whether the entry point that kernels share can be used here; own: those that
+    were compiled for one kernel.
+    """
+    if kernel.table is not None:
+        return call.with_shared_entry(kernel.table, jit.runtime_address(SYMBOL)) if shared else call
+    return call.with_entry(library.address(f"{kernel.name}.entry")) if own else call
 
 
 def image_pieces(image: Image) -> dict[str, bytes]:
@@ -59,9 +68,9 @@ def image_pieces(image: Image) -> dict[str, bytes]:
 
 
 def _exports(code: Linkable, has_entries: bool) -> list[str]:
-    """The symbols that are asked for: of functions, and of entry points for arrays if they are used."""
+    """The symbols that are asked for: of functions, and of their own entry points for arrays if they are used."""
     exports = [f"{name}.call" for k in code.kernels for name in _versions(k)]
-    return exports + [f"{k.name}.entry" for k in code.kernels] if has_entries else exports
+    return exports + [f"{k.name}.entry" for k in code.kernels if k.table is None] if has_entries else exports
 
 
 def _versions(kernel: Head) -> list[str]:
