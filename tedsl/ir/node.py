@@ -141,10 +141,10 @@ def _make_walkers(cls: type) -> list[Callable[..., Any]]:
     most of their time in them.
     """
     base: Any = cls
-    if not cls.children or base.child_nodes is not Node.child_nodes:  # type: ignore[attr-defined]
+    if base.child_nodes is not Node.child_nodes:
         return []
     types = {f.name: str(f.type) for f in fields(cls)}
-    listed, mapped, same = [], [], []
+    listed, mapped, same = [], ["pass"], ["True"]
     for name in base.children:
         many, optional = types[name].startswith("tuple["), types[name].endswith("| None")
         listed.append(f"*self.{name}" if many else f"*(() if self.{name} is None else (self.{name},))" if optional
@@ -152,11 +152,13 @@ def _make_walkers(cls: type) -> list[Callable[..., Any]]:
         mapped.append(f"{name} = self.{name}; new_{name} = " + (f"tuple([fn(item) for item in {name}])" if many else
                       f"None if {name} is None else fn({name})" if optional else f"fn({name})"))
         same.append(f"all(map(is_, {name}, new_{name}))" if many else f"new_{name} is {name}")
+    arguments = ", ".join(f"new_{f.name}" if f.name in base.children else f"self.{f.name}" for f in fields(base) if f.init)
     changed = ", ".join(f"{name}=new_{name}" for name in base.children)
-    scope: dict[str, Any] = {"is_": is_}
+    scope: dict[str, Any] = {"is_": is_, "cls": cls}
     exec(f"def child_nodes(self):\n    return [{', '.join(listed)}]\n"
          "def map_children(self, fn):\n    " + "\n    ".join(mapped) +
-         f"\n    return self if {' and '.join(same)} else self.replace({changed})\n", scope)
+         f"\n    if {' and '.join(same)}: return self"
+         f"\n    return cls({arguments}) if type(self) is cls else self.replace({changed})\n", scope)
     made = [scope["child_nodes"], scope["map_children"]]
     for method in made:
         method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"

@@ -10,6 +10,7 @@ from tedsl.ir.expr import And, BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Le
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.stmt import Allocate, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order
@@ -27,7 +28,7 @@ def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:
 def folded_copy(stmt: Stmt, mapping: Mapping[Any, Any]) -> Stmt:
     """Returns the copy that `fold_with` makes, with fresh binders, so that it may stand in a function beside the original."""
     renamed: dict[Any, Any] = dict(mapping)
-    renamed |= {v: copy_var(v) for v in map(_binder, post_order(stmt)) if v is not None}
+    renamed |= {v: copy_var(v) for v in map(_binder, of_kinds(stmt, *_BINDERS)) if v is not None}
     return Folder(renamed)(stmt)  # type: ignore[no-any-return]
 
 
@@ -52,6 +53,9 @@ class Copier:
     def __call__(self, value: Expr) -> Stmt:
         mapping = self.shared | {v: copy_var(v) for v in self.binders} | {self.var: value}
         return Folder(mapping)(self.stmt)  # type: ignore[no-any-return]
+
+
+_BINDERS = (For, LetStmt, Let, Allocate)
 
 
 def _binder(node: Node) -> Var | None:

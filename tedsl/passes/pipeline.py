@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -37,10 +36,10 @@ class Pipeline:
 def with_options(step: Callable[..., PrimFunc], *leading: Any, **options: Any) -> Pass:
     """Returns the pass `step` with its options bound; it keeps the name."""
 
-    @functools.wraps(step)
     def bound(func: PrimFunc) -> PrimFunc:
         return step(func, *leading, **options)
 
+    bound.__name__, bound.__doc__ = pass_name(step), step.__doc__
     return bound
 
 

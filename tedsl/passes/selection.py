@@ -92,7 +92,13 @@ def info_of(step: Pass) -> PassInfo:
     info = getattr(step, "info", None)
     if isinstance(info, PassInfo):
         return info
-    name = NAMES.get(pass_name(step), pass_name(step))
+    return _info(pass_name(step))
+
+
+@functools.cache
+def _info(step: str) -> PassInfo:
+    """Returns the same of the step whose function has that name."""
+    name = NAMES.get(step, step)
     return PassInfo(LEVELS.get(name, 0), name)
 
 

@@ -15,6 +15,7 @@ from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.visitor import statements
 
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
@@ -45,7 +46,7 @@ def kernel_arguments(func: PrimFunc) -> list[Var]:
 def assertion_messages(func: PrimFunc) -> list[str]:
     """Lists the distinct messages of the assertions in `func`; a kernel that fails message k returns status 16 + k."""
     messages: dict[str, None] = {}
-    for s in statements(func.body):
+    for s in statements(func.body) if contains(func.body, AssertStmt) else ():
         if isinstance(s, AssertStmt):
             messages.setdefault(s.message.value if isinstance(s.message, StringImm) else str(s.message))
     return list(messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.ir.calls.returns import result_of
-from tedsl.ir.expr import Var
+from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.walk.visitor import variables
@@ -18,7 +18,7 @@ def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
             scalars.setdefault(var)
             continue
         for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            for used in variables(expr):
+            for used in () if isinstance(expr, IntImm) else variables(expr):
                 scalars.setdefault(used)
     return tuple(scalars)
 

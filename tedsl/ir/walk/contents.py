@@ -6,7 +6,9 @@ Each node keeps a set of kinds as the bits of a number, which its constructor ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+import operator
+from collections.abc import Iterator
 
 from tedsl.ir.node import MASKED, POINTER, Node, kind_bit
 
@@ -17,7 +19,7 @@ def contains(root: Node, *kinds: object) -> bool:
     """Tells whether a node below `root`, or itself, is of one of `kinds`: a class (and no subclass of it), the operator of
     calls, the key of attributes, MASKED or POINTER. Nodes are those that `post_order` visits.
     """
-    return bool(contents_of(root) & mask_of(kinds))
+    return bool(root._contents & (_MASKS.get(kinds) or mask_of(kinds)))
 
 
 def contents_of(root: Node) -> int:
@@ -25,11 +27,14 @@ def contents_of(root: Node) -> int:
     return root._contents
 
 
-def mask_of(kinds: Iterable[object]) -> int:
+_MASKS: dict[tuple[object, ...], int] = {}  # those that were asked for, few in a program
+
+
+def mask_of(kinds: tuple[object, ...]) -> int:
     """Returns the bits of `kinds`, which `contains` describes."""
-    mask = 0
-    for kind in kinds:
-        mask |= kind_bit(kind)
+    mask = _MASKS.get(kinds)
+    if mask is None:
+        mask = _MASKS[kinds] = functools.reduce(operator.or_, map(kind_bit, kinds), 0)
     return mask
 
 
@@ -40,7 +45,7 @@ def of_kinds(root: Node, *kinds: object) -> Iterator[Node]:
     """
     mask = mask_of(kinds)
     seen: set[Node] = set()
-    stack: list[Node | None] = [root] if contents_of(root) & mask else []
+    stack: list[Node | None] = [root] if root._contents & mask else []
     while stack:
         node = stack.pop()
         if node is None:
@@ -49,7 +54,10 @@ def of_kinds(root: Node, *kinds: object) -> Iterator[Node]:
             yield node
         elif node not in seen:
             seen.add(node)
-            stack += (node, None)
-            below = [child for child in node.child_nodes() if contents_of(child) & mask]
-            below.reverse()
-            stack += below
+            below = [child for child in node.child_nodes() if child._contents & mask]
+            if below:
+                below.reverse()
+                stack += (node, None)
+                stack += below
+            else:
+                yield node

@@ -9,6 +9,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.contents import contents_of, mask_of
 from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
+from tedsl.ir.walk.visitor import LEAVES
 
 N = TypeVar("N", bound=Node)
 
@@ -40,10 +41,14 @@ class Rewriter:
             if node in done:
                 stack.pop()
                 continue
-            if wanted:
-                pending = [child for child in node.child_nodes() if child._contents & wanted and child not in done]
-            else:
-                pending = [child for child in node.child_nodes() if child not in done]
+            pending: list[Any] = []
+            for child in node.child_nodes():
+                if child in done or (wanted and not child._contents & wanted):
+                    continue
+                if not pending and type(child) in LEAVES:  # at once: nothing is below them
+                    done[child] = self.rewrite(child if own_way is None else own_way(child))
+                else:
+                    pending.append(child)
             if pending:
                 pending.reverse()
                 stack.extend(pending)

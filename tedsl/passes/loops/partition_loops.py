@@ -23,10 +23,10 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Store, is_no_op, seq
-from tedsl.ir.walk.contents import MASKED, contains
+from tedsl.ir.walk.contents import MASKED, contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
-from tedsl.ir.walk.visitor import post_order, statements
+from tedsl.ir.walk.visitor import statements
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import Interval, holding_interval
 from tedsl.passes.facts.structure import Numbering
@@ -137,7 +137,7 @@ class _Partitioner(ScopedRewriter):
 
     def partition(self, loop: For) -> Stmt:
         guards = guards_of(loop, self.masks, self.widely, self.depends, hinted=loop.loop_var in self.hinted)
-        stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
+        stores = _stores(loop.body) if guards else 0
         guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
         low, high, gone = self.main_range(loop, guards)
         if not gone and self.everywhere:
@@ -256,7 +256,7 @@ class _Partitioner(ScopedRewriter):
         inner loops then get main parts; else unchanged. A loop of a symbolic extent is not split again, only those inside.
         """
         if not self.everywhere:
-            small = self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= BESIDE
+            small = self.masks and _stores(piece) <= BESIDE
             return self.stmt(piece) if small else piece
         if isinstance(piece, For) and TAIL in piece.annotations:
             return self.stmt(_unmarked(piece)) if _is_constant(piece) else self.descend(piece)
@@ -296,6 +296,11 @@ def _unmarked(loop: For) -> For:
 
 def _has_hint(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and HINT in stmt.annotations
+
+
+def _stores(stmt: Stmt) -> int:
+    """Counts the stores in `stmt`."""
+    return sum(isinstance(n, Store) for n in of_kinds(stmt, Store))
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:

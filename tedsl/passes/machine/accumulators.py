@@ -14,6 +14,7 @@ from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_v
 from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, Step
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
@@ -132,7 +133,7 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
     hopeful -= {s.buffer_var for s in inside if isinstance(s, Store) and depends.on_any(s.index, own)}
     if not hopeful:
         return None
-    nodes = list(post_order(loop.body))
+    nodes = list(of_kinds(loop.body, Load, Store, For, LetStmt, Let, Allocate, While, Call))
     stored = dict.fromkeys(n.buffer_var for n in nodes if isinstance(n, Store))
     loaded = {n.buffer_var for n in nodes if isinstance(n, Load)}
     wanted = [v for v in stored if v in loaded and v in hopeful]

@@ -18,7 +18,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import GE, GT, LE, LT, Broadcast, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
-from tedsl.ir.walk.contents import MASKED, contains
+from tedsl.ir.walk.contents import MASKED, contains, of_kinds
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction, mask_parts
@@ -77,7 +77,7 @@ class _Splitter(ScopedRewriter):
         """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""
         return self.lacks_any and contains(stmt, MASKED) and any(
             n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
-            for n in post_order(stmt) if isinstance(n, (Load, Store)))
+            for n in of_kinds(stmt, MASKED) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
         """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper."""

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Let, Load, Ramp, Shuffle, Var
+from tedsl.ir.expr import Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
+from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.ir.walk.visitor import post_order, uses
@@ -81,10 +82,9 @@ class _Tiles(ScopedRewriter):
         lanes = stores[0].value.dtype.lanes
         if lanes < SMALLEST or not all(store.value.dtype.lanes == lanes and isinstance(store.index, Ramp) for store in stores):
             return []
-        nodes = list(post_order(loop.body))
-        if any(isinstance(node, Let) or (isinstance(node, Call) and node.op is IF_THEN_ELSE) for node in nodes):
+        if contains(loop.body, Let, IF_THEN_ELSE):
             return []  # what is loaded under a condition may not be there in the iterations beside
-        loads = [node for node in nodes if isinstance(node, Load)]
+        loads = [node for node in of_kinds(loop.body, Load) if isinstance(node, Load)]
         written = {store.buffer_var: self.number(store.index) for store in stores}
         if any(self.reads_others(store, loop.loop_var, loads) for store in stores):
             return []
