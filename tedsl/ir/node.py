@@ -154,11 +154,12 @@ def _make_walkers(cls: type) -> list[Callable[..., Any]]:
         same.append(f"all(map(is_, {name}, new_{name}))" if many else f"new_{name} is {name}")
     arguments = ", ".join(f"new_{f.name}" if f.name in base.children else f"self.{f.name}" for f in fields(base) if f.init)
     changed = ", ".join(f"{name}=new_{name}" for name in base.children)
+    whole = f"cls({arguments}) if type(self) is cls else " if base.replace is Node.replace else ""
     scope: dict[str, Any] = {"is_": is_, "cls": cls}
     exec(f"def child_nodes(self):\n    return [{', '.join(listed)}]\n"
          "def map_children(self, fn):\n    " + "\n    ".join(mapped) +
          f"\n    if {' and '.join(same)}: return self"
-         f"\n    return cls({arguments}) if type(self) is cls else self.replace({changed})\n", scope)
+         f"\n    return {whole}self.replace({changed})\n", scope)
     made = [scope["child_nodes"], scope["map_children"]]
     for method in made:
         method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
