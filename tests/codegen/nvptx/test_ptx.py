@@ -134,7 +134,7 @@ def test_intrinsics_that_would_end_the_process_are_refused():
 
 def test_targets_of_devices():
     target = Target("cuda -arch=sm_90")
-    assert target.triple == "nvptx64-nvidia-cuda" and target.arch == "nvptx64" and target.cpu == "sm_90" and target.has_fma
+    assert target.triple == "nvptx64-nvidia-cuda" and target.arch == "sm_90" and target.cpu == "sm_90" and target.has_fma
     assert Target("nvptx").cpu == "sm_70" and tedsl.target.Target("cuda").feature_string == "+ptx63"
 
 
