@@ -1,5 +1,7 @@
 """Named arrays as bytes, in TVM's format."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 BYTES = bytes.fromhex("b79c04054f8de5f7 0000000000000000 0100000000000000 0200000000000000 7030 0100000000000000"
                       "3fa1b496f0405edd 0000000000000000 01000000 00000000 01000000 00 10 0100 0200000000000000"
                       "0400000000000000 0100feff".replace(" ", ""))
+HUGE = bytes(runtime.save_param_dict({"a": np.zeros((0, 1), "int8")}))[:-16] + struct.pack("<QQ", 2**63, 0)
 
 
 def test_arrays_come_back():
@@ -33,6 +36,8 @@ def test_the_format_is_tvms():
     (lambda: runtime.load_param_dict(b"x" * 40), ArgumentError, "these bytes are not named arrays"),
     (lambda: runtime.load_param_dict(BYTES.replace(b"\x00\x10\x01\x00", b"\x09\x10\x01\x00")), ArgumentError, "no dtype has"),
     (lambda: runtime.load_param_dict(BYTES[:-12] + b"\x03" + BYTES[-11:]), ArgumentError, "has 3 bytes"),
+    (lambda: runtime.load_param_dict(BYTES.replace(b"p0", b"p\xff")), ArgumentError, "is not text in UTF-8"),
+    (lambda: runtime.load_param_dict(HUGE), ArgumentError, "there is no array of shape \\(0, 9223372036854775808\\)"),
     (lambda: runtime.load_param_dict("net.params"), ArgumentTypeError, "takes bytes"),
     (lambda: runtime.save_param_dict([1]), ArgumentTypeError, "takes a dict")])
 def test_misuse(call, error, words):

@@ -21,6 +21,7 @@ from tedsl.ir.build import as_int
 from tedsl.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Mul, Sub, Var
 from tedsl.ir.expr import Ramp as RampExpr
 from tedsl.ir.stmt import For, ForKind, SeqStmt, Stmt, Store
+from tedsl.ir.walk.index_arithmetic import widens, wraps
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
 
@@ -115,6 +116,8 @@ def _apart(index: Expr, var: Var) -> int | None:
     match index:
         case Var():
             return int(index is var)
+        case _ if wraps(index) or (isinstance(index, Cast) and not widens(index.value.dtype, index.dtype)):
+            pass  # it may come round to where it was
         case Add(a=a, b=b) | Sub(a=a, b=b):
             one, other = _apart(a, var), _apart(b, var)
             sign = 1 if isinstance(index, Add) else -1

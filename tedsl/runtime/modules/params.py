@@ -40,7 +40,7 @@ def load_param_dict(param_bytes: Bytes) -> dict[str, NDArray]:
                                 hint='open("net.params", "rb").read()')
     reader = _Reader(param_bytes)
     reader.expect(_LIST, "named arrays")
-    names = [reader.take(reader.number()).decode() for _ in range(reader.number())]
+    names = [reader.name() for _ in range(reader.number())]
     if reader.number() != len(names):
         raise ArgumentError("load_param_dict: there are more names than arrays, or fewer")
     return {name: reader.array() for name in names}
@@ -68,6 +68,13 @@ class _Reader:
     def number(self) -> int:
         return int.from_bytes(self.take(8), "little")
 
+    def name(self) -> str:
+        content = self.take(self.number())
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            raise ArgumentError(f"load_param_dict: the name {content!r} is not text in UTF-8") from None
+
     def expect(self, mark: int, what: str) -> None:
         if self.number() != mark:
             raise ArgumentError(f"load_param_dict: these bytes are not {what}",
@@ -82,7 +89,11 @@ class _Reader:
         content = self.take(self.number())
         if len(content) != of.itemsize * int(numpy.prod(shape, dtype=object)):
             raise ArgumentError(f"load_param_dict: an array of shape {tuple(shape)} and {of} has {len(content)} bytes")
-        return array(numpy.frombuffer(content, of).reshape(shape))
+        try:
+            return array(numpy.frombuffer(content, of).reshape(shape))
+        except ValueError:
+            raise ArgumentError(f"load_param_dict: there is no array of shape {tuple(shape)}: numpy's have fewer dimensions, "
+                                "or smaller ones") from None
 
 
 def _dtype(code: int, bits: int, lanes: int) -> DType:

@@ -47,11 +47,11 @@ def border_of_blocks(op: Any) -> tuple[Any, ...]:
 
 
 def rows_of_band(kernel: Kernel, tile: ImageTile) -> int | None:
-    """The rows of the result in a band; None where bands do not pay, or are too few for the cores."""
+    """The rows of the result in a band; None where bands do not pay, are too few for the cores, or there is no image."""
     record, machine, height = kernel.record, kernel.target.machine, extent_of(kernel.tail.axis[2])
     sizes, images, high = _sizes(kernel, tile), extent_of(kernel.tail.axis[0]), extent_of(kernel.anchor.reduce_axis[1])
     room = int(_FULL * machine.l2.size)
-    if sizes is None or height is None or images is None or high is None or sizes.image + sizes.panel <= room:
+    if sizes is None or height is None or not images or high is None or sizes.image + sizes.panel <= room:
         return None
     stride, window = record.strides[0], (high - 1) * record.dilation[0] + 1
     stay = sizes.weights <= room // 2
