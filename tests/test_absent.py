@@ -49,7 +49,8 @@ USES = {
     "with": "with m: pass",
     "isinstance": "isinstance(3, m)", "one of several": "isinstance(3, (str, m))", "issubclass": "issubclass(int, m)",
     "index": "m[0]", "store": "m[0] = 1", "delete": "del m[0]", "for": "for _ in m: pass", "in": "3 in m", "next": "next(m)",
-    "type": "m | None", "unpack": "a, b = m"}
+    "type": "m | None", "unpack": "a, b = m", "sum": "m + 1",
+    "product": "2 * m", "comparison": "m < 1", "number": "float(m)", "negative": "-m"}
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
