@@ -161,8 +161,8 @@ class StandIn(ModuleType):
 
     __call__ = __enter__ = __exit__ = __iter__ = __next__ = __getitem__ = __setitem__ = __delitem__ = _refuse
     __instancecheck__ = __subclasscheck__ = __mro_entries__ = __or__ = __ror__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __int__ = __float__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __int__ = __float__ = _refuse
 
 
 def refusal(name: str) -> AbsentModuleError:

@@ -354,11 +354,24 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
                                 hint='for example "llvm -mcpu=haswell"')
     kind = find_kind(name)
     if kind is None:
-        build = names_that_build()
-        rest = [other for other in kind_names() if other not in build]
-        raise ArgumentError(f"there is no target kind {name!r}",
-                            hint=f"code is made for {', '.join(build)}; schedules are also lowered for {', '.join(rest)}")
+        raise _no_kind(name)
     return kind, {key: _option_value(key, value) for key, value in options.items() if _known(kind, key)}, None
+
+
+def _no_kind(name: str) -> ArgumentError:
+    """Returns the error for a name that is no kind of target, as one of a tag is that has options beside it."""
+    from difflib import get_close_matches  # few programs ask
+
+    if name in TAGS:
+        return ArgumentError(f"the tag {name!r} stands for a whole target: there are no options beside it",
+                             hint=f'write its target with them: "{Target(name)}"')
+    tags = get_close_matches(name, TAGS) if "/" in name else []
+    if tags:
+        return ArgumentError(f"there is no tag {name!r} of a target", hint=f"did you mean {' or '.join(tags)}?")
+    build = names_that_build()
+    rest = [other for other in kind_names() if other not in build]
+    return ArgumentError(f"there is no target kind {name!r}",
+                         hint=f"code is made for {', '.join(build)}; schedules are also lowered for {', '.join(rest)}")
 
 
 def _with_values(words: Sequence[str]) -> list[str]:

@@ -182,7 +182,7 @@ def test_a_function_that_is_defined_again_takes_the_place_of_the_one_before():
     """As where the cell of a notebook that defines it is run again."""
     cell = {"__name__": "notebook", "te": te}
     for factor in (2, 3):
-        exec(f"def scaled(n):\n    B = te.compute((n,), lambda i: {factor} * i)\n    return te.create_schedule(B.op), [B]", cell)
+        exec(f"def scaled(n):\n  B = te.compute((n,), lambda i: {factor} * i)\n  return te.create_schedule(B.op), [B]", cell)
         assert autotvm.task.create(cell["scaled"], (4,), "llvm").name == "scaled"
         assert autotvm.task.task.TASK_TABLE["scaled"] is cell["scaled"]
     with pytest.raises(ArgumentError, match="there is another template 'scaled'"):

@@ -57,6 +57,15 @@ def test_tags():
             target.register_tag(name, given)
 
 
+@pytest.mark.parametrize("name, words", [
+    ("nvidia/geforce-rtx-3091", r"no tag 'nvidia/geforce-rtx-3091'(.|\n)*did you mean .*nvidia/geforce-rtx-3090"),
+    ("aws/cpu/c5.xlarge -mattr=+avx2", r"no options beside it(.|\n)*\"llvm -keys=cpu -mcpu=skylake-avx512 -num-cores=2\""),
+    ("xyz/0", "there is no target kind 'xyz/0'")])
+def test_what_is_no_tag(name, words):
+    with pytest.raises(ArgumentError, match=words):
+        target.Target(name)
+
+
 def test_every_tag_of_tvm_is_a_target():
     known = target.list_tags()
     card = known["nvidia/geforce-rtx-3090"]
