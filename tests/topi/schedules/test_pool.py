@@ -35,6 +35,19 @@ def test_blocks_of_rows_have_the_same_number_of_pieces(size, blocks):
     assert f"0, {16 * blocks}) \"parallel\"" in text
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_columns_of_rows_with_dilation_are_reduced_once(dtype):
+    x = te.placeholder((1, 3, 23, 51), dtype, name="x")
+    y = topi.nn.pool2d(x, (3, 5), (2, 2), (2, 1), (1, 2, 1, 2), "max")
+    data = np.random.default_rng(0).integers(-9, 9, (1, 3, 23, 51)).astype(dtype)
+    out = np.empty([int(extent) for extent in y.shape], dtype)
+    tedsl.build(topi.schedules.schedule(y), [x, y])(data, out)
+    lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(dtype).min
+    whole = np.pad(data, ((0, 0), (0, 0), (1, 1), (2, 2)), constant_values=lowest)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (5, 5), (2, 3))[:, :, ::2, ::2, ::2]
+    np.testing.assert_array_equal(out, windows.max((4, 5)))
+
+
 @pytest.mark.parametrize("size, loop", [(37, False), (74, True)])
 def test_short_rows_are_copied_without_a_loop(size, loop):
     """Vectors within the image have no masks then."""
@@ -46,7 +59,9 @@ def test_short_rows_are_copied_without_a_loop(size, loop):
     ((1, 8, 24, 24), 3, 2, 1, "max"), ((2, 3, 13, 17), 3, 2, 1, "max"), ((2, 5, 9, 9), 3, 1, 1, "max"),
     ((1, 4, 14, 14), 2, 2, 1, "max"), ((1, 6, 300, 8), 3, 1, 1, "max"), ((1, 6, 8, 300), 3, 1, 1, "max"),
     ((1, 2, 37, 2050), 3, 2, 1, "max"), ((1, 3, 55, 55), 3, 2, 0, "max"), ((1, 3, 7, 7), 3, 1, 1, "max"),
-    ((1, 4, 12, 12), 3, 2, 1, "avg"), ((1, 2, 5, 5), 5, 1, 2, "max")])
+    ((1, 4, 12, 12), 3, 2, 1, "avg"), ((1, 2, 5, 5), 5, 1, 2, "max"), ((1, 3, 88, 88), 5, 2, 0, "avg"),
+    ((2, 3, 41, 41), 5, 2, 2, "max"), ((1, 2, 5, 5), 5, 2, 0, "avg"),
+    ((1, 1, 6, 6), 5, 2, 2, "max"), ((1, 2, 33, 67), 5, 3, 1, "avg")])
 def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     x, y = pool(shape, kernel, stride, pad, kind)
     data = np.random.default_rng(0).standard_normal(shape).astype("float32")
@@ -56,6 +71,17 @@ def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     windows = np.lib.stride_tricks.sliding_window_view(whole, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
     wanted = (np.max if kind == "max" else np.mean)(windows, axis=(4, 5))
     np.testing.assert_allclose(out, wanted[:, :, :out.shape[2], :out.shape[3]], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel, stride, size, parts", [
+    (5, 2, 59, [(28, 59)]), (3, 2, 57, [(28, 57)]), (5, 3, 86, [(28, 86)]), (2, 2, 56, []), (3, 2, 33, [])])
+def test_columns_of_windows_apart_are_reduced_once(kernel, stride, size, parts):
+    """Unless a row has few vectors of results, or windows share none."""
+    _, y = pool((1, 8, size, size), kernel, stride, 0)
+    with Target("llvm -mcpu=znver3 -model=znver3"):
+        s = topi.schedules.schedule(y)
+    shared = [stage.op.output(0) for stage in s.stages if stage.op.name.endswith(".rf")]
+    assert [tuple(int(extent) for extent in tensor.shape[2:4]) for tensor in shared] == parts
 
 
 @pytest.mark.parametrize("kernel, stride, dilation, rows", [

@@ -25,6 +25,7 @@ _FULL = 0.75  # of the nearest cache
 _SHORT = 6  # vectors of a row with its border that is copied without a loop
 _NARROWEST = 4  # lanes of a vector
 _MOST_VECTORS = 4  # of a row in a piece: rows below one another share what windows read, vectors beside one another do not
+_APART = 2  # vectors of results in a row that has its columns reduced first, and more
 _SPARE = 4  # registers beside those of results
 
 
@@ -91,7 +92,9 @@ def schedule_windows(kernel: Kernel) -> None:
     place = share_out(tail, shared, points)
     place = place if shared == outer else outer[-1]
     read = _rows_read(kernel, down)
-    if read is None:
+    if _shares_columns(kernel):
+        _sum_up_columns_once(kernel, sums, rows[0], xo)
+    elif read is None:
         s[sums].compute_at(tail, xo)
         _sum_up(s[sums], down * vectors)
     else:
@@ -103,6 +106,43 @@ def schedule_windows(kernel: Kernel) -> None:
         if -(-(constant(border[0].output(0).shape[-1]) or 0) // kernel.lanes(kernel.anchor)) <= _SHORT:
             padded.unroll(vector)  # only the vectors at the ends hold the border
         padded.vectorize(lane)
+
+
+def _shares_columns(kernel: Kernel) -> bool:
+    """Whether the windows of a row of a pool share columns, and start apart: then the columns of a row of results are reduced
+    first, from contiguous vectors, and only what they give is taken apart by shuffles, not each row of the image.
+    """
+    record = kernel.record
+    if not isinstance(record, PoolOp) or record.operator not in ("max", "sum") or len(record.kernel) != 2:
+        return False
+    (height, width), step = record.kernel, record.strides[1]
+    results = extent_of(kernel.tail.axis[-1]) or 1  # few wait for the vectors just stored, which they read in parts
+    return results > _APART * kernel.lanes(kernel.anchor) and record.dilation[1] == 1 and width > step > 1 and height > 1
+
+
+def _sum_up_columns_once(kernel: Kernel, sums: Any, row: Any, piece: Any) -> None:
+    """All columns of a row of results, then these results.
+
+    row, piece: loops of the tail, over rows of results and pieces of them.
+    """
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    op, lanes = s[sums].op, kernel.lanes(kernel.anchor)
+    places = [extent_of(axis) or 1 for axis in op.reduce_axis]
+    shared = s[s.rfactor(op.output(0), op.reduce_axis[1], along=op.axis[3])]
+    shared.set_scope("local")
+    shared.compute_at(tail, row)
+    columns = ((extent_of(kernel.tail.axis[-1]) or 1) - 1) * kernel.record.strides[1] + kernel.record.kernel[1]
+    vector, lane = shared.split(shared.op.axis[3], factor=lanes)
+    shared.reorder(*shared.op.axis[:3], vector, *shared.op.reduce_axis, lane)
+    s[sums].compute_at(tail, piece)
+    s[sums].reorder(*s[sums].op.axis[:3], *s[sums].op.reduce_axis, s[sums].op.axis[3])
+    vectors = -(-columns // lanes)
+    for stage, count, whole in ((shared, places[0], vector), (s[sums], places[1], piece)):
+        if count <= _UNROLLED:
+            stage.unroll(stage.op.reduce_axis[0])
+        if count * vectors <= _UNROLLED:  # only the last vector has a mask
+            (tail if whole is piece else stage).unroll(whole)
+        stage.vectorize(lane if whole is vector else stage.op.axis[3])
 
 
 def _rows_read(kernel: Kernel, down: int) -> int | None:
@@ -156,14 +196,15 @@ def _sum_up(stage: Any, vectors: int) -> None:
 def _piece(kernel: Kernel) -> tuple[int, int, int]:
     """Returns the rows of a piece, its vectors in a row, and their lanes.
 
-    Vectors are as wide as fill the row; rows are as many as keep the results of the piece in registers.
+    Vectors are as wide as fill the row; rows are as many as keep the results of the piece in registers, one where columns are
+    shared.
     """
     lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
     while lanes // 2 >= max(width, _NARROWEST):
         lanes //= 2
     counts = range(1, _MOST_VECTORS + 1) if isinstance(kernel.record, PoolOp) else range(_MOST_VECTORS, 0, -1)
     vectors = min(counts, key=lambda count: -(-width // (count * lanes)) * count)
-    if len(kernel.tail.axis) == 3:
+    if len(kernel.tail.axis) == 3 or _shares_columns(kernel):
         return 1, vectors, lanes
     height = extent_of(kernel.tail.axis[-2]) or 1
     pieces = -(-height // max(1, (registers(kernel.target) - _SPARE) * 3 // 4 // vectors))
