@@ -103,13 +103,13 @@ def test_values_of_windows(size):
     lambda k: (k.astype("uint8") * te.const(3, "uint8")).astype("int32"), lambda k: k.astype("bool").astype("int32"),
     lambda k: k.astype("float16").astype("int32"), lambda k: (k.astype("int64") * (2**32 + 1)).astype("int32")])
 def test_places_that_come_round_or_are_rounded(place):
-    a, k = te.placeholder((6, 2200), name="a"), te.reduce_axis((0, 2200), name="k")
+    a, k = te.placeholder((6, 2201), name="a"), te.reduce_axis((0, 2200), name="k")
     c = te.compute((6, 8), lambda i, j: te.sum(a[i, place(k.var)] * (j + 1), axis=k), name="c")
     s = te.create_schedule(c.op)
     s[c].reorder(k, *s[c].op.axis)
     s[c].unroll(s[c].op.axis[0])
     s[c].vectorize(s[c].op.axis[1])
-    x = np.random.default_rng(1).integers(-2, 3, (6, 2200)).astype("float32")
+    x = np.random.default_rng(1).integers(-2, 3, (6, 2201)).astype("float32")
     results = [np.empty((6, 8), "float32") for _ in range(2)]
     for schedule, result in zip((s, te.create_schedule(c.op)), results):
         tedsl.build(schedule, [a, c], "llvm")(x, result)
