@@ -9,7 +9,7 @@ import functools
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentTypeError, entries
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries
 from tedsl.target import Target
 from topi import by_target, indexing, nn, ordering, scan, vision
 from topi.indexing.scatter_threads import scatter_add_by_threads
@@ -144,6 +144,17 @@ def sparse_dense(data: te.Tensor, weight_data: te.Tensor, weight_indices: te.Ten
     return nn.sparse_dense(data, weight_data, weight_indices, weight_indptr, sparse_lhs)
 
 
+def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int = -1, is_ascend: Any = 1,
+            dtype: Any = "float32", ret_type: str = "indices") -> Any:
+    """topi.argsort; with ret_type "both" the sorted values too, first in a list."""
+    if ret_type not in ("indices", "both"):
+        raise ArgumentError(f"argsort: there is no ret_type {ret_type!r}", hint="choose 'indices' or 'both'")
+    places = ordering.argsort(data, valid_count, axis, is_ascend, dtype)
+    if ret_type == "indices":
+        return places
+    return [ordering.sort(data, axis, is_ascend) if valid_count is None else indexing.gather(data, axis, places), places]
+
+
 # The formulas are the same on every target; these are names that programs know.
 conv2d_nchw, conv2d_nchw_int8 = by_target.conv2d_nchw, by_target.conv2d_nchw_int8
 conv2d_nchw_winograd = by_target.conv2d_nchw_winograd
@@ -165,7 +176,7 @@ get_valid_counts, non_max_suppression = vision.get_valid_counts, vision.non_max_
 all_class_non_max_suppression, proposal = vision.all_class_non_max_suppression, vision.proposal
 multibox_prior, multibox_transform_loc = vision.multibox_prior, vision.multibox_transform_loc
 multibox_detection = vision.multibox_detection
-sort, argsort, topk = ordering.sort, ordering.argsort, ordering.topk
+sort, topk = ordering.sort, ordering.topk
 unique, searchsorted, argwhere = ordering.unique, ordering.searchsorted, indexing.argwhere
 cumsum, cumprod, scatter, scatter_nd = scan.cumsum, scan.cumprod, indexing.scatter, indexing.scatter_nd
 sparse_reshape = rearranged.sparse_reshape

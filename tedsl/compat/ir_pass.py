@@ -170,8 +170,9 @@ def Substitute(node: Any, vmap: Mapping[Var, Any]) -> Any:
 
 @takes_modules
 def PostOrderVisit(node: Any, func: Callable[[Any], None]) -> None:
-    """Calls `func` with each node, operands first."""
-    post_order_visit(_inside(node), func)
+    """Calls `func` with each node, operands first. node: also several, as the body of an operation is."""
+    for one in node if isinstance(node, (tuple, list)) else (node,):
+        post_order_visit(_inside(one), func)
 
 
 @takes_modules

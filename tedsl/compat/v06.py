@@ -13,7 +13,8 @@ from tedsl.errors import missing_name
 
 # A module of TVM 0.6, and the module that has its names here.
 MODULES = {
-    "_ffi": "tedsl._ffi", "api": "tedsl.compat.v06", "arith": "tedsl.compat.arith", "autotvm": "tedsl.autotvm",
+    "_ffi": "tedsl._ffi", "api": "tedsl.compat.v06", "attrs": "tedsl.ir", "generic": "tedsl.tir",
+    "arith": "tedsl.compat.arith", "autotvm": "tedsl.autotvm",
     "build_module": "tedsl.compat.build_module", "codegen": "tedsl.compat.build_module",
     "container": "tedsl.compat.container", "contrib": "tedsl.contrib", "datatype": "tedsl.target.datatype",
     "error": "tedsl.error", "expr": "tedsl.compat.expr", "hybrid": "tedsl.te.hybrid", "intrin": "tedsl.compat.v06",
@@ -35,7 +36,7 @@ NAMES = {
     **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context", "cl", "mtl", "TVMContext"),
                     "tedsl.nd"),
     "NodeBase": "tedsl.compat.node", "NDArray": "tedsl.nd", "register_node": "tedsl.compat.make",
-    "TVMType": "tedsl.runtime:DataType",
+    "TVMType": "tedsl.runtime:DataType", "TypeCode": "tedsl.runtime:DataTypeCode",
     **dict.fromkeys(("register_func", "get_global_func"), "tedsl.runtime.functions"),
     "get_env_func": "tedsl.runtime.functions:get_global_func", "LoweredFunc": "tedsl.compat.lowered_func",
     "build_config": "tedsl.compat.build_module", "BuildConfig": "tedsl.compat.build_module",

@@ -11,7 +11,7 @@ from tedsl.target.current import as_target
 from tedsl.target.stack import current_target
 from tedsl.target.target import Target
 
-_NO_NVCC = 'tedsl.build(s, args, "cuda") makes PTX without nvcc; get_source() of its imported module shows it'
+_NO_NVCC = 'tedsl.build(s, args, "cuda") makes PTX without nvcc; get_source("ptx") of its imported module shows it'
 _LIBDEVICE = "formulas are tedsl's own (docs/math.md): no libdevice is linked"
 
 

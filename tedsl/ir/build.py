@@ -573,9 +573,10 @@ def call(op: object, *args: Any, dtype_: object = None) -> Expr:
     return Call(dtype_of_call(dtype_) if dtype_ is not None else operands[0].dtype, Op.get(op), operands)
 
 
-def likely(condition: Expr) -> Expr:
+def likely(condition: Any) -> Expr:
     """`condition`, marked as expected to hold; constants stay as they are."""
-    return condition if isinstance(condition, IntImm) else Call(BOOL, LIKELY, (condition,))
+    c = _condition("likely", condition)
+    return c if isinstance(c, IntImm) else Call(BOOL, LIKELY, (c,))
 
 
 def as_int(value: object) -> int | None:

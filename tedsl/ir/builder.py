@@ -306,5 +306,5 @@ class IRBuilder:
 
     def likely(self, expr: Any) -> Expr:
         """`expr`, marked as likely to hold."""
-        return build.likely(build.as_expr(expr))
+        return build.likely(expr)
 

@@ -39,7 +39,7 @@ from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import MASKED, POINTER, Node, kind_bit, node, set_field
 from tedsl.ir.operators import ExprOperators, NamedCall, adopt
-from tedsl.ir.ops import ACCESS_PTR, Op
+from tedsl.ir.ops import ACCESS_PTR, CALL_EXTERN, Op
 from tedsl.ir.types import PointerType, PrimType
 from tedsl.ir.wellformed import FlatAccess, check_access_lanes, check_condition, check_name, check_rank, producer_dtype
 
@@ -443,8 +443,10 @@ class Call(NamedCall, Expr):
     children: ClassVar[tuple[str, ...]] = ("args",)
 
     def adopt(self) -> None:
-        """Look up an operator that is given by its name."""
-        set_field(self, "op", Op.get(self.op))
+        """Look up an operator that is given by its name; a function of the module, a GlobalVar, is called by its name."""
+        if (function := getattr(self.op, "name_hint", None)) is not None:
+            set_field(self, "args", (StringImm(function), *self.args))
+        set_field(self, "op", Op.get(self.op) if function is None else CALL_EXTERN)
 
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:

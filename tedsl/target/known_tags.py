@@ -27,7 +27,7 @@ _NVIDIA = {
     "sm_87": "jetson-agx-orin-32gb jetson-agx-orin-64gb",
     "sm_89": "nvidia-l4 nvidia-l40 geforce-rtx-4090 geforce-rtx-4080 geforce-rtx-4070-ti geforce-rtx-4070 geforce-rtx-4060-ti "
              "geforce-rtx-4060",
-    "sm_90": "nvidia-h100",
+    "sm_90a": "nvidia-h100",
 }
 _BLOCK = {"max_shared_memory_per_block": 49152, "max_threads_per_block": 1024, "thread_warp_size": 32,
           "registers_per_block": 65536}

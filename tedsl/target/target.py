@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -353,6 +354,9 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         raise ArgumentTypeError(f"a target is a str, a dict or a Target, not {target!r}",
                                 hint='for example "llvm -mcpu=haswell"')
     kind = find_kind(name)
+    if kind is None and name == "composite":
+        raise ArgumentError("a target is one kind of machine, and a composite one names several",
+                            hint='Target("cuda", host="llvm") has a host; build({"llvm": a, "cuda": b}) builds several')
     if kind is None:
         raise _no_kind(name)
     return kind, {key: _option_value(key, value) for key, value in options.items() if _known(kind, key)}, None
@@ -439,6 +443,17 @@ def _option_text(value: Any) -> str:
     return str(int(value) if isinstance(value, bool) else value)
 
 
+def _keep_features_of_here(target: Target, names: frozenset[str]) -> None:
+    """Leaves out of a target without a triple features of other processors, with a warning: LLVM does so too."""
+    foreign = [f for f in target.mattr if f[1:] not in names and any(f[1:] in others for others in FEATURES.values())]
+    if foreign:
+        warnings.warn(f"-mattr={','.join(target.mattr)}: {target.architecture} has no feature {foreign[0][1:]!r}, left out;"
+                      " another processor has a triple: -mtriple=aarch64-linux-gnu", stacklevel=5)
+        target.mattr = tuple([f for f in target.mattr if f not in foreign])
+        rest = {key: value for key, value in target.attrs.items() if key != "mattr"}
+        target.attrs = {**rest, "mattr": target.mattr} if target.mattr else rest
+
+
 def _check_features(target: Target) -> None:
     """Refuses names of features that LLVM would silently ignore."""
     if target.kind.name not in ("llvm", "c") or target.is_portable:
@@ -448,6 +463,8 @@ def _check_features(target: Target) -> None:
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {wrong[0]!r} has no sign",
                             hint=f"write +{wrong[0]} or -{wrong[0]}")
     names = FEATURES.get(target.architecture)
+    if names is not None and not target.mtriple:
+        _keep_features_of_here(target, names)
     unknown = [] if names is None else [f for f in target.mattr if f[1:] not in names]
     if names is not None and unknown:
         from difflib import get_close_matches  # the import of tedsl does without it

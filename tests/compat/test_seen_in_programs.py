@@ -156,3 +156,39 @@ def test_callbacks_are_removed_by_the_registry_of_the_bridge():
     assert "tests.removed" in tedsl._ffi.registry.list_global_func_names()
     tedsl._ffi.registry.remove_global_func("tests.removed")
     assert tedsl.get_global_func("tests.removed", allow_missing=True) is None
+
+
+def incremented():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    return te.create_schedule(B.op), [A, B]
+
+
+def test_a_function_of_the_module_is_called_by_its_variable():
+    B, i = tir.decl_buffer((4,), "float32", "B"), te.var("i")
+    store = tir.PrimFunc([B, i], tir.Store(B.data, tir.const(7.0), i)).with_attr("global_symbol", "put")
+    call = tir.Call("int32", tedsl.ir.GlobalVar("put"), [B.access_ptr("w"), tir.const(2)])
+    f = tedsl.build([tir.PrimFunc([B], tir.Evaluate(call)).with_attr("global_symbol", "f"), store])
+    b = np.zeros(4, "float32")
+    f["f"](b)
+    assert b.tolist() == [0, 0, 7, 0] and call.args[0].value == "put"
+
+
+def test_more_names_of_older_programs():
+    import tedsl.compat.v06 as tvm
+
+    assert tvm.TypeCode.HANDLE == tvm._ffi.runtime_ctypes.TypeCode.HANDLE == 3
+    assert tvm.generic.add(1, 2).value == 3 and tvm.attrs.Range
+    _, (A, B) = incremented()
+    seen = []
+    tvm.ir_pass.PostOrderVisit(B.op.body, seen.append)
+    assert seen[-1] is B.op.body[0] and len(seen) > 2
+
+
+def test_the_text_of_a_module_for_cuda_is_cuda_c():
+    s, args = incremented()
+    s[args[1]].bind(args[1].op.axis[0], te.thread_axis("threadIdx.x"))
+    (kernels,) = tedsl.build(s, args, "cuda").imported_modules
+    assert 'extern "C" __global__ ' in kernels.get_source() and ".entry" in kernels.get_source("ptx")
+    (kernels,) = tedsl.build(s, args, "nvptx").imported_modules
+    assert ".entry" in kernels.get_source()

@@ -261,3 +261,18 @@ def test_arrays_for_names_of_operators_and_dtypes_are_refused():
         tir.call_intrin("float32", np.zeros(3), x)
     with pytest.raises(DTypeError, match="is not a dtype"):
         tir.call_intrin(np.zeros(3), "tir.exp", x)
+
+
+def test_what_is_no_condition_is_not_likely():
+    for words in ("a", 3, Var("x", "int32")):
+        with pytest.raises(DTypeError, match="likely takes bool"):
+            tir.ir_builder.create().likely(words)
+
+
+def test_an_integer_is_not_replaced_by_a_fraction():
+    i, x = Var("i", "int32"), Var("x", "float32")
+    for value in (1.5, x, x + 1.0, build.const(2.0)):
+        with pytest.raises(DTypeError, match=r"i is int32, and .* is float32"):
+            tir.stmt_functor.substitute(i + 1, {i: value})
+    assert str(tir.stmt_functor.substitute(i + 1, {i: 2})) == "(2 + 1)"
+    assert tir.stmt_functor.substitute(x + 1.0, {x: 2}) is not None

@@ -77,7 +77,7 @@ def test_lines_of_the_text_are_those_of_the_loops():
     assert {lines[line - 1].stage for _, line in report.lines} == {"A.shared", "B.shared", "C.local", "C", ""}
     assert any("storage_sync" in lines[line - 1].text for _, line in report.lines)
     assert max(line for _, line in report.lines) <= len(lines)
-    assert "$L__tmp" not in module.get_source() and ".debug" not in module.get_source()
+    assert "$L__tmp" not in module.get_source("ptx") and ".debug" not in module.get_source("ptx")
 
 
 def test_saved_kernels_keep_their_lines():

@@ -198,3 +198,29 @@ def test_an_option_without_its_value_is_named():
 def test_a_wrong_target_host_is_refused():
     with pytest.raises(tedsl.TedslError, match="no target kind 'banana'"):
         tedsl.build(*added(), "llvm", target_host="banana")
+
+
+@pytest.mark.parametrize("tag, notation", [
+    ("nvidia/geforce-rtx-3070", "cuda -arch=sm_86"), ("nvidia/nvidia-t4", "cuda -arch=sm_75"),
+    ("nvidia/nvidia-h100", "cuda -arch=sm_90a"),
+    ("raspberry-pi/4b-aarch64", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon -num-cores=4"),
+    ("aws/cpu/c5.9xlarge", "llvm -mcpu=skylake-avx512 -num-cores=18")])
+def test_machines_by_their_names(tag, notation):
+    wanted = Target(notation)
+    assert Target(tag).kind is wanted.kind and {**Target(tag).attrs, **wanted.attrs} == Target(tag).attrs
+    assert tedsl.target.list_tags()[tag] == Target(tag)
+
+
+def test_features_of_other_processors_are_left_out_without_a_triple():
+    here = {"x86-64": "avx2", "aarch64": "neon"}.get(Target("llvm").architecture)
+    foreign = "neon" if here == "avx2" else "avx2"
+    with pytest.warns(UserWarning, match=rf"has no feature '{foreign}', which is left out(.|\n)*-mtriple=aarch64"):
+        made = Target(f"llvm -device=arm_cpu -mattr=+{foreign}")
+    assert made == Target("llvm -device=arm_cpu") and made.is_host
+    with pytest.raises(ArgumentError, match=f"has no feature '{foreign}'"):
+        Target(f"llvm -mtriple={'x86_64' if here == 'avx2' else 'aarch64'}-linux-gnu -mattr=+{foreign}")
+
+
+def test_a_composite_target_is_several():
+    with pytest.raises(ArgumentError, match=r"a composite one names several(.|\n)*host="):
+        Target({"kind": "composite", "devices": ["llvm", "cuda"]})

@@ -211,3 +211,23 @@ def unique(x, is_sorted):
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):
         call(te.placeholder((2, 3), name="a"))
+
+
+@pytest.mark.parametrize("valid", [False, True])
+def test_argsort_of_cuda_gives_values_too(valid):
+    a, x = tensor((2, 5), "float32")
+    counts = te.placeholder((2,), "int32", name="counts")
+    given = {a: x, counts: np.array([5, 2], "int32")} if valid else {a: x}
+    made = topi.cuda.argsort(a, counts if valid else None, 1, 1, "int32", "both")
+    places = np.argsort(x, 1).astype("int32")
+    if valid:
+        places[1] = [*np.argsort(x[1, :2]), 2, 3, 4]
+    check(made, given, [np.take_along_axis(x, places, 1), places])
+    with pytest.raises(ArgumentError, match="no ret_type 'values'"):
+        topi.cuda.argsort(a, ret_type="values")
+
+
+def test_places_are_integers():
+    a, _ = tensor((5,), "float32")
+    with pytest.raises(DTypeError, match="positions are integers, not float32"):
+        topi.searchsorted(a, a, out_dtype="float32")

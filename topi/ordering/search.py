@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.errors import ShapeError
+from tedsl.errors import DTypeError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, product, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
@@ -28,6 +28,8 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
     """
     where = opening("searchsorted", values)
     require_one_dtype([sorted_sequence, values], where)
+    if not te.const(0, out_dtype).dtype.is_integer:
+        raise DTypeError(f"{where}: positions are integers, not {out_dtype}", hint='out_dtype="int32" or "int64"')
     rows = sorted_sequence.ndim - 1
     if not values.ndim:
         raise ShapeError(f"{where}: values {values.name} is a scalar", hint=f"topi.expand_dims({values.name}, 0)")

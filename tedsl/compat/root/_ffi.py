@@ -9,6 +9,7 @@ from tedsl.error import register_error
 from tedsl.errors import TedslError as TVMError
 from tedsl.errors import entries
 from tedsl.ir.dtype import DataTypeCode
+from tedsl.ir.dtype import DataTypeCode as TypeCode
 from tedsl.ir.dtype import DType as DataType
 from tedsl.ir.dtype import DType as TVMType
 from tedsl.runtime.devices.device import Device as TVMContext
@@ -40,9 +41,9 @@ def _init_api(namespace: str, target_module_name: str | None = None) -> None:
     """Does nothing: functions of modules are Python's."""
 
 
-__all__ = ["DataType", "DataTypeCode", "TVMContext", "TVMError", "TVMType", "get_global_func", "list_global_func_names",
-           "numeric_types", "py_str", "register_error", "register_extension", "register_func", "register_object",
-           "remove_global_func", "string_types"]
+__all__ = ["DataType", "DataTypeCode", "TVMContext", "TVMError", "TVMType", "TypeCode", "get_global_func",
+           "list_global_func_names", "numeric_types", "py_str", "register_error", "register_extension", "register_func",
+           "register_object", "remove_global_func", "string_types"]
 
 entries(globals())
 import_as(globals(), "base", "function", "registry")

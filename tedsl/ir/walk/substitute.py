@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Reduce, Var
@@ -32,7 +32,20 @@ def substitute(node: N, vmap: Mapping[Any, Any]) -> N:
                                 hint="keys are the variables themselves, not their names: x = te.var('x'), {x: 3}")
     if not vmap:
         return node
+    for variable, value in vmap.items():
+        _require_kind(variable, value)
     return Substitution(vmap)(node)  # type: ignore[no-any-return]
+
+
+def _require_kind(variable: Var | IterVar, value: Any) -> None:
+    """Raises DTypeError for a value with a fraction in the place of an integer, and for what is neither a number nor a node."""
+    if isinstance(value, Node) or hasattr(value, "as_expr"):
+        of = getattr(value, "dtype", None)
+    else:
+        of = build.as_expr(value).dtype
+    if of is not None and of.is_float and variable.dtype.is_integer:
+        raise DTypeError(f"substitute: {variable.name} is {variable.dtype}, and {value!r} is {of}",
+                         hint="cast the value: x.astype(\"int32\")")
 
 
 class Substitution(Rewriter):

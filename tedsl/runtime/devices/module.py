@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tedsl.display.text import Text
-from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, ModuleError, OptionError, TedslError
 from tedsl.ir.dtype import dtype
 from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.devices.api import LoadedCode
@@ -69,10 +70,15 @@ class DeviceModule:
         return self.get_function(name)
 
     def get_source(self, fmt: str = "") -> Text:
-        """Returns the kernels as text: what the driver is given ("ptx", "cl"; "asm" and "" stand for the one that it is), or
-        as loops ("tir"); of a module for CUDA that was built here also as CUDA C ("cu"), which is not what runs.
+        """Returns the kernels as text: what the driver is given ("ptx", "cl"; "asm" stands for the one that it is), or as loops
+        ("tir"); of a module for CUDA that was built here also as CUDA C ("cu"), which is not what runs.
+
+        "" is CUDA C of the target cuda, as in TVM, where kernels can be written so, and what the driver is given elsewhere.
         """
         form = self.code.form
+        if fmt == "" and "cu" in self._others and self.code.target.startswith("cuda"):
+            with suppress(LoweringError):  # matrices of tensor cores, asynchronous copies
+                return self.get_source("cu")
         if fmt in ("", "asm", form):
             return Text(self.code.text, _TITLES.get(form, form))
         if fmt == "tir":
@@ -83,7 +89,8 @@ class DeviceModule:
         raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f'choose {known} or "tir"')
 
     def save(self, file_name: Any, fmt: str = "") -> None:
-        """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file. Of kernels
+        """Writes the text of the kernels to a file, as TVM does: `get_source(fmt)`; "" is by the suffix of the file, and
+        without one what the driver is given. Of kernels
         for AMD's devices "o" is the object, of SPIR-V "spv" its words.
 
         Raises ArgumentError for a format that there is not, ModuleError for a file that cannot be written.
@@ -91,7 +98,7 @@ class DeviceModule:
         if not isinstance(file_name, (str, os.PathLike)):
             raise ArgumentTypeError(f"save takes the path of a file, not {shown_value(file_name)}", hint='save("kernels.ptx")')
         path = Path(file_name)
-        fmt = fmt or path.suffix.removeprefix(".")
+        fmt = fmt or path.suffix.removeprefix(".") or "asm"
         try:
             if self.code.image and fmt == _IMAGES.get(self.code.form):
                 path.write_bytes(self.code.image)
