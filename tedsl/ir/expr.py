@@ -12,8 +12,7 @@ What every expression means, on every backend and in the interpreter:
 - **Shifts** by an amount below 0 or of at least the width give 0; an arithmetic right shift of a negative value gives -1.
 - **Floats** are IEEE 754, round to nearest even, denormals kept. `Add`, `Mul`, ... round each on its own;
   `tir.fma` rounds once. float16 and bfloat16 operations are done in float32 and rounded after each operation.
-  `Min` and `Max` propagate NaN as numpy's minimum and maximum: NaN if either operand is NaN; of two equal operands
-  (+0 and -0) the second.
+  `Min` and `Max` propagate NaN as numpy's minimum and maximum: NaN if either operand is NaN; of +0 and -0 the second.
 - **Comparisons** give bool; any comparison with NaN is false but `NE`, which is true.
 - **bool** is one bit in registers, one byte 0 or 1 in memory (any non-zero byte loads as true). `And`, `Or`, `Not` take
   bool; both operands are evaluated (no short circuit), which no pure expression can notice.
@@ -444,9 +443,9 @@ class Call(NamedCall, Expr):
 
     def adopt(self) -> None:
         """Look up an operator that is given by its name; a function of the module, a GlobalVar, is called by its name."""
-        if (function := getattr(self.op, "name_hint", None)) is not None:
-            set_field(self, "args", (StringImm(function), *self.args))
-        set_field(self, "op", Op.get(self.op) if function is None else CALL_EXTERN)
+        if hasattr(self.op, "name_hint"):
+            set_field(self, "args", (StringImm(self.op.name_hint), *self.args))
+        set_field(self, "op", CALL_EXTERN if hasattr(self.op, "name_hint") else Op.get(self.op))
 
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
