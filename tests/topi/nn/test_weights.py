@@ -126,10 +126,6 @@ A, W = te.placeholder((2, 5, 6, 3), name="A"), te.placeholder((3, 2, 3, 1), name
     (lambda: nn.depthwise_conv2d_backward_input_nhwc(W, A, (2, 5, 6, 3), (2, 5, 6, 3), 2, 1), ShapeError, "stride and"),
     (lambda: nn.depthwise_conv2d_backward_weight_nhwc(A, A, (2, 5), (3, 2, 3, 1), 2, 1), ShapeError, "oshape is"),
     (lambda: nn.conv2d_NCHWc_int8(A, W, 1, 1, 1), ShapeError, "A has the shape"),
-    (lambda: nn.conv2d_NCHWc_int8(te.placeholder((1, 1, 8, 8, 16), "uint8"), te.placeholder((1, 1, 3, 3, 4, 16, 4), "int8"),
-                                  1, 0, 1, "NCHW"), ArgumentError, "the layout is 'NCHW', and channels come in blocks"),
-    (lambda: nn.depthwise_conv2d_NCHWc(te.placeholder((1, 1, 8, 8, 4)), te.placeholder((1, 1, 3, 3, 1, 4)), 1, 1, 1, "NCHW4c",
-                                       "NHWC"), ArgumentError, "the layout is 'NHWC'"),
     (lambda: nn.conv3d_winograd_weight_transform(te.placeholder((1, 1, 3, 3, 2)), 2), ArgumentError, "square window"),
 ])
 def test_what_is_refused(made, error, words):

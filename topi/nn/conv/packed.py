@@ -9,11 +9,10 @@ are names like "NCHW16c", for programs that carry them.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ShapeError
 from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
@@ -31,7 +30,6 @@ def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, 
     Returns (batch, out chunks, height, width, out block). The number of groups follows from the chunks of the kernel.
     """
     where = opening("conv2d_NCHWc", data, kernel)
-    _require_blocks(layout, out_layout, where)
     require_rank(data, "NCHWc", where)
     require_rank(kernel, "OIHWio", where)
     batch, chunks, height, width, block = data.shape
@@ -64,7 +62,6 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
     reads channel c / multiplier, where multiplier is the number of results for each channel.
     """
     where = opening("depthwise_conv2d_NCHWc", Input, Filter)
-    _require_blocks(layout, out_layout, where)
     require_rank(Input, "NCHWc", where)
     require_rank(Filter, "OIHWio", where)
     batch, chunks, height, width, block = Input.shape
@@ -89,14 +86,6 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
     return accumulated([batch, outer, *w.results([height, width], where), out_block], formula, record,
                        result_dtype(Input, Filter, out_dtype, where), name="DepthwiseConv2d", tag="depthwise_conv2d_NCHWc",
                        axes=("b", "oco", "oh", "ow", "oci"))
-
-
-def _require_blocks(layout: str, out_layout: str, where: str) -> None:
-    """Raises ArgumentError for a name of a layout without blocks of channels, which the arrays have."""
-    for name in (layout, out_layout):
-        if not re.fullmatch("NCHW[0-9]*c", name):
-            raise ArgumentError(f"{where}: the layout is {name!r}, and channels come in blocks here",
-                                hint='"NCHW16c", or "NCHWc" for blocks as the arrays have them; conv2d takes "NCHW"')
 
 
 @checked
