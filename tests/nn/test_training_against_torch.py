@@ -60,13 +60,14 @@ def steps(ours, theirs, x, y):
     return loss.item(), expected.item()
 
 
-def off_exact(network, x, y):
-    """How far torch's gradients are from those in float64, for each parameter, as a part of the largest."""
+def off_exact(ours, network, x, y):
+    """How far our gradients, and torch's, are from those in float64, for each parameter, as parts of the largest."""
     exact = copy.deepcopy(network).double()
     exact.zero_grad()
     torch.nn.functional.cross_entropy(exact(torch.from_numpy(x).double()), torch.from_numpy(y)).backward()
-    return [float((a.grad - b.grad).abs().max() / b.grad.abs().max())
-            for a, b in zip(network.parameters(), exact.parameters(), strict=True)]
+    wanted = [b.grad.numpy() for b in exact.parameters()]
+    return [[float(np.abs(a.grad.numpy().astype("float64") - b).max() / np.abs(b).max())
+             for a, b in zip(one.parameters(), wanted, strict=True)] for one in (ours, network)]
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +84,8 @@ def one_thread():
 def test_losses_and_gradients_are_those_of_torch_at_each_of_420_steps():
     ours, theirs = networks()
     mine, other = optimizers(ours, theirs)
-    for x, y in batches(10):
+    distances = []
+    for step, (x, y) in enumerate(batches(10)):
         given(ours, theirs)
         mine.zero_grad()
         other.zero_grad()
@@ -91,11 +93,15 @@ def test_losses_and_gradients_are_those_of_torch_at_each_of_420_steps():
         assert abs(loss - expected) <= 1e-6 * max(1, expected)
         apart = [np.abs(a.grad.numpy() - b.grad.numpy()).max() / float(b.grad.abs().max())
                  for a, b in zip(ours.parameters(), theirs.parameters(), strict=True)]
-        if max(apart) > 1e-5:  # torch itself rounds as much on processors with short vectors, where probabilities are near 1
-            apart = [one - off for one, off in zip(apart, off_exact(theirs, x, y), strict=True)]
-        assert max(apart) <= 1e-5
+        if max(apart) > 1e-5 or not step % 10:
+            off, torch_off = map(max, off_exact(ours, theirs, x, y))
+            distances.append((off, torch_off))
+            # Where probabilities are near 1 their differences from 1 have few digits left, in torch's float32 as in ours.
+            assert max(apart) <= 1e-5 or off <= 1e-5 + 2 * torch_off
         other.step()
     assert expected < 0.2
+    ours_apart, theirs_apart = np.mean(distances, axis=0)
+    assert ours_apart <= 1.5 * theirs_apart
 
 
 def test_an_epoch_of_free_running_keeps_the_losses_of_torch():
