@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     PrimExpr, BaseFunc = Expr, PrimFunc
 
 _NAMES = {
-    "Array": "container", "BaseFunc": "func", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters",
-    "Map": "container", "Op": "ops", "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters",
+    "Array": "container", "BaseFunc": "func", "CallingConv": "func", "GlobalVar": "func", "IRModule": "func",
+    "IterVar": "iters", "Map": "container", "Op": "ops", "PointerType": "types", "PrimExpr": "expr", "PrimType": "types",
+    "Range": "iters",
     "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal", "structural_hash": "walk.equal",
     "load_json": "walk.serial", "save_json": "walk.serial",
     "register_intrin_lowering": "calls.registered", "register_op_attr": "calls.registered",

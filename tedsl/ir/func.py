@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
@@ -38,6 +38,24 @@ class Accesses(Enum):
         return self in (Accesses.AT_RUN_TIME, Accesses.DATA_AT_RUN_TIME)
 
 
+class CallingConv(IntEnum):
+    """How a function is called, its attribute "calling_conv": by others, with arrays and numbers, or as a kernel."""
+
+    DEFAULT = 0
+    C_PACKED_FUNC = 1
+    DEVICE_KERNEL_LAUNCH = 2
+
+
+class Number(int):
+    """An attribute that is an integer: `value` is it, as of the constants that TVM makes of such attributes."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+
 @node
 class PrimFunc(Node):
     """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` maps to a
@@ -67,6 +85,9 @@ class PrimFunc(Node):
     def __post_init__(self) -> None:
         if not all(isinstance(param, Var) and isinstance(buffer, Buffer) for param, buffer in self.buffer_map.items()):
             raise ArgumentTypeError(f"PrimFunc: the field buffer_map maps parameters to buffers, not {dict(self.buffer_map)!r}")
+        if any(type(value) is int for value in self.attrs.values()):
+            set_field(self, "attrs", FrozenDict({key: Number(value) if type(value) is int else value
+                                                 for key, value in self.attrs.items()}))
 
     @property
     def name(self) -> str:
@@ -150,6 +171,14 @@ class GlobalVar(Node):
     name_hint: str
 
 
+class _Functions(dict[GlobalVar, "PrimFunc"]):
+    """Functions by their names, whose items are a list, as those of TVM's maps."""
+
+    if not TYPE_CHECKING:
+        def items(self):
+            return list(dict.items(self))
+
+
 class IRModule:
     """A mapping from names to PrimFuncs. Printing the module prints its functions."""
 
@@ -184,7 +213,7 @@ class IRModule:
 
     @property
     def functions(self) -> dict[GlobalVar, PrimFunc]:
-        return {GlobalVar(name): func for name, func in self._functions.items()}
+        return _Functions({GlobalVar(name): func for name, func in self._functions.items()})
 
     def get_global_vars(self) -> list[GlobalVar]:
         return [GlobalVar(name) for name in self._functions]

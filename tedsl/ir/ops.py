@@ -130,6 +130,7 @@ STRUCT_GET = Op("tir.tvm_struct_get", 3, "read")
 CALL_PACKED_LOWERED = Op("tir.tvm_call_packed_lowered", 5, "opaque")  # name, values, codes, the first argument, the last + 1
 IS_NULL = Op("tir.isnullptr", 1)
 THROW_LAST_ERROR = Op("tir.tvm_throw_last_error", 0, "opaque")
+THREAD_CONTEXT = Op("tir.tvm_thread_context", 1)  # its argument, which is the same wherever a thread asks for it
 PREFETCH = Op("tir.prefetch", None, "opaque")
 TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 
@@ -138,7 +139,7 @@ _ALL = (
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
     CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
-    STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR,
+    STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT,
     PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}

@@ -4,4 +4,5 @@
     storage/  flattened, shared, double-buffered         races/    whether accesses of threads or lanes may meet
     threads/  barriers, virtual threads, kernels         checked/  every access verified while it runs
     machine/  loops fitted to a target                   device/   kernels that leave the function of the host
+    coprocessors/  attributes and calls of accelerators that the processor gives instructions
 """

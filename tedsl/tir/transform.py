@@ -17,6 +17,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, entrie
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.raw import with_raw_arguments
+from tedsl.ir.calls.registered import lower_registered
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import BufferRealize, For, ForKind, While
 from tedsl.ir.walk.contents import contains
@@ -31,7 +32,7 @@ from tedsl.passes.default import partition
 from tedsl.passes.device.join_kernels import CALLING_CONVENTION, PACKED
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
-from tedsl.passes.device.split_kernels import split_kernels
+from tedsl.passes.device.split_kernels import launch_device_scopes, split_kernels
 from tedsl.passes.facts.threads import has_launch
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
@@ -61,6 +62,7 @@ from tedsl.passes.verify_memory import verify_memory
 from tedsl.runtime.faults import provide_faults
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+from tedsl.tir.coprocessor_passes import CombineContextCall, LiftAttrScope, LowerDeviceStorageAccessInfo
 from tedsl.tir.later_passes import (
     AnnotateEntryFunc,
     BindTarget,
@@ -83,7 +85,8 @@ __all__ = [
     "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
     "VerifyMemory", "prim_func_pass",
     "AnnotateEntryFunc", "BindTarget", "CommonSubexprElimTIR", "ConvertForLoopsToSerial", "ConvertSSA",
-    "DecorateDeviceScope", "HoistExpression", "InjectCopyIntrin", "RenormalizeSplitPattern",
+    "CombineContextCall", "DecorateDeviceScope", "HoistExpression", "InjectCopyIntrin", "LiftAttrScope",
+    "LowerDeviceStorageAccessInfo", "RenormalizeSplitPattern",
 ]
 
 
@@ -289,16 +292,20 @@ def LowerCustomDatatypes() -> ModulePass:
     """Returns the pass that replaces operators of types of the program by what `target.datatype` registers for the target: the
     attribute "target" of a function, else the current one. Arrays and numbers of such types are unsigned integers then.
     """
-    def lowered(func: PrimFunc) -> PrimFunc:
-        target = as_target(func.attrs.get("target"))
-        return lower_datatypes(func, (target.kind.name, *target.keys))
-
-    return _own_pass("LowerCustomDatatypes", lowered)
+    return _own_pass("LowerCustomDatatypes", lambda func: lower_datatypes(func, _kinds(func)))
 
 
 def LowerIntrin() -> ModulePass:
-    """Returns the pass that replaces intrinsics without an instruction by arithmetic."""
-    return _own_pass("LowerIntrin", lower_intrinsics)
+    """Returns the pass that applies the rules of `ir.register_intrin_lowering` for the target, the attribute "target" of a
+    function, else the current one, and replaces intrinsics without an instruction by arithmetic.
+    """
+    return _own_pass("LowerIntrin", lambda func: lower_intrinsics(lower_registered(func, _kinds(func), every=False)))
+
+
+def _kinds(func: PrimFunc) -> tuple[str, ...]:
+    """Returns the names of the target of a function, by which rules are registered."""
+    target = as_target(func.attrs.get("target"))
+    return (target.kind.name, *target.keys)
 
 
 def LowerTVMBuiltin() -> ModulePass:
@@ -344,7 +351,7 @@ def InstrumentBoundCheckers() -> ModulePass:
     def checked(func: PrimFunc) -> PrimFunc:
         provide_faults()
         made = check_accesses(func)
-        return made if has_buffers(func) else flatten_storage(made)
+        return vouch_for(made if has_buffers(func) else flatten_storage(made))
 
     return _own_pass("InstrumentBoundCheckers", checked)
 
@@ -379,17 +386,19 @@ def _device_of(func: PrimFunc, name: str) -> Target:
 
 def SplitHostDevice() -> ModulePass:
     """Returns the pass that makes each launch a function of its own, NAME_kernel0 and so on, which NAME calls by
-    `tir.call_packed` with pointers, numbers, and the sizes of the launch. The attribute "target" of functions that launch
-    threads is the device. Barriers are those that ThreadSync("shared") has inserted before.
+    `tir.call_packed` with pointers, numbers, and the sizes of the launch; what DecorateDeviceScope has marked is a launch of
+    one thread. The attribute "target" of functions that launch threads is the device. Barriers are those that
+    ThreadSync("shared") has inserted before.
     """
     def split(mod: IRModule) -> IRModule:
         made: dict[str, PrimFunc] = {}
-        for name, func in mod.items():
+        for name, given in mod.items():
+            func = launch_device_scopes(given)
             if not has_launch(func.body):
                 made[name] = func
                 continue
             parts = split_kernels(gather_threads(func), _device_of(func, "SplitHostDevice"))
-            if is_vouched_for(func):
+            if is_vouched_for(given):
                 vouch_for_parts(parts.host, parts.kernels)
             made[name] = parts.host
             for kernel in parts.kernels:

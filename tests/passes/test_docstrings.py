@@ -22,6 +22,9 @@ from tedsl.lower.lower import lower_schedule
 from tedsl.lower.request import FunctionOptions
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
+from tedsl.passes.coprocessors.combine_contexts import combine_contexts
+from tedsl.passes.coprocessors.lift_attributes import lift_attributes
+from tedsl.passes.coprocessors.lower_access_info import lower_access_info
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.device.copy_asynchronously import copy_asynchronously
 from tedsl.passes.device.join_kernels import join_kernels
@@ -187,6 +190,31 @@ def parts_of_a_tagged_scope():
     out = loop(j, 6, f.store("B", j, Load(kept.value.dtype, second, j)))
     body = seq(Store(first, imm(2.0, "float32"), imm(0)), loop(I, 6, kept), out)
     return f.func(allocate(first, 6, allocate(second, 8, body)))
+
+
+def of_an_accelerator(axis, *parts):
+    """Parts under an attribute, in a loop of 8."""
+    return loop(I, 8, seq(*[AttrStmt(axis, "scope", imm(1), part) for part in parts]))
+
+
+@example("lift_attributes", run=lambda func: lift_attributes(func, "scope"))
+def an_attribute_of_both_statements():
+    f, axis = Function(A=(8,)), te.thread_axis((0, 1), "cop")
+    return f.func(of_an_accelerator(axis, f.store("A", I, 0.0), f.store("A", 0, 1.0)))
+
+
+@example("combine_contexts", run=combine_contexts)
+def a_context_that_is_taken_twice():
+    f = Function(A=(8,))
+    context = tir.call_intrin("handle", "tir.tvm_thread_context", tir.call_extern("handle", "context", 0))
+    return f.func(loop(I, 8, seq(*[Evaluate(tir.call_extern("int32", name, context, f.data("A"))) for name in "fg"])))
+
+
+@example("lower_access_info", run=lower_access_info)
+def pointers_to_elements():
+    f = Function(A=(8,))
+    whole = tir.decl_buffer((8,), data=f.data("A"))
+    return f.func(Evaluate(tir.call_extern("int32", "f", whole.access_ptr("r", offset=4), whole.access_ptr("w"))))
 
 
 @example("vectors_in_a_row", run=vectorize_loops)

@@ -114,10 +114,25 @@ def test_what_has_no_bits_is_refused():
     f = Function(A=(5, "float64"), C=(5, BF16))
     with pytest.raises(LoweringError, match="rounded twice"):
         lower(f.func(loop(I, 5, f.store("C", I, Cast(BF16, f.load("A", I))))))
-    f = Function(A=(5, BF16), C=(5, BF16))
-    whole = BufferStore(f.buffers["C"], f.buffers["A"].vload([I]), (I,))
-    with pytest.raises(LoweringError, match="StorageFlatten"):
-        lower(f.func(loop(I, 5, whole)))
+
+
+def test_bfloat16_of_buffers_becomes_bits_before_memory_is_flat():
+    """The pass by itself, on the loops of a schedule with a stage in the middle."""
+    A, B = (te.placeholder((9,), BF16, name=name) for name in "AB")
+    D = te.compute((9,), lambda i: A[i] * B[8 - i], name="D")
+    C = te.compute((9,), lambda i: te.if_then_else(D[i] > B[i], D[i] + A[8 - i], te.max(A[i], B[i])), name="C")
+    mod = tedsl.driver.build_module.schedule_to_module(te.create_schedule(C.op), [A, B, C], "main", None)
+    steps = [tir.transform.BF16Promote(), tir.transform.BF16TypeLowering()]
+    made = transform.Sequential(steps)(mod)
+    assert "bfloat16" in str(mod) and "bfloat16" not in str(made)
+    a, b = (bits_of(np.random.default_rng(seed).normal(size=9)) for seed in (1, 2))
+    results = []
+    for one in (mod, made, transform.Sequential([tir.transform.StorageFlatten(64), *steps])(mod)):
+        c = np.zeros(9, "uint16")
+        run(one["main"], [a, b, c])
+        results.append(c.tolist())
+    assert results[0] == results[1] == results[2]
+    assert "bfloat16" not in str(tir.transform.BF16Legalize()(mod))
 
 
 def test_functions_without_bfloat16_stay_the_same_object():

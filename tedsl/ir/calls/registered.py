@@ -101,10 +101,10 @@ def has_rules() -> bool:
     return bool(_OWN) or any(name.endswith(RULE) for _, name in _ATTRIBUTES) or has_datatypes()
 
 
-def lower_registered(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:
+def lower_registered(func: PrimFunc, kinds: Sequence[str], *, every: bool = True) -> PrimFunc:
     """Returns `func` with the calls of operators replaced by their rules for a target called `kinds`, the first that has one.
 
-    Raises LoweringError for an operator of the program's without a rule.
+    every: raise LoweringError for an operator of the program's without a rule, which stays otherwise.
     """
     names = (*kinds, "default")
     rules = {op: rule for op in {name for name, _ in _ATTRIBUTES} if (rule := next(
@@ -113,7 +113,7 @@ def lower_registered(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:
         return func
     lowered = func.with_body(_Rules(rules)(func.body))
     left = next((node.op.name for node in post_order(lowered.body) if isinstance(node, Call) and node.op.name in _OWN), None)
-    if left is not None:
+    if left is not None and every:
         raise LoweringError(f"there is no rule for {left} on {kinds[0]}",
                             hint=f'ir.register_intrin_lowering("{left}", "{kinds[0]}", f=lambda call: ...)')
     return lowered

@@ -178,6 +178,10 @@ def _is_null(of: DType, args: Args) -> bool:
     return of.is_bool and args[0].dtype.is_handle
 
 
+def _itself(of: DType, args: Args) -> bool:
+    return args[0].dtype is of
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -228,6 +232,7 @@ SIGNATURES: dict[str, Signature] = {
                                 "perhaps also the orders of a and b")),
     "tvm_stack_alloca": Signature(_named, "it takes the kind of its elements, a string, and their number"),
     **dict.fromkeys(("tvm_struct_set", "tvm_throw_last_error"), _EFFECT),
+    "tvm_thread_context": Signature(_itself, "it takes a context and gives it"),
     "tvm_struct_get": _ANY, "isnullptr": Signature(_is_null, "it takes a pointer and gives bool"),
     "tvm_call_packed_lowered": Signature(_packed, "the first argument is a function's name, and the result one value"),
     "ret": Signature(_returned, "its dtype is that of the number that it returns"),

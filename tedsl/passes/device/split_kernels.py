@@ -15,23 +15,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.dtype import HANDLE, INT32, INT64, DType
-from tedsl.ir.expr import Call, Expr, Let, Load, StringImm, Var
+from tedsl.ir.expr import Call, Expr, IntImm, Let, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
 from tedsl.ir.script import script, shown
-from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store, seq
+from tedsl.ir.stmt import LAUNCH, Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store, seq
 from tedsl.ir.types import PointerType
-from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order, uses, variables
 from tedsl.passes.device.share_memory import common_bytes
-from tedsl.passes.facts.threads import launched, scope_of
+from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.verify_memory import host_access
 from tedsl.record import record
@@ -42,10 +44,28 @@ from tedsl.target.target import Target
 _FUNCTIONS = (CALL_PACKED, CALL_EXTERN, CALL_PURE_EXTERN)  # that are not of the program
 KERNEL = "_kernel"  # between the name of the host function and the number of the kernel
 DYNAMIC = "shared.dyn"  # the scope of shared memory whose size the launch says
+DEVICE_SCOPE = "device_scope"  # AttrStmt key: the body runs on the device
 _ALIGNMENT = 16  # of each allocation in it
 # Attribute of a kernel: the numbers of those pointers whose memory may not end at a multiple of 16 bytes, each with the largest
 # power of two whose multiple the size is, or 16 if the size is not a constant.
 BROKEN = "tedsl.broken"
+
+
+def launch_device_scopes(func: PrimFunc) -> PrimFunc:
+    """Returns `func` with what stands under an attribute "device_scope" as a launch of one thread; itself if nothing does."""
+    return func.with_body(_Scopes()(func.body))
+
+
+class _Scopes(Rewriter):
+    kinds = (DEVICE_SCOPE,)
+
+    def rewrite(self, node: Any) -> Any:
+        if not isinstance(node, AttrStmt) or node.attr_key != DEVICE_SCOPE:
+            return node
+        if has_launch(node.body):
+            return node.body
+        one = IterVar(None, Var("threadIdx.x", INT32), IterType.THREAD_INDEX, "threadIdx.x")
+        return AttrStmt(one, LAUNCH, IntImm(INT32, 1), node.body)
 
 
 @record(eq=False)

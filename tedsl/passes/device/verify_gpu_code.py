@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, OptionError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.expr import Load
 from tedsl.ir.func import PrimFunc
@@ -17,15 +17,16 @@ from tedsl.passes.facts.threads import THREAD_TAGS, launched, scope_of
 from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
 
 LIMITS = ("max_local_memory_per_block", "max_shared_memory_per_block", "max_threads_per_block", "max_thread_x", "max_thread_y",
-          "max_thread_z", "max_vthread", "max_vector_bytes")
+          "max_thread_z", "max_vthread", "max_vector_bytes", "max_kernels")
 
 
 def verify_gpu_code(func: PrimFunc, constraints: Mapping[str, int]) -> bool:
     """Tells whether each kernel of `func` keeps to `constraints`, whose keys are in `LIMITS`.
 
     Memory is in bytes: shared memory of one block, local memory of one thread. max_thread_x and its kin: threads of a
-    block along an axis. max_vthread: virtual threads of one axis. max_vector_bytes: of one load or store. A number of
-    threads or bytes that only a call knows keeps to no limit.
+    block along an axis. max_vthread: virtual threads of one axis. max_vector_bytes: of one load or store. max_kernels: launches
+    of the function. A number of threads or bytes that only a call knows keeps to no limit. A launch that gives an axis two
+    numbers of threads keeps to none either.
 
     Raises ArgumentTypeError, OptionError or ArgumentError for other objects, unknown keys and values that are no integers.
     """
@@ -34,7 +35,11 @@ def verify_gpu_code(func: PrimFunc, constraints: Mapping[str, int]) -> bool:
     limits = _checked(constraints)
     if "max_vector_bytes" in limits and any(_vector_bytes(node) > limits["max_vector_bytes"] for node in post_order(func.body)):
         return False
-    return all(_keeps(kernel, limits) for kernel in _kernels(gather_threads(func).body))
+    try:
+        kernels = _kernels(gather_threads(func).body)
+    except LoweringError:
+        return False
+    return len(kernels) <= limits.get("max_kernels", len(kernels)) and all(_keeps(kernel, limits) for kernel in kernels)
 
 
 def _checked(constraints: object) -> dict[str, int]:

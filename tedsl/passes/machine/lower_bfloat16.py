@@ -19,7 +19,6 @@ from tedsl.ir import build
 from tedsl.ir.dtype import FLOAT32, dtype
 from tedsl.ir.expr import (
     BinaryOp,
-    BufferLoad,
     Call,
     Cast,
     CompareOp,
@@ -32,7 +31,6 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import FOREIGN, IF_THEN_ELSE, REINTERPRET
 from tedsl.ir.script import shown
-from tedsl.ir.stmt import BufferRealize, BufferStore, Prefetch
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.passes.retyped import retyped
 
@@ -52,10 +50,9 @@ def remove_bfloat16_casts(func: PrimFunc) -> PrimFunc:
 
 
 def bfloat16_as_bits(func: PrimFunc) -> PrimFunc:
-    """Returns `func` over flat memory with uint16 in place of bfloat16: in memory, in variables and in parameters.
+    """Returns `func` with uint16 in place of bfloat16: in memory, in variables and in parameters.
 
-    Raises LoweringError for buffers that are not flat yet, for operations of bfloat16, and for conversions to it from
-    dtypes that float32 does not hold exactly.
+    Raises LoweringError for operations of bfloat16, and for conversions to it from dtypes that float32 does not hold exactly.
     """
     return retyped(func.with_body(_Conversions()(func.body)), lambda of: UINT16 if of is BFLOAT16 else None, _constant)
 
@@ -109,9 +106,6 @@ class _Conversions(Rewriter):
             case Call(args=args, op=op) if op not in _KEPT and any(map(_is_bfloat16, (node, *args))):
                 raise _refusal(node, "takes or gives bfloat16", "tir.transform.BF16Promote() makes formulas those of float32; "
                                                                 "functions of others take uint16: te.reinterpret(x, 'uint16')")
-            case BufferLoad() | BufferStore() | BufferRealize() | Prefetch() if node.buffer.dtype.element is BFLOAT16:
-                raise LoweringError(f"bfloat16 of the buffer {node.buffer.name} cannot become bits before its memory is flat",
-                                    hint="run tir.transform.StorageFlatten(64) first")
             case _:
                 return node
 

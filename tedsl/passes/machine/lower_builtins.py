@@ -52,6 +52,8 @@ PROCESSOR = 1  # the type of a device
 ON_STACK = 1024  # bytes of memory of processors
 ALLOCATE, FREE = StringImm("TVMBackendAllocWorkspace"), StringImm("TVMBackendFreeWorkspace")
 DEVICE_KEYS = ("device_type", "device_id")
+_KEYS = {"device_type": "device_type", "device_id": "device_id",
+         "device_context_type": "device_type", "device_context_id": "device_id"}  # these are those of TVM 0.7
 
 
 def lower_builtins(func: PrimFunc) -> PrimFunc:
@@ -61,7 +63,7 @@ def lower_builtins(func: PrimFunc) -> PrimFunc:
     of which one attribute of the device alone is known.
     """
     if not contains(func.body, CALL_PACKED) and not any(
-            isinstance(stmt, AttrStmt) and stmt.attr_key in DEVICE_KEYS for stmt in post_order(func.body)):
+            isinstance(stmt, AttrStmt) and stmt.attr_key in _KEYS for stmt in post_order(func.body)):
         return func
     return func.with_body(_Lowering(func.name).scope(func.body))
 
@@ -126,7 +128,7 @@ class _Lowering(ScopedRewriter):
                 return stmt.replace(body=self.scope(stmt.body))
             case While():
                 return self.descend(stmt)
-            case AttrStmt(attr_key=key) if key in DEVICE_KEYS:
+            case AttrStmt(attr_key=key) if key in _KEYS:
                 return self.on_device(stmt)
             case Allocate():
                 return self.allocation(stmt)
@@ -135,7 +137,7 @@ class _Lowering(ScopedRewriter):
 
     def on_device(self, attr: AttrStmt) -> Stmt:
         outside = self.device
-        self.device = {**outside, attr.attr_key: attr.value}
+        self.device = {**outside, _KEYS[attr.attr_key]: attr.value}
         body = self.stmt(attr.body)
         self.device = outside
         return body

@@ -3,6 +3,7 @@
 before:  A[i // 3] = isfinite(x)          after:  A[i / 3] = (fabs(x) < inf)          (for 0 <= i)
 
     isnan(x) → x != x      isinf(x) → fabs(x) == inf      isfinite(x) → fabs(x) < inf      likely(c) → c
+    tvm_thread_context(x) → x
 
 A floor division rounds as a truncating one where the signs of its operands are proved equal; the code generator needs
 one instruction for that instead of five. Divisions by powers of two stay: they are shifts whatever the sign. exp, tanh
@@ -20,12 +21,12 @@ from tedsl.ir.expr import EQ, LT, NE, Broadcast, Call, Div, Expr, FloatImm, Floo
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import FABS, ISFINITE, ISINF, ISNAN, LIKELY, Op
+from tedsl.ir.ops import FABS, ISFINITE, ISINF, ISNAN, LIKELY, THREAD_CONTEXT, Op
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 
-_LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY)
+_LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY, THREAD_CONTEXT)
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
@@ -95,7 +96,7 @@ class _Operations(Rewriter):
 
 
 def _classify(op: Op, x: Expr) -> Expr:
-    if op is LIKELY:
+    if op in (LIKELY, THREAD_CONTEXT):
         return x
     if op is ISNAN:
         return NE(x, x)

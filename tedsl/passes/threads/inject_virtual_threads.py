@@ -17,6 +17,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
@@ -198,7 +199,7 @@ def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:
 
 def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: dict[Var, set[Var]]) -> None:
     """Records in `affects` the variables and memory that depend on each variable. around: the variables that decide whether
-    `stmt` runs.
+    `stmt` runs, and the values of lets around it: where they differ, each thread runs all of it, with memory of its own.
     """
     def into(target: Var, *exprs: Expr | None) -> None:
         for source in around.union(*(depends(e) for e in exprs if e is not None)):
@@ -209,15 +210,16 @@ def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: d
             into(v, stmt.value, stmt.index, stmt.predicate)
         case LetStmt(var=v):
             into(v, stmt.value)
+            around |= depends(stmt.value)
         case For(loop_var=v):
             into(v, stmt.min, stmt.extent)
-            around |= depends(stmt.extent)
+            around |= depends(stmt.min) | depends(stmt.extent)
         case Allocate(buffer_var=v):
             into(v, *stmt.extents, stmt.condition)
         case IfThenElse() | While():
             around |= depends(stmt.condition)
         case Evaluate():
-            for data in _data_of_calls(stmt.value):
+            for data in _written_by_calls(stmt.value):
                 into(data, stmt.value)
     for child in stmt.child_nodes():
         if isinstance(child, Stmt):
@@ -225,6 +227,20 @@ def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: d
 
 
 def _data_of_calls(root: Node) -> list[Var]:
-    """The data pointers that calls with side effects may write through."""
+    """The data pointers that calls with side effects get."""
     calls = [node for node in post_order(root) if isinstance(node, Call) and node.op.effect == "opaque"]
     return [arg for call in calls for arg in post_order(call) if isinstance(arg, Var) and arg.dtype.is_handle]
+
+
+def _written_by_calls(root: Node) -> list[Var]:
+    """The data pointers that calls with side effects may write through: all but those of accesses that only read."""
+    found: list[Var] = []
+    todo: list[Node] = [node for node in post_order(root) if isinstance(node, Call) and node.op.effect == "opaque"]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Call) and node.op is ACCESS_PTR and build.as_int(node.args[4]) == Buffer.READ:
+            continue
+        if isinstance(node, Var) and node.dtype.is_handle:
+            found.append(node)
+        todo.extend(node.child_nodes())
+    return found
