@@ -94,6 +94,7 @@ LATE_FOR_SPEED = {
     ("tedsl/driver.py", "tedsl.runtime.faults"): "few programs are checked",
     ("tedsl/codegen/device.py", "tedsl.codegen.c.cuda_text"): "few programs ask for CUDA C",
     ("tedsl/codegen/llvm/backend.py", "tedsl.codegen.llvm.compiled"): "what the cache has is not compiled",
+    ("tedsl/codegen/llvm/linking/jit.py", "tedsl.codegen.llvm.entry.shared"): "what the cache has is not compiled",
     ("tedsl/codegen/llvm/debug/watchers.py", "tedsl.codegen.llvm.debug.gdb"): "few programs run under a debugger",
     ("tedsl/passes/selection.py", "tedsl.passes.loops.vectorize_loops"): "no pass runs for what the cache has",
     ("tedsl/shell/migrate.py", "tedsl.compat.migrate"): "what rewrites programs is an extra",

@@ -41,7 +41,6 @@ RUNTIME = {
     "tedsl_workspace_alloc": "tedsl.runtime.workspace:workspace_source",
     "tedsl_workspace_free": "tedsl.runtime.workspace:workspace_source",
     "tedsl_time_calls": "tedsl.runtime.timing:timer_source",
-    "tedsl_call_arrays": "tedsl.runtime.arguments.array_entry:array_entry_source",
     "tedsl_begin_callbacks": "tedsl.runtime.callbacks:callback_source",
     "tedsl_call_packed": "tedsl.runtime.callbacks:callback_source",
     "tedsl_publish_error": "tedsl.runtime.callbacks:callback_source",

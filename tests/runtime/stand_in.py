@@ -15,7 +15,7 @@ from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Store, seq
 from tedsl.passes.assume_compact import assume_compact
-from tedsl.runtime.arguments.array_entry import SYMBOL, table_of
+from tedsl.runtime.arguments.array_entry import shared_of
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.signature import signature_of
@@ -46,7 +46,7 @@ def _kernel(symbol, version, types, status):
 
 
 class StandIn:
-    """`fast`: the entry point compiled for the function. `shared`: the one that functions share, if it serves this one, else
+    """`fast`: the entry point compiled for the function. `shared`: one that functions share, if it serves this one, else
     `fast`. `checked`: the way through Python. `ways`: all of these.
 
     seen(0): the version that ran last, 1 for any strides, 2 for compact arrays; seen(1), ...: its arguments.
@@ -76,8 +76,9 @@ class StandIn:
                                            compact.scalars if compact else (), messages,
                                            lambda: jit.runtime_address("tedsl_time_calls")) for _ in range(2))
         self.fast = self.checked.with_entry(self.library.address(f"{func.name}.entry"))
-        table = table_of(self.signature, release)
-        self.shared = self.fast if table is None else other.with_shared_entry(table, jit.runtime_address(SYMBOL))
+        shared = shared_of(self.signature, release)
+        self.shared = self.fast if shared is None else \
+            other.with_shared_entry(shared.table, jit.shared_entry_address(shared.form))
         self.ways = list(dict.fromkeys((self.fast, self.shared, self.checked)))
 
     def _version(self, name, kernel, version, pointers, status):

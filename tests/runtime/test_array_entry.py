@@ -6,15 +6,15 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.ir.expr import Var
-from tedsl.runtime.arguments.array_entry import MOST_ARRAYS, RELEASE_BYTES, table_of
+from tedsl.runtime.arguments.array_entry import MOST_ARRAYS, RELEASE_BYTES, shared_of
 from tedsl.runtime.signature import signature_of
 from tests.runtime.stand_in import array, function
 
 N = Var("n")
 
 
-def table(*args, outputs="A", runs_long=False, **options):
-    return table_of(signature_of(function(*args, outputs=outputs, **options)), runs_long)
+def shared(*args, outputs="A", runs_long=False, **options):
+    return shared_of(signature_of(function(*args, outputs=outputs, **options)), runs_long)
 
 
 @pytest.mark.parametrize("args", [
@@ -22,27 +22,27 @@ def table(*args, outputs="A", runs_long=False, **options):
     [array(f"A{k}", 4) for k in range(MOST_ARRAYS + 1)], [array("A", 2**40, 2**40)]],
     ids=["symbolic", "bfloat16", "number", "strides", "many", "huge"])
 def test_signatures_that_need_an_entry_point_of_their_own(args):
-    assert table(*args) is None
+    assert shared(*args) is None
 
 
 def test_arrays_of_constant_shapes_have_a_table():
-    assert table(array("A", 4, 5), array("B"), array("C", 0, dtype="bool")) is not None
-    assert table(*(array(f"A{k}", 4) for k in range(MOST_ARRAYS)), outputs=["A3"]) is not None
+    assert shared(array("A", 4, 5), array("B"), array("C", 0, dtype="bool")) is not None
+    assert shared(*(array(f"A{k}", 4) for k in range(MOST_ARRAYS)), outputs=["A3"]) is not None
 
 
 def test_a_table_says_what_a_call_must_be():
-    known = table(array("A", 4), array("B", 4))
-    for other in (table(array("A", 5), array("B", 4)), table(array("A", 4), array("B", 4, dtype="int32")),
-                  table(array("A", 4, 1), array("B", 4)), table(array("A", 4), array("B", 4), outputs="B"),
-                  table(array("A", 4), array("B", 4), noalias=False), table(array("A", 4), array("B", 4), runs_long=True),
-                  table(array("A", 4))):
+    known = shared(array("A", 4), array("B", 4))
+    for other in (shared(array("A", 5), array("B", 4)), shared(array("A", 4), array("B", 4, dtype="int32")),
+                  shared(array("A", 4, 1), array("B", 4)), shared(array("A", 4), array("B", 4), outputs="B"),
+                  shared(array("A", 4), array("B", 4), noalias=False), shared(array("A", 4), array("B", 4), runs_long=True),
+                  shared(array("A", 4))):
         assert other != known
 
 
 def test_the_gil_is_released_around_kernels_of_many_bytes():
     most = RELEASE_BYTES // 4
-    assert table(array("A", most - 1)) != table(array("A", most - 1), runs_long=True)
-    assert table(array("A", most)) == table(array("A", most), runs_long=True)
+    assert shared(array("A", most - 1)) != shared(array("A", most - 1), runs_long=True)
+    assert shared(array("A", most)) == shared(array("A", most), runs_long=True)
 
 
 def add(shape):

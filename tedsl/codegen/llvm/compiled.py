@@ -28,7 +28,7 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.text import text as loops_text
 from tedsl.passes.config import PassConfig
 from tedsl.record import record
-from tedsl.runtime.arguments.array_entry import table_of
+from tedsl.runtime.arguments.array_entry import shared_of
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
 from tedsl.runtime.modules.image import Image, KernelRecord
@@ -146,7 +146,7 @@ def _image(written: Written, quick: bool) -> Image:
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
-                           release=k.runs_long) for k in kernels if table_of(k.signature, k.runs_long) is None]
+                           release=k.runs_long) for k in kernels if shared_of(k.signature, k.runs_long) is None]
     declarations = entry.declarations(written.source) if entries else ""
     whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
     code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tedsl.record import record
-from tedsl.runtime.arguments.array_entry import table_of
+from tedsl.runtime.arguments.array_entry import Shared, shared_of
 from tedsl.runtime.modules.image import BESIDE, CODE, Image, KernelRecord
 
 _HEADS = "heads.json"
@@ -19,13 +19,13 @@ _HEADS = "heads.json"
 class Head:
     """A kernel: its name, how it is called, whether it has a version for compact arrays; whole: returns all that is known.
 
-    table: of its calls, for the entry point that kernels share; None: it has one of its own.
+    shared: how it uses an entry point that kernels share; None: it has one of its own.
     """
 
     name: str
     described: str
     has_compact: bool
-    table: bytes | None
+    shared: Shared | None
     whole: Callable[[], KernelRecord]
 
 
@@ -42,7 +42,7 @@ class Linkable:
 
 def linkable(image: Image) -> Linkable:
     """Returns what linking reads of `image`."""
-    heads = [Head(k.name, k.signature.described, k.compact_scalars is not None, table_of(k.signature, k.runs_long),
+    heads = [Head(k.name, k.signature.described, k.compact_scalars is not None, shared_of(k.signature, k.runs_long),
                   partial(_kernel, image, number))
              for number, k in enumerate(image.kernels)]
     return Linkable(tuple(heads), image.code, image.layout, image.beside, image.process)
@@ -50,7 +50,8 @@ def linkable(image: Image) -> Linkable:
 
 def heads_of(image: Image) -> dict[str, bytes]:
     """Returns the piece of bytes from which `linkable_of` makes what linking reads, beside the parts of `image`."""
-    heads = [(k.name, k.described, k.has_compact, None if k.table is None else k.table.hex()) for k in linkable(image).kernels]
+    heads = [(k.name, k.described, k.has_compact, None if k.shared is None else (k.shared.form, k.shared.table.hex()))
+             for k in linkable(image).kernels]
     return {_HEADS: json.dumps([heads, image.layout, len(image.beside), image.process]).encode()}
 
 
@@ -60,9 +61,9 @@ def linkable_of(pieces: Mapping[str, bytes], image: Callable[[], Image]) -> Link
     image: returns the whole image.
     """
     heads, layout, beside, process = json.loads(pieces[_HEADS])
-    kernels = [Head(name, described, has_compact, None if table is None else bytes.fromhex(table),
+    kernels = [Head(name, described, has_compact, None if shared is None else Shared(shared[0], bytes.fromhex(shared[1])),
                     partial(_kernel, image, number))
-               for number, (name, described, has_compact, table) in enumerate(heads)]
+               for number, (name, described, has_compact, shared) in enumerate(heads)]
     return Linkable(tuple(kernels), pieces[CODE], None if layout is None else tuple(layout),
                     tuple([pieces[BESIDE.format(k)] for k in range(beside)]), tuple(process))
 

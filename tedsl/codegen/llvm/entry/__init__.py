@@ -1,7 +1,7 @@
 """Entry points of kernels in LLVM IR: functions that check the arguments of a call and run the version of the kernel that fits.
 
 `checks.py` writes the checks as instructions, for any kind of caller; `numpy_arrays.py` the entry point for Python, which reads
-numpy arrays; `disjoint.py` compares the bounds of many arrays.
+numpy arrays; `shared.py` those that many kernels share; `disjoint.py` compares the bounds of many arrays.
 """
 
 from tedsl.codegen.kernels.symbol import KernelSymbol

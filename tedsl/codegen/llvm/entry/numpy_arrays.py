@@ -6,8 +6,7 @@ calls the kernel.
 It reads the fields of numpy's arrays at offsets that `runtime/layout.py` has probed. `self` is the checked call in Python
 (`runtime/call.py`): any argument that fails a check here goes there, to be converted or refused with a message. So a check here
 may be stricter than the rule, never laxer. Beside it stands `i32 f.call(ptr slots)`, by which that checked call and the timer
-run the kernel: one 64-bit slot for each argument. Kernels of arrays of constant shapes have the entry point of
-`runtime/arguments/array_entry.py` in common.
+run the kernel: one 64-bit slot for each argument. Kernels of arrays of constant shapes share those of `shared.py`.
 """
 
 from __future__ import annotations
@@ -75,6 +74,8 @@ class NumpyEntry(EntryChecks):
     The names of types and of None are those of this process; a subclass for other places says how they are called there.
     """
 
+    attributes = QUICK
+
     def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout,
                  release: bool) -> None:
         super().__init__(sig, general, compact)
@@ -140,11 +141,8 @@ class NumpyEntry(EntryChecks):
 
     def text(self) -> str:
         self.lines += [f"define ptr {global_name(self.symbol())}(ptr %self, ptr %args, i64 %count, ptr %names) "
-                       f"{QUICK} {{", "entry:"]
-        if self.sig.has_scalars():
-            self.overflow = self.assign("alloca i32, align 4")
-        if self.sig.result is not None:
-            self.lines.append("  %result = alloca i64, align 8")
+                       f"{self.attributes} {{", "entry:"]
+        self.prepare()
         self.require(self.assign(f"icmp eq i64 %count, {len(self.sig.params)}"))
         self.require(self.assign("icmp eq ptr %names, null"))  # arguments by name: refused in words
         self.next_block("objects")
@@ -159,6 +157,13 @@ class NumpyEntry(EntryChecks):
         self.choose_kernel()
         self.finish()
         return "\n".join(self.lines)
+
+    def prepare(self) -> None:
+        """Emits what stands before the checks: memory on the stack."""
+        if self.sig.has_scalars():
+            self.overflow = self.assign("alloca i32, align 4")
+        if self.sig.result is not None:
+            self.lines.append("  %result = alloca i64, align 8")
 
     def check_types(self) -> None:
         for k, param in enumerate(self.sig.params):
@@ -182,12 +187,13 @@ class NumpyEntry(EntryChecks):
             self.require(self.assign(f"icmp eq i32 {self.field(array, self.layout.ndim, 'i32')}, {len(param.shape)}"))
             descr = self.field(array, self.layout.descr, "ptr")
             self.require(self.assign(f"icmp ne i8 {self.field(descr, self.layout.byteorder, 'i8')}, {ord('>')}"))
-            self.check_number(self.field(descr, self.layout.number, "i32"), param)
+            self.check_number(self.field(descr, self.layout.number, "i32"), k, param)
             self.flags[k] = flags = self.field(array, self.layout.flags, "i32")
             mask = ALIGNED | (WRITEABLE if param.written else 0) | (C_CONTIGUOUS if param.written or not param.strides else 0)
             self.require(self.assign(f"icmp eq i32 {self.assign(f'and i32 {flags}, {mask}')}, {mask}"))
 
-    def check_number(self, number: str, param: TensorParam) -> None:
+    def check_number(self, number: str, k: int, param: TensorParam) -> None:
+        """Requires that numpy's number of a dtype is that of array `k`."""
         tests = [self.assign(f"icmp eq i32 {number}, {n}") for n in NUMBERS[str(param.dtype)]]
         if param.dtype == "bfloat16":
             tests.append(self.assign(f"icmp eq i32 {number}, {self.bfloat16_number()}"))

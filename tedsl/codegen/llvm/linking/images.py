@@ -17,7 +17,6 @@ from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import LaidOut
 from tedsl.ir.func import PrimFunc
 from tedsl.record import record
-from tedsl.runtime.arguments.array_entry import SYMBOL
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
@@ -54,11 +53,11 @@ def linked_module(code: Linkable, sources: Sources, target: Target, again: Calla
 
 
 def _function(call: CheckedCall, kernel: Head, library: Library, shared: bool, own: bool) -> Callable[..., Any]:
-    """What a program calls for `kernel`. shared: whether the entry point that kernels share can be used here; own: those that
+    """What a program calls for `kernel`. shared: whether the entry points that kernels share can be used here; own: those that
     were compiled for one kernel.
     """
-    if kernel.table is not None:
-        return call.with_shared_entry(kernel.table, jit.runtime_address(SYMBOL)) if shared else call
+    if kernel.shared is not None:
+        return call.with_shared_entry(kernel.shared.table, jit.shared_entry_address(kernel.shared.form)) if shared else call
     return call.with_entry(library.address(f"{kernel.name}.entry")) if own else call
 
 
@@ -70,7 +69,7 @@ def image_pieces(image: Image) -> dict[str, bytes]:
 def _exports(code: Linkable, has_entries: bool) -> list[str]:
     """The symbols that are asked for: of functions, and of their own entry points for arrays if they are used."""
     exports = [f"{name}.call" for k in code.kernels for name in _versions(k)]
-    return exports + [f"{k.name}.entry" for k in code.kernels if k.table is None] if has_entries else exports
+    return exports + [f"{k.name}.entry" for k in code.kernels if k.shared is None] if has_entries else exports
 
 
 def _versions(kernel: Head) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from tedsl.cache import carried
@@ -21,14 +21,16 @@ from tedsl.codegen.llvm.linking.loader import LaidOut, NotUnderstood, lay_out, l
 from tedsl.digest import digest
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
+from tedsl.runtime.arguments.array_entry import SHARED_ENTRY, form_of
 from tedsl.runtime.fork import guarded_lock
 from tedsl.runtime.interrupts import whole_destructors
+from tedsl.runtime.layout import array_layout
 from tedsl.runtime.versions import versions
 from tedsl.target.executable import Pages
 from tedsl.target.host import host
 
 _lock = guarded_lock()  # re-entered: a library of the runtime is linked while one that needs it is
-_runtime: dict[str, Library] = {}  # source -> library; never dropped: worker threads wait in this code
+_runtime: dict[str, Library] = {}  # by source, or form of an entry point; never dropped: worker threads wait in this code
 
 
 def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = (),
@@ -101,19 +103,39 @@ def runtime_address(name: str) -> int:
     with _lock:
         if source not in _runtime:
             exports = [n for n, s in symbols.RUNTIME.items() if s == source]
-            _runtime[source] = _runtime_library(symbols.provider(source)(), exports)
+            text = symbols.provider(source)()
+            _runtime[source] = _runtime_library(text, lambda: text, exports)
         return _runtime[source].address(name)
 
 
-def _runtime_library(text: str, exports: list[str]) -> Library:
-    """Links a text of the runtime, whose code comes from the cache on disk if it is there."""
+def shared_entry_address(form: str) -> int:
+    """Returns the address of the entry point for kernels of this form, compiled on first use."""
+    with _lock:
+        if form not in _runtime:
+            _runtime[form] = _runtime_library(form, lambda: _shared_entry(form), [SHARED_ENTRY])
+        return _runtime[form].address(SHARED_ENTRY)
+
+
+def _shared_entry(form: str) -> str:
+    from tedsl.codegen.llvm.entry.shared import shared_entry_source
+
+    layout = array_layout()
+    assert layout is not None  # without it no function is made with an entry point
+    return shared_entry_source(form_of(form), layout)
+
+
+def _runtime_library(key_text: str, text: Callable[[], str], exports: list[str]) -> Library:
+    """Links a text of the runtime, whose code comes from the cache on disk if it is there.
+
+    key_text: what the text depends on, beside the sources of tedsl.
+    """
     environment = versions()
     if environment is None:
-        return link(_compile(text), exports)
-    key = digest(f"{environment}{host().triple} {text}".encode())
+        return link(_compile(text()), exports)
+    key = digest(f"{environment}{host().triple} {key_text}".encode())
     pieces = carried.load(key, RUNTIME)
     if pieces is None or "object" not in pieces:
-        image = _compile(text)
+        image = _compile(text())
         pieces = {"object": image, **laid_out_pieces(image, exports)}
         carried.save(key, RUNTIME, pieces)
     return link(pieces["object"], exports, laid=laid_out_of(pieces))
