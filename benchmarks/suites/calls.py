@@ -15,8 +15,8 @@ EAGER = 5e-6  # seconds, beside which the kernel of one element is nothing
 
 
 def call(threads: int) -> Case:
-    """Three arrays of one element, checked, called without a function of Python around it; the best that Python can do is to call
-    an empty lambda.
+    """Three arrays of one element, checked, without a function of Python around the call; the best that Python can do is to
+    call an empty lambda.
     """
     A, B = te.placeholder((1,), name="A"), te.placeholder((1,), name="B")
     C = te.compute((1,), lambda i: A[i] + B[i], name="C")
