@@ -24,7 +24,7 @@ from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import functions_of, lowers_in_silence
 from tedsl.lower.lower import check_function
 from tedsl.lower.request import FunctionOptions
-from tedsl.lower.written.function import disown, is_vouched_for, is_vouched_for_with, vouch_for
+from tedsl.lower.written.function import disown, is_vouched_for_with, vouch_as_for, vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
@@ -86,8 +86,7 @@ def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[
 def _raised(given: Any) -> Any:
     """`given`, functions, modules or a list of them, with calls that LowerTVMBuiltin has lowered as calls again."""
     if isinstance(given, PrimFunc):
-        func = raise_builtins(given)
-        return vouch_for(func) if func is not given and is_vouched_for(given) else func
+        return vouch_as_for(given, raise_builtins(given))
     if isinstance(given, (list, tuple)):
         return [_raised(one) for one in given]
     if not isinstance(given, IRModule):
@@ -135,8 +134,7 @@ def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config:
 
 def _by_rules(func: PrimFunc, kinds: Sequence[str]) -> PrimFunc:
     """`func` after the rules of programs for operators and types: values are computed otherwise, and no access changes."""
-    made = lower_datatypes(lower_registered(func, kinds), kinds)
-    return made if made is func or not is_vouched_for(func) else vouch_for(made)
+    return vouch_as_for(func, lower_datatypes(lower_registered(func, kinds), kinds))
 
 
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:

@@ -44,23 +44,21 @@ from tedsl.tir import transform
 
 __all__ = [
     "AttrsEqual", "AttrsHash", "BindDeviceType", "CanonicalSimplify", "CombineContextCall", "ConvertSSA",
-    "DecorateDeviceScope", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTransform", "InjectCopyIntrin",
-    "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerCustomDatatypes", "LowerIntrin",
-    "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeAPI", "NarrowDataType", "PostOrderVisit",
-    "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipVectorize", "SplitHostDevice", "StorageFlatten",
-    "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyGPUCode", "VerifyMemory",
-    "VerifySSA",
+    "DecorateDeviceScope", "Equal", "ExprUseVar", "HoistIfThenElse", "IRTransform", "InferFragment", "InjectCopyIntrin",
+    "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LiftAttrScope", "LoopPartition", "LowerCustomDatatypes",
+    "LowerDeviceStorageAccessInfo", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory", "MakeAPI",
+    "NarrowDataType", "PostOrderVisit", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipVectorize", "SplitHostDevice",
+    "StorageFlatten", "StorageRewrite", "Substitute", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyGPUCode",
+    "VerifyMemory", "VerifySSA",
 ]
 _COPROCESSORS = 'there are no coprocessors here; for the threads of a GPU, ir_pass.ThreadSync(func, "shared") inserts barriers'
 _ABSENT = {
-    "CoProcSync": _COPROCESSORS, "LiftAttrScope": _COPROCESSORS,
+    "CoProcSync": _COPROCESSORS,
     "Inline": "s[B].compute_inline() inlines a stage; ir_pass.Substitute replaces variables of a statement",
     "InstrumentBoundCheckers": "tvm.build(..., checked=True) checks every access while the function runs",
     "LowerStorageAccessInfo": "memory of registered scopes keeps its scope: backends read it there",
-    "LowerDeviceStorageAccessInfo": "memory of registered scopes keeps its scope: backends read it there",
     "RemapThreadAxis": "bind the loop to the other axis: s[B].bind(loop, tvm.thread_axis(\"threadIdx.y\"))",
     "RewriteForTensorCore": "tensorize the loops with tir.tvm_load_matrix_sync, tvm_mma_sync and tvm_store_matrix_sync",
-    "InferFragment": "tensorize the loops with tir.tvm_load_matrix_sync, tvm_mma_sync and tvm_store_matrix_sync",
     "VerifyCompactBuffer": "arrays of calls are checked: a function takes strides, or says which array is not compact",
 }
 
@@ -101,6 +99,12 @@ def _on_statements(name: str, document: str) -> Callable[[S], S]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
     return takes_modules(function)
+
+
+@takes_modules
+def LiftAttrScope(stmt: S, attr_key: str) -> S:
+    """A statement whose attributes of a key are written once for all that they hold for."""
+    return _applied("LiftAttrScope", transform.LiftAttrScope(attr_key), stmt)
 
 
 @takes_modules
@@ -259,6 +263,9 @@ VectorizeLoop = _on_statements("VectorizeLoop", "A statement whose vectorized lo
 InjectVirtualThread = _on_statements("InjectVirtualThread", "A statement whose virtual threads are interleaved copies.")
 InjectPrefetch = _on_statements("InjectPrefetch", "A statement that prefetches the regions marked so.")
 DecorateDeviceScope = _on_statements("DecorateDeviceScope", "A statement in the attribute device_scope.")
+LowerDeviceStorageAccessInfo = _on_statements(
+    "LowerDeviceStorageAccessInfo", "A statement with pointers as addresses, and tagged memory as what the program says.")
+InferFragment = _on_statements("InferFragment", "A statement with the shapes and orders of fragments as attributes.")
 StorageRewrite = _on_statements(
     "StorageRewrite", "A statement whose allocations share memory where they live at different times.")
 RemoveNoOp = _on_statements("RemoveNoOp", "A statement without the parts that do nothing.")

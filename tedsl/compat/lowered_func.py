@@ -19,6 +19,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.stmt import LAUNCH, AttrStmt, Stmt
 from tedsl.ir.walk.visitor import post_order_visit
+from tedsl.passes.coprocessors.combine_contexts import combine_contexts
 from tedsl.passes.facts.threads import has_launch
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.verify_memory import accessed_by_host
@@ -163,8 +164,8 @@ def LowerTVMBuiltin(func: PrimFunc) -> PrimFunc:
 
 @takes_modules
 def CombineContextCall(func: PrimFunc) -> PrimFunc:
-    """The function itself: functions ask for no context of threads, so there are no calls to be combined."""
-    return _function("CombineContextCall", func)
+    """The function with each context of a thread, `tvm_thread_context`, in one let in front of its uses."""
+    return combine_contexts(_function("CombineContextCall", func))
 
 
 @takes_modules

@@ -6,7 +6,8 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.passes.coprocessors.combine_contexts import combine_contexts
 from tedsl.passes.coprocessors.lift_attributes import lift_attributes
 from tedsl.passes.coprocessors.lower_access_info import lower_access_info
-from tedsl.passes.module_pass import ModulePass, named_pass
+from tedsl.passes.module_pass import ModulePass
+from tedsl.tir.own_pass import own_pass
 
 
 def LiftAttrScope(attr_key: str) -> ModulePass:
@@ -14,16 +15,16 @@ def LiftAttrScope(attr_key: str) -> ModulePass:
     if not isinstance(attr_key, str):
         raise ArgumentTypeError(f"LiftAttrScope takes the key of an attribute, not {attr_key!r}",
                                 hint='LiftAttrScope("coproc_uop_scope")')
-    return named_pass("LiftAttrScope", lambda func: lift_attributes(func, attr_key))
+    return own_pass("LiftAttrScope", lambda func: lift_attributes(func, attr_key))
 
 
 def CombineContextCall() -> ModulePass:
     """Returns the pass that takes each context of a thread, `tir.tvm_thread_context`, once: by a let in front of its uses."""
-    return named_pass("CombineContextCall", combine_contexts)
+    return own_pass("CombineContextCall", combine_contexts)
 
 
 def LowerDeviceStorageAccessInfo() -> ModulePass:
     """Returns the pass that writes `tir.tvm_access_ptr` as addresses of elements, and memory of a tagged scope as the
     address that the registered function "tvm.info.mem.SCOPE" gives (`head_address`). Analyses of memory come before it.
     """
-    return named_pass("LowerDeviceStorageAccessInfo", lower_access_info)
+    return own_pass("LowerDeviceStorageAccessInfo", lower_access_info)

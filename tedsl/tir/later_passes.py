@@ -13,7 +13,6 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import AttrStmt, For, ForKind
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import bind_once
-from tedsl.lower.written.function import is_vouched_for, vouch_for
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.hoist_lets import hoist_lets
@@ -22,6 +21,7 @@ from tedsl.passes.loops.share_subexpressions import share_subexpressions
 from tedsl.passes.module_pass import ModulePass, named_pass
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+from tedsl.tir.own_pass import own_pass
 
 
 def AnnotateEntryFunc() -> ModulePass:
@@ -40,7 +40,7 @@ def AnnotateEntryFunc() -> ModulePass:
 
 def ConvertSSA() -> ModulePass:
     """Returns the pass that gives each loop, let and allocation a variable of its own, where several bind one."""
-    return named_pass("ConvertSSA", lambda func: _vouched(func, func.with_body(bind_once(func.body))))
+    return own_pass("ConvertSSA", lambda func: func.with_body(bind_once(func.body)))
 
 
 def DecorateDeviceScope() -> ModulePass:
@@ -72,28 +72,24 @@ def CommonSubexprElimTIR(enable_cse_tir: bool = True, identify_equiv_terms: bool
     def step(func: PrimFunc) -> PrimFunc:
         if not enable_cse_tir:
             return func
-        return _vouched(func, share_subexpressions(func, form=Analyzer().simplify if identify_equiv_terms else None))
+        return share_subexpressions(func, form=Analyzer().simplify if identify_equiv_terms else None)
 
-    return named_pass("CommonSubexprElimTIR", step)
+    return own_pass("CommonSubexprElimTIR", step)
 
 
 def ConvertForLoopsToSerial() -> ModulePass:
     """Returns the pass that makes parallel loops serial."""
-    return named_pass("ConvertForLoopsToSerial", lambda func: _vouched(func, func.with_body(_Serial()(func.body))))
+    return own_pass("ConvertForLoopsToSerial", lambda func: func.with_body(_Serial()(func.body)))
 
 
 def HoistExpression() -> ModulePass:
     """Returns the pass that moves loop-invariant conditions, and lets at the beginning of loops, out of them."""
-    return named_pass("HoistExpression", lambda func: _vouched(func, hoist_conditions(hoist_lets(func), nested=True)))
+    return own_pass("HoistExpression", lambda func: hoist_conditions(hoist_lets(func), nested=True))
 
 
 def RenormalizeSplitPattern() -> ModulePass:
     """Returns the pass that writes (x % (c * d)) // d as (x // d) % c, as a split of a loop does."""
-    return named_pass("RenormalizeSplitPattern", lambda func: _vouched(func, func.with_body(_Renormalizer()(func.body))))
-
-
-def _vouched(given: PrimFunc, made: PrimFunc) -> PrimFunc:
-    return vouch_for(made) if made is not given and is_vouched_for(given) else made
+    return own_pass("RenormalizeSplitPattern", lambda func: func.with_body(_Renormalizer()(func.body)))
 
 
 class _Serial(Rewriter):

@@ -3,7 +3,6 @@
 _NO_MACHINE = "tedsl makes no code for machines that need it"
 _OF_BLOCKS = "it is of TensorIR's blocks, which came beside te; tedsl.lower makes loops without them"
 NOT_PLANNED = {
-    "InferFragment": "fragments are known by the calls that fill and read them: tir.tvm_load_matrix_sync and its kin",
     "CoProcSync": _NO_MACHINE, "TextureFlatten": _NO_MACHINE,
     "MergeDynamicSharedMemoryAllocations": "StorageRewrite shares memory; that of scope shared.dyn is one piece in each kernel",
     **dict.fromkeys(("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque",

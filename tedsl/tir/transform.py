@@ -29,6 +29,7 @@ from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import current_options
 from tedsl.passes.default import partition
+from tedsl.passes.device.infer_fragments import infer_fragments
 from tedsl.passes.device.join_kernels import CALLING_CONVENTION, PACKED
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
@@ -75,15 +76,15 @@ from tedsl.tir.later_passes import (
     RenormalizeSplitPattern,
 )
 from tedsl.tir.not_planned import NOT_PLANNED, OF_LATER_RELEASES
+from tedsl.tir.own_pass import own_pass
 
 __all__ = [
     "Apply", "BF16CastElimination", "BF16Legalize", "BF16Promote", "BF16TypeLowering", "Filter", "HoistIfThenElse",
-    "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread", "InstrumentBoundCheckers",
-    "LegalizePackedCalls", "LoopPartition", "LowerCustomDatatypes", "LowerIntrin", "LowerTVMBuiltin", "LowerThreadAllreduce",
-    "LowerWarpMemory", "MakePackedAPI",
-    "MakeUnpackedAPI", "ModulePass", "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify",
-    "SkipAssert", "SplitHostDevice", "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop",
-    "VerifyMemory", "prim_func_pass",
+    "InferFragment", "InjectDoubleBuffer", "InjectPrefetch", "InjectRollingBuffer", "InjectVirtualThread",
+    "InstrumentBoundCheckers", "LegalizePackedCalls", "LoopPartition", "LowerCustomDatatypes", "LowerIntrin",
+    "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory", "MakePackedAPI", "MakeUnpackedAPI", "ModulePass",
+    "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "SkipAssert", "SplitHostDevice",
+    "StorageFlatten", "StorageRewrite", "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
     "AnnotateEntryFunc", "BindTarget", "CommonSubexprElimTIR", "ConvertForLoopsToSerial", "ConvertSSA",
     "CombineContextCall", "DecorateDeviceScope", "HoistExpression", "InjectCopyIntrin", "LiftAttrScope",
     "LowerDeviceStorageAccessInfo", "RenormalizeSplitPattern",
@@ -92,15 +93,6 @@ __all__ = [
 
 def _options() -> PassConfig:
     return current_options()
-
-
-def _own_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """Returns a pass of tedsl's own: what is known to be safe before it, since tedsl made it, is so after it."""
-    def run(func: PrimFunc) -> PrimFunc:
-        made = step(func)
-        return vouch_for(made) if made is not func and is_vouched_for(func) else made
-
-    return named_pass(name, run)
 
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
@@ -131,14 +123,14 @@ def _check_function(name: str, given: object, hint: str) -> None:
 
 def SkipAssert() -> ModulePass:
     """Returns the pass that removes assertions and keeps what stands below them."""
-    return _own_pass("SkipAssert", remove_asserts)
+    return own_pass("SkipAssert", remove_asserts)
 
 
 def Simplify() -> ModulePass:
     """Returns the pass that simplifies expressions with the ranges and conditions around them, and removes code that cannot
     run.
     """
-    return _own_pass("Simplify", simplify)
+    return own_pass("Simplify", simplify)
 
 
 def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
@@ -151,7 +143,7 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
     if create_bound_attribute:
         raise ArgumentError("StorageFlatten: there are no bound attributes",
                             hint="build(..., checked=True) checks every access at run time")
-    return _own_pass("StorageFlatten", flatten_storage)
+    return own_pass("StorageFlatten", flatten_storage)
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
@@ -161,7 +153,7 @@ def NarrowDataType(target_bits: int) -> ModulePass:
     """
     if not isinstance(target_bits, int) or target_bits not in (16, 32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 16, 32 or 64 bits, not {target_bits!r}")
-    return _own_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
+    return own_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
 
 
 def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
@@ -170,7 +162,7 @@ def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
         made = step(func)
         return made if made is func or _realizes(made) == _realizes(func) else made.with_body(bind_once(made.body))
 
-    return _own_pass(name, run)
+    return own_pass(name, run)
 
 
 def _realizes(func: PrimFunc) -> list[Buffer]:
@@ -206,7 +198,7 @@ def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
             raise _not_flat("VectorizeLoop", func)
         return made
 
-    return _own_pass("VectorizeLoop", step)
+    return own_pass("VectorizeLoop", step)
 
 
 def _refuse_while(func: PrimFunc) -> None:
@@ -225,29 +217,29 @@ def InjectVirtualThread() -> ModulePass:
             raise _not_flat("InjectVirtualThread", func)
         return made
 
-    return _own_pass("InjectVirtualThread", step)
+    return own_pass("InjectVirtualThread", step)
 
 
 def ThreadSync(storage_scope: str) -> ModulePass:
     """Returns the pass that inserts barriers where threads of a block share memory.
-    "shared" inserts all, also where a launch has one thread; "warp" and "global" insert none.
+    "shared" inserts all, also where a launch has one thread, as does "shared.dyn"; "warp" and "global" insert none.
     """
-    if storage_scope not in ("shared", "warp", "global"):
+    if storage_scope not in ("shared", "shared.dyn", "warp", "global"):
         raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
-    wait = storage_scope == "shared"
-    return _own_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func), alone=True) if wait else func)
+    wait = storage_scope in ("shared", "shared.dyn")
+    return own_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func), alone=True) if wait else func)
 
 
 def InjectDoubleBuffer() -> ModulePass:
     """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets by how much
     the loop is unrolled.
     """
-    return _own_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
+    return own_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
 
 
 def InjectPrefetch() -> ModulePass:
     """Returns the pass that prefetches the regions marked by `prefetch` ahead of their use."""
-    return _own_pass("InjectPrefetch", inject_prefetch)
+    return own_pass("InjectPrefetch", inject_prefetch)
 
 
 def StorageRewrite() -> ModulePass:
@@ -256,7 +248,7 @@ def StorageRewrite() -> ModulePass:
     several dtypes share memory as their bits. What is live at one time in a scope with a tag is one allocation, aligned as the
     registered function "tvm.info.mem.SCOPE" says, if there is one.
     """
-    return _own_pass("StorageRewrite", lambda func: pool_tagged(rewrite_storage(func, in_place=True, across_dtypes=True)))
+    return own_pass("StorageRewrite", lambda func: pool_tagged(rewrite_storage(func, in_place=True, across_dtypes=True)))
 
 
 def UnrollLoop() -> ModulePass:
@@ -266,12 +258,12 @@ def UnrollLoop() -> ModulePass:
 
 def RemoveNoOp() -> ModulePass:
     """Returns the pass that removes statements without effect."""
-    return _own_pass("RemoveNoOp", remove_no_ops)
+    return own_pass("RemoveNoOp", remove_no_ops)
 
 
 def RewriteUnsafeSelect() -> ModulePass:
     """Returns the pass that turns a select whose unchosen side must not be evaluated into an if_then_else."""
-    return _own_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
+    return own_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
 
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
@@ -285,21 +277,21 @@ def HoistIfThenElse(variant: str | None = None) -> ModulePass:
         return hoist_conditions(func, nested=True,
                                 out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
 
-    return _own_pass("HoistIfThenElse", step)
+    return own_pass("HoistIfThenElse", step)
 
 
 def LowerCustomDatatypes() -> ModulePass:
     """Returns the pass that replaces operators of types of the program by what `target.datatype` registers for the target: the
     attribute "target" of a function, else the current one. Arrays and numbers of such types are unsigned integers then.
     """
-    return _own_pass("LowerCustomDatatypes", lambda func: lower_datatypes(func, _kinds(func)))
+    return own_pass("LowerCustomDatatypes", lambda func: lower_datatypes(func, _kinds(func)))
 
 
 def LowerIntrin() -> ModulePass:
     """Returns the pass that applies the rules of `ir.register_intrin_lowering` for the target, the attribute "target" of a
     function, else the current one, and replaces intrinsics without an instruction by arithmetic.
     """
-    return _own_pass("LowerIntrin", lambda func: lower_intrinsics(lower_registered(func, _kinds(func), every=False)))
+    return own_pass("LowerIntrin", lambda func: lower_intrinsics(lower_registered(func, _kinds(func), every=False)))
 
 
 def _kinds(func: PrimFunc) -> tuple[str, ...]:
@@ -312,37 +304,37 @@ def LowerTVMBuiltin() -> ModulePass:
     """Returns the pass that stores the arguments of `tir.call_packed` to arrays on the stack, as machine code passes them, and
     takes memory of devices from their allocators. `build` takes such modules.
     """
-    return _own_pass("LowerTVMBuiltin", lower_builtins)
+    return own_pass("LowerTVMBuiltin", lower_builtins)
 
 
 def LegalizePackedCalls() -> ModulePass:
     """Returns the pass that gives `tir.call_packed` arrays for the pointers that it passes: their buffers, whole."""
-    return _own_pass("LegalizePackedCalls", legalize_calls)
+    return own_pass("LegalizePackedCalls", legalize_calls)
 
 
 def BF16Promote() -> ModulePass:
     """Returns the pass that computes bfloat16 in float32, each result rounded: every value stays the same."""
-    return _own_pass("BF16Promote", promote_bfloat16)
+    return own_pass("BF16Promote", promote_bfloat16)
 
 
 def BF16CastElimination() -> ModulePass:
     """Returns the pass that leaves float32 values as they are which are cast to bfloat16 and back: they are not rounded."""
-    return _own_pass("BF16CastElimination", remove_bfloat16_casts)
+    return own_pass("BF16CastElimination", remove_bfloat16_casts)
 
 
 def BF16TypeLowering() -> ModulePass:
     """Returns the pass that keeps bfloat16 as uint16: flat memory, variables and constants. BF16Promote comes before it."""
-    return _own_pass("BF16TypeLowering", bfloat16_as_bits)
+    return own_pass("BF16TypeLowering", bfloat16_as_bits)
 
 
 def BF16Legalize() -> ModulePass:
     """Returns the pass that is BF16Promote, BF16CastElimination and BF16TypeLowering, one after the other."""
-    return _own_pass("BF16Legalize", lambda func: bfloat16_as_bits(remove_bfloat16_casts(promote_bfloat16(func))))
+    return own_pass("BF16Legalize", lambda func: bfloat16_as_bits(remove_bfloat16_casts(promote_bfloat16(func))))
 
 
 def InjectRollingBuffer() -> ModulePass:
     """Returns the pass that keeps the rows of a buffer marked rolling_buffer from one iteration to the next."""
-    return _own_pass("InjectRollingBuffer", inject_rolling_buffer)
+    return own_pass("InjectRollingBuffer", inject_rolling_buffer)
 
 
 def InstrumentBoundCheckers() -> ModulePass:
@@ -353,7 +345,7 @@ def InstrumentBoundCheckers() -> ModulePass:
         made = check_accesses(func)
         return vouch_for(made if has_buffers(func) else flatten_storage(made))
 
-    return _own_pass("InstrumentBoundCheckers", checked)
+    return own_pass("InstrumentBoundCheckers", checked)
 
 
 def LowerThreadAllreduce() -> ModulePass:
@@ -362,6 +354,13 @@ def LowerThreadAllreduce() -> ModulePass:
     The attribute "target" of each such function is the device.
     """
     return _for_device("LowerThreadAllreduce", lower_allreduce)
+
+
+def InferFragment() -> ModulePass:
+    """Returns the pass that writes shapes and orders of fragments as attributes where their memory is allocated, and refuses
+    products whose fragments do not fit.
+    """
+    return own_pass("InferFragment", infer_fragments)
 
 
 def LowerWarpMemory() -> ModulePass:
@@ -373,7 +372,7 @@ def LowerWarpMemory() -> ModulePass:
 
 def _for_device(name: str, step: Callable[[PrimFunc, Target], PrimFunc]) -> ModulePass:
     """Returns a pass over the functions that launch threads; ThreadSync("shared") inserts the barriers that they need."""
-    return _own_pass(name, lambda func: step(gather_threads(func), _device_of(func, name)) if has_launch(func.body) else func)
+    return own_pass(name, lambda func: step(gather_threads(func), _device_of(func, name)) if has_launch(func.body) else func)
 
 
 def _device_of(func: PrimFunc, name: str) -> Target:
@@ -437,7 +436,7 @@ def MakePackedAPI(num_unpacked_params: int = 0) -> ModulePass:
                                 hint=f"make {names} a parameter, or the size of a buffer", about=free[0])
         return func.with_attr(CALLING_CONVENTION, PACKED)
 
-    return _own_pass("MakePackedAPI", packed)
+    return own_pass("MakePackedAPI", packed)
 
 
 def MakeUnpackedAPI() -> ModulePass:
@@ -450,7 +449,7 @@ def MakeUnpackedAPI() -> ModulePass:
 def VerifyMemory() -> ModulePass:
     """Returns the pass that refuses a function whose attribute "target" is a GPU if it accesses arguments outside its threads.
     """
-    return _own_pass("VerifyMemory", verify_memory)
+    return own_pass("VerifyMemory", verify_memory)
 
 
 entries(globals(), absent={**NOT_PLANNED, **OF_LATER_RELEASES})

@@ -27,6 +27,7 @@ from tedsl.passes.coprocessors.lift_attributes import lift_attributes
 from tedsl.passes.coprocessors.lower_access_info import lower_access_info
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.device.copy_asynchronously import copy_asynchronously
+from tedsl.passes.device.infer_fragments import infer_fragments
 from tedsl.passes.device.join_kernels import join_kernels
 from tedsl.passes.device.lower_allreduce import lower_allreduce
 from tedsl.passes.device.lower_warp_memory import lower_warp_memory
@@ -208,6 +209,14 @@ def a_context_that_is_taken_twice():
     f = Function(A=(8,))
     context = tir.call_intrin("handle", "tir.tvm_thread_context", tir.call_extern("handle", "context", 0))
     return f.func(loop(I, 8, seq(*[Evaluate(tir.call_extern("int32", name, context, f.data("A"))) for name in "fg"])))
+
+
+@example("infer_fragments", run=infer_fragments)
+def a_factor_that_is_loaded():
+    f, fragment = Function(S=(256, "float16")), pointer_var("A", dtype("float16"), "wmma.matrix_a")
+    source = tir.decl_buffer((256,), "float16", data=f.data("S")).access_ptr("r")
+    call = tir.tvm_load_matrix_sync(fragment, 16, 16, 16, 0, source, 16, "row_major")
+    return f.func(allocate(fragment, 256, Evaluate(call), "float16"))
 
 
 @example("lower_access_info", run=lower_access_info)

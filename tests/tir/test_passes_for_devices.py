@@ -10,6 +10,7 @@ from tedsl.ir.evaluate import run
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
+from tests.devices.matrices import inputs, product
 
 T = tir.transform
 CUDA = tedsl.target.Target("cuda")
@@ -151,6 +152,35 @@ def test_attributes_of_devices_before_their_new_names():
 
     made = body("device_context_type", "device_context_id")
     assert "TVMBackendAllocWorkspace" in made and made == body("device_type", "device_id")
+
+
+def test_fragments_have_attributes_and_are_built():
+    s, args = product((16, 16, 32), b_order="col_major")
+    mod = tedsl.lower(s, args)
+    made = T.InferFragment()(mod)
+    attributes = [node for node in post_order(made["main"].body) if isinstance(node, tir.AttrStmt)
+                  and node.attr_key.startswith("fragment")]
+    said = {(node.attr_key, node.value.value) for node in attributes}
+    assert said == {("fragment_shape", "16, 16, 16"), ("fragment_layout", "row_major"), ("fragment_layout", "col_major")}
+    assert len(attributes) == 5 and "fragment_shape" not in str(mod)
+    given, out, expected = inputs((16, 16, 32), b_order="col_major")
+    tedsl.build(made, target="llvm")(*given, out)
+    np.testing.assert_array_equal(out, expected)
+    plain = written(lambda ib, a, b: ib.emit(tir.Evaluate(0)), *arrays(4))
+    assert T.InferFragment()(plain)["main"] is plain["main"]
+
+
+def test_barriers_of_dynamic_shared_memory():
+    def body(ib, a, b):
+        x = te.thread_axis("threadIdx.x")
+        ib.scope_attr(x, "thread_extent", 8)
+        s = ib.allocate("float32", 8, name="s", scope="shared.dyn")
+        s[x.var] = a[x.var]
+        b[x.var] = s[7 - x.var]
+
+    mod = written(body, *arrays(8))
+    made = T.ThreadSync("shared.dyn")(mod)
+    assert str(made).count("tvm_storage_sync") == 1 and str(T.ThreadSync("shared")(made)) == str(made)
 
 
 # --- rules and limits -------------------------------------------------------------------------------------------------

@@ -263,7 +263,7 @@ def test_mistakes_in_kernels():
     refused(lambda: tvm.tir.analysis.verify_memory(reversed_rows()), "takes a function, not an IRModule",
             error=ArgumentTypeError)
     refused(lambda: tvm.tir.analysis.verify_ssa(reversed_rows()), "mod['main']", error=ArgumentTypeError)
-    refused(lambda: T.InferFragment(), "fragments are known", error=OptionError)
+    refused(lambda: T.MergeDynamicSharedMemoryAllocations(), "one piece in each kernel", error=OptionError)
 
 
 # --- 8: options of passes, and functions chosen ---------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Modules that SplitHostDevice has split are built: kernels stand in functions of their own, which the host calls."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,27 @@ def test_passes_of_tedsl_keep_what_is_known_to_be_safe():
     assert changed["f"] is not mod["f"] and "assert" not in str(tedsl.lower(changed))
     by_program = T.Apply(lambda func: func.with_body(tir.SeqStmt([func.body, tir.Evaluate(0)])))(mod)
     assert "assert" in str(tedsl.lower(by_program))
+
+
+@pytest.mark.parametrize("n", [64, te.var("n")], ids=str)
+def test_halves_that_go_separate_ways_are_built_together(n):
+    """As TVM's driver has it: passes over the part for the host, others over that for the device. No access is checked again,
+    which no kernel could do, unless the program changes a kernel.
+    """
+    parts = T.MakePackedAPI()(split(two_kernels(n)))
+    device, host = (T.Filter(lambda func, kernel=kernel: (func.attrs["calling_conv"] == 2) is kernel)(parts)
+                    for kernel in (True, False))
+    device = tedsl.transform.Sequential([T.LowerWarpMemory(), T.Simplify(), T.LowerDeviceStorageAccessInfo(),
+                                         T.LowerIntrin()])(device)
+    host = tedsl.transform.Sequential([T.LowerTVMBuiltin(), T.LowerIntrin(), T.CombineContextCall()])(host)
+    assert list(host) == ["f"] and list(device) == ["f_kernel0", "f_kernel1"]
+    a = np.arange(64, dtype="float32")
+    c = np.zeros_like(a)
+    tedsl.build([host, device], target="llvm")(a, c)
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+    assert "f_kernel1" in tedsl.build([host, device], target="cuda").imported_modules[0].get_source("ptx")
+    kernel = device["f_kernel0"]
+    swapped = (*kernel.params[1::-1], *kernel.params[2:])
+    for changed in (kernel.replace(params=swapped), kernel.with_body(tir.SeqStmt([kernel.body, tir.Evaluate(0)]))):
+        with pytest.raises(LoweringError) if n != 64 else contextlib.nullcontext():
+            tedsl.build([host, tedsl.IRModule({**dict(device.items()), "f_kernel0": changed})], target="cuda")

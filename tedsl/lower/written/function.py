@@ -28,6 +28,8 @@ from tedsl.lower.written.statements import StatementChecker
 _OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
 # Bodies of host functions that tedsl made, with the bodies and parameters of the kernels that they launch, by name.
 _KERNELS: WeakKeyDictionary[Node, Mapping[str, tuple[Stmt, tuple[Any, ...]]]] = WeakKeyDictionary()
+# Bodies of kernels that passes of tedsl made: their parameters, and the body and parameters of the kernel as it was split off.
+_ORIGINS: WeakKeyDictionary[Node, tuple[tuple[Any, ...], tuple[Stmt, tuple[Any, ...]]]] = WeakKeyDictionary()
 
 
 def vouch_for(func: PrimFunc) -> PrimFunc:
@@ -54,12 +56,31 @@ def vouch_for_parts(host: PrimFunc, kernels: Sequence[PrimFunc]) -> None:
     _KERNELS[host.body] = {kernel.name: (kernel.body, kernel.params) for kernel in kernels}
 
 
+def vouch_as_for(given: PrimFunc, made: PrimFunc) -> PrimFunc:
+    """Marks `made`, which a pass of tedsl made of `given`, as safe where that is, also as the host or kernel of a split one."""
+    if made.body is given.body and made.buffer_map is given.buffer_map:
+        return made
+    if is_vouched_for(given):
+        vouch_for(made)
+        if given.body in _KERNELS:
+            _KERNELS[made.body] = _KERNELS[given.body]
+    elif not given.buffer_map and "calling_conv" in given.attrs:
+        _ORIGINS[made.body] = made.params, _origin(given)
+    return made
+
+
+def _origin(kernel: PrimFunc) -> tuple[Stmt, tuple[Any, ...]]:
+    """Returns the body and the parameters that a kernel had before passes of tedsl changed it."""
+    params, origin = _ORIGINS.get(kernel.body, (kernel.params, (kernel.body, kernel.params)))
+    return origin if params is kernel.params else (kernel.body, kernel.params)
+
+
 def is_vouched_for_with(host: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
     """Tells whether `host`, and all kernels of `functions` that it launches, are the parts of one checked function."""
     kernels = _KERNELS.get(host.body)
     return kernels is not None and is_vouched_for(host) and all(
-        name in functions and functions[name].body is body and functions[name].params is params
-        for name, (body, params) in kernels.items())
+        name in functions and all(a is b for a, b in zip(_origin(functions[name]), kernel))
+        for name, kernel in kernels.items())
 
 
 def well_formed(func: PrimFunc) -> PrimFunc:
