@@ -21,7 +21,8 @@ class Registered:
 
 
 FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
-_SHIPPED = {"tvm.contrib.cblas.": "tedsl.contrib.cblas"}  # by the begin of their names, the modules that register functions
+# By the begin of their names, the modules that register functions.
+_SHIPPED = {"tvm.contrib.cblas.": "tedsl.contrib.cblas", "test.op.": "tedsl.lower.intrinsics.inferred"}
 
 
 def find_function(name: object) -> Registered | None:

@@ -306,6 +306,10 @@ class FrozenDict(Mapping[K, V]):
     def __len__(self) -> int:
         return len(self._items)
 
+    if not TYPE_CHECKING:  # a list, as of TVM's maps
+        def items(self):
+            return [*self._items.items()]
+
     def __hash__(self) -> int:
         return len(self._items)  # equal mappings have equal hashes
 

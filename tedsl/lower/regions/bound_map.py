@@ -41,7 +41,7 @@ def infer_bound(sch: Schedule) -> FrozenDict[IterVar, Range]:
 
     An axis of a stage that is computed at a loop of another ranges over what is needed there; loops start at 0.
     """
-    program, _ = _planned(_checked(sch))
+    program, _ = planned(_checked(sch))
     return FrozenDict(_ranges(program))
 
 
@@ -51,7 +51,7 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range], debug_keep_triv
     `bounds` are those of `infer_bound`: a schedule has no other loops. debug_keep_trivial_loop: accepted; loops of one
     iteration are kept here in any case, and simplified by passes.
     """
-    program, analyzer = _planned(_checked(sch))
+    program, analyzer = planned(_checked(sch))
     known = _ranges(program)
     for axis, known_range in known.items():
         given = bounds.get(axis) if isinstance(bounds, Mapping) else None
@@ -181,7 +181,7 @@ def _checked(sch: Schedule) -> Schedule:
     return sch
 
 
-def _planned(sch: Schedule) -> tuple[Program, Analyzer]:
+def planned(sch: Schedule) -> tuple[Program, Analyzer]:
     """The program of a schedule; the analyzer knows the loops."""
     placements, _ = placed_computations(sch.state)
     analyzer = Analyzer()
