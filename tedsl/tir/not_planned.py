@@ -3,7 +3,9 @@
 _NO_MACHINE = "tedsl makes no code for machines that need it"
 _OF_BLOCKS = "it is of TensorIR's blocks, which came beside te; tedsl.lower makes loops without them"
 NOT_PLANNED = {
-    "CoProcSync": _NO_MACHINE, "TextureFlatten": _NO_MACHINE,
+    "PrimFuncPass": "passes are ModulePass",
+    "CoProcSync": 'there are no coprocessors here; for the threads of a GPU, ThreadSync("shared") inserts barriers',
+    "TextureFlatten": _NO_MACHINE,
     "MergeDynamicSharedMemoryAllocations": "StorageRewrite shares memory; that of scope shared.dyn is one piece in each kernel",
     **dict.fromkeys(("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque",
                      "CompactBufferAllocation", "LowerMatchBuffer", "FlattenBuffer", "UnifyThreadBinding"), _OF_BLOCKS),

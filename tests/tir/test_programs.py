@@ -228,7 +228,7 @@ def test_mistakes_in_lowering_step_by_step():
     refused(lambda: T.Simplify()(mod["main"].body), "takes a module, not a For", error=ArgumentTypeError)
     refused(lambda: tvm.IRModule.from_expr(mod["main"].body), "takes a function, not a For", "PrimFunc",
             error=ArgumentTypeError)
-    refused(lambda: T.CoProcSync(), "no code for machines that need it", error=OptionError)
+    refused(lambda: T.CoProcSync(), "there are no coprocessors here", error=OptionError)
 
 
 # --- 7: kernels of a device -----------------------------------------------------------------------------------------------

@@ -367,6 +367,8 @@ def test_variables_that_nothing_binds():
     assert tir.analysis.undefined_vars(outside) == [I]
     let = tir.Let(x, y + 1, x * x)
     assert tir.analysis.undefined_vars(let) == [y] and tir.analysis.undefined_vars(let + x) == [y, x]
+    k = te.reduce_axis((0, 4), "k")
+    assert tir.analysis.undefined_vars(te.sum(k.var * x + j, axis=k)) == [x, j]
     data = pointer_var("T", DType("float32"))
     assert tir.analysis.undefined_vars(f.func(allocate(data, x, Store(data, imm(1.0, "float32"), imm(0))))) == [x]
     with pytest.raises(ArgumentTypeError, match="a statement, an expression or a function"):

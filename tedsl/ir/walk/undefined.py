@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tedsl.errors import ArgumentTypeError, type_in_words
-from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Var
+from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Reduce, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
@@ -49,7 +49,7 @@ def _search(root: Node, bound: dict[Var, int]) -> list[Var]:
             bound[what] = bound.get(what, 0) + 1
         elif step == "leave":
             bound[what] -= 1
-        elif isinstance(what, Expr) and not contains(what, Let):  # shared parts are looked at once
+        elif isinstance(what, Expr) and not contains(what, Let, Reduce):  # shared parts are looked at once
             found.update(dict.fromkeys(var for node in post_order(what) for var in _used_by(node) if not bound.get(var)))
         else:
             found.update(dict.fromkeys(var for var in _used_by(what) if not bound.get(var)))
@@ -74,6 +74,8 @@ def _steps(node: Node) -> list[_Step]:
     """Returns the children of a node in the order of the program, and where the scope of what it binds begins and ends."""
     scope = _scope(node)
     children: list[_Step] = [("visit", child) for child in node.child_nodes()]
+    if isinstance(node, Reduce):
+        return [*(("bind", axis.var) for axis in node.axis), *children, *(("leave", axis.var) for axis in node.axis)]
     if scope is None:
         return children
     var, body = scope
