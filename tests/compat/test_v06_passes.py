@@ -185,6 +185,18 @@ def test_copies_are_replaced_by_what_a_program_writes():
     assert tvm.ir_pass.DecorateDeviceScope(body).attr_key == "device_scope"
 
 
+def test_attributes_and_contexts_of_accelerators():
+    core, n = tvm.thread_axis((0, 1), "core"), tvm.var("n")
+    context = tvm.tir.call_intrin("handle", "tir.tvm_thread_context", tvm.call_extern("handle", "queue", n))
+    body = tvm.tir.AttrStmt(core, "scope", 1, tvm.make.Evaluate(tvm.call_extern("int32", "run", context, context)))
+    loop = tvm.make.For(tvm.var("i"), 0, 4, tvm.stmt.For.Serial, 0, body)
+    assert tvm.ir_pass.LiftAttrScope(loop, "scope").body.loop_var is loop.loop_var
+    made = tvm.ir_pass.CombineContextCall(tvm.tir.PrimFunc([n], loop)).body
+    assert made.var.name == "queue_cache" and made.body.loop_var is loop.loop_var and str(made).count('"queue"') == 1
+    for step in (tvm.ir_pass.InferFragment, tvm.ir_pass.LowerDeviceStorageAccessInfo):
+        assert step(loop) is loop
+
+
 def test_a_lowered_function_stands_for_its_body():
     _, A, B, s, _ = added(4, 16)
     func = tvm.lower(s, [A, B], name="f", simple_mode=True)
