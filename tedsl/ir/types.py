@@ -11,14 +11,18 @@ MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a"
 
 
 def is_scope(scope: str) -> bool:
-    """Whether `scope` is a memory scope, possibly with a tag ("local.L1", "global:texture"), or "", which leaves it open."""
-    known = any(scope == kind or scope.startswith((f"{kind}.", f"{kind}:")) for kind in MEMORY_SCOPES)
+    """Whether `scope` is a memory scope, possibly with a tag ("local.L1", "global:texture", "local_TB"), or "", which leaves it
+    open.
+    """
+    known = any(scope == kind or scope.startswith((f"{kind}.", f"{kind}:"))
+                or (scope.startswith(f"{kind}_") and scope != f"{kind}_")
+                for kind in MEMORY_SCOPES)
     return not scope or (known and scope.isprintable())
 
 
 def memory_kind(scope: str) -> str:
     """The kind of memory of `scope`, without its tag: "local" of "local.L1", "global" of "global:texture"."""
-    return scope.replace(":", ".").split(".")[0]
+    return scope.replace(":", ".").replace("_", ".").split(".")[0]
 
 
 def check_scope(scope: object, what: str) -> None:

@@ -135,25 +135,26 @@ def Simplify() -> ModulePass:
 
 def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
     """Returns the pass that turns multi-dimensional buffers into flat memory.
-    cache_line_size has no effect: `build` aligns memory.
+    cache_line_size: the bytes that one prefetch fetches. create_bound_attribute has no effect: InstrumentBoundCheckers knows
+    the sizes of memory without it.
     """
-    if build.as_int(cache_line_size) is None:
+    line = build.as_int(cache_line_size)
+    if line is None:
         raise ArgumentTypeError(f"StorageFlatten: the size of a cache line is a number of bytes, not {cache_line_size!r}",
                                 hint="StorageFlatten(64)")
-    if create_bound_attribute:
-        raise ArgumentError("StorageFlatten: there are no bound attributes",
-                            hint="build(..., checked=True) checks every access at run time")
-    return own_pass("StorageFlatten", flatten_storage)
+    return own_pass("StorageFlatten", lambda func: flatten_storage(func, cache_line=line))
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
-    """Returns the pass that computes index arithmetic in `target_bits` bits where that is proved to be enough.
+    """Returns the pass that computes index arithmetic in `target_bits` bits where that is proved to be enough. A variable of a
+    loop, a thread or a let gets that width if all arithmetic that it is part of does.
 
     target_bits: 16, 32, or 64 to change nothing; ArgumentError for others.
     """
     if not isinstance(target_bits, int) or target_bits not in (16, 32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 16, 32 or 64 bits, not {target_bits!r}")
-    return own_pass("NarrowDataType", lambda func: func if target_bits == 64 else narrow_dtypes(func, bits=target_bits))
+    return own_pass("NarrowDataType", lambda func: func if target_bits == 64
+                     else narrow_dtypes(func, bits=target_bits, throughout=True))
 
 
 def _copying(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
@@ -232,9 +233,10 @@ def ThreadSync(storage_scope: str) -> ModulePass:
 
 def InjectDoubleBuffer() -> ModulePass:
     """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets by how much
-    the loop is unrolled.
+    the loop is unrolled. The mark says that arrays of the caller do not overlap.
     """
-    return own_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
+    return own_pass("InjectDoubleBuffer",
+                     lambda func: inject_double_buffer(func, options=_options().double_buffer, apart=True))
 
 
 def InjectPrefetch() -> ModulePass:
@@ -268,14 +270,15 @@ def RewriteUnsafeSelect() -> ModulePass:
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
     """Returns the pass that moves loop-invariant conditions out of loops, those of nested branches too, and those that all
-    statements of a loop have in common. variant "basic" leaves them inside of launches; None asks `tir.HoistIfThenElse`.
+    statements of a loop have in common. Conditions on threads and blocks move, and out of launches, if the option
+    support_block_scope_hosting of `tir.HoistIfThenElse` says so; with variant "basic" never.
     """
     if variant not in (None, "basic"):
         raise ArgumentError(f"HoistIfThenElse: there is no variant {variant!r}", hint='None or "basic"')
 
     def step(func: PrimFunc) -> PrimFunc:
-        return hoist_conditions(func, nested=True,
-                                out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
+        threads = variant is None and _options().hoist.support_block_scope_hosting
+        return hoist_conditions(func, nested=True, out_of_threads=threads, of_threads=threads)
 
     return own_pass("HoistIfThenElse", step)
 

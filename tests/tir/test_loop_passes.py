@@ -50,10 +50,11 @@ def test_indices_get_narrow(rows, columns, dtype, bits, expected):
 
 
 @pytest.mark.parametrize("extents, dtype, bits, loops, index", [
-    ((2**16, 2**16), "int64", 32, "int32", "int64"), ((2**31, 1), "int64", 32, "int64", "int64"),
-    ((200, 200), "int64", 16, "int16", "int64"), ((200, 200), "int32", 16, "int16", "int32"),
+    ((2**16, 2**16), "int64", 32, "int64", "int64"), ((2**31, 1), "int64", 32, "int64", "int64"),
+    ((200, 200), "int64", 16, "int64", "int64"), ((200, 200), "int32", 16, "int32", "int32"),
     ((2**15, 1), "int32", 16, "int32", "int32"), ((127, 258), "int32", 16, "int16", "int16")])
 def test_what_may_not_fit_stays_wide(extents, dtype, bits, loops, index):
+    """A loop as well as its index."""
     made = alone(tir.transform.NarrowDataType(bits))(sums(*extents, dtype))
     inside = {str(node.index.dtype) for node in post_order(made.body) if isinstance(node, Load) and node.buffer_var.name == "A"}
     assert widths(made)[-1] == loops and inside == {index}
@@ -61,8 +62,38 @@ def test_what_may_not_fit_stays_wide(extents, dtype, bits, loops, index):
 
 def test_sixteen_bits_before_and_after(golden):
     f = Function(A=(40,), B=(40, "int32"))
-    before = f.func(loop(I, 8, loop(J, 5, f.store("B", I * 5 + J, (I * 9000) + build.cast("int32", f.load("A", I * 5 + J))))))
-    check(alone(tir.transform.NarrowDataType(16)), before, golden=golden)
+    value = build.cast("int32", I * 900) + build.cast("int32", f.load("A", I * 5 + J))
+    before = f.func(loop(K, 2, loop(I, 8, loop(J, 5, seq(f.store("B", I * 5 + J, value + K), f.store("B", K, K * 20000))))))
+    made = check(alone(tir.transform.NarrowDataType(16)), before, golden=golden)
+    assert widths(made) == ["int32", "int32", "int16"][::-1], "the sum with data, and 20000, may not fit"
+
+
+def test_all_that_an_index_is_made_of_gets_narrow(golden):
+    """Conditions, choices, data that is narrow already, and variables of lets."""
+    f = Function(A=(64,), B=(64,), C=(64, "int32"))
+    wide = lambda value: imm(value, "int64")
+    i, j, x = Var("i", "int64"), Var("j", "int64"), Var("x", "int64")
+    chosen = build.if_then_else(build.less(i, j), i * 8 + j, Select(build.equal(j, wide(2)), wide(0), i))
+    data = build.cast("int64", f.load("C", i * 8 + j))
+    inside = when(build.logical_and(i * 8 + j >= wide(3), i * 8 + j < wide(60)),
+                  tir.LetStmt(x, i * 8, f.store("B", x + j, f.load("A", chosen) + f.load("A", data) + x.astype("float32"))))
+    made = check(alone(tir.transform.NarrowDataType(32)), f.func(loop(i, wide(8), loop(j, wide(8), inside))), golden=golden)
+    assert "int64" not in str(made) and "i64" not in str(made)
+
+
+@pytest.mark.parametrize("blocks, dtype, bits, expected", [
+    (3, "int32", 16, "int16"), (3, "int64", 32, "int32"), (3, "int32", 32, "int32"), (2**14, "int32", 16, "int32")])
+def test_threads_get_narrow(blocks, dtype, bits, expected):
+    f = Function(A=(4 * blocks,), B=(4 * blocks,))
+    x, b = Var("threadIdx.x", "int32"), Var("blockIdx.x", "int32")
+    axes = [tir.IterVar(None, var, tir.IterVar.ThreadIndex, var.name) for var in (b, x)]
+    body = f.store("B", b * 4 + x, f.load("A", b * 4 + x) + 1.0)
+    inner = AttrStmt(axes[1], "thread_extent", imm(4, dtype), body)
+    before = f.func(AttrStmt(axes[0], "thread_extent", imm(blocks, dtype), inner))
+    step = alone(tir.transform.NarrowDataType(bits))
+    made = check(step, before) if blocks == 3 else step(before)
+    assert [str(attr.node.var.dtype) for attr in (made.body, made.body.body)] == [expected] * 2
+    assert blocks != 3 or str(made.body.value.dtype) == expected
 
 
 def test_widths_that_there_are():
@@ -126,10 +157,45 @@ def guarded_by_block(otherwise):
 @pytest.mark.parametrize("otherwise", [False, True])
 def test_conditions_of_blocks_move_out_of_threads_if_asked(otherwise, golden):
     before = guarded_by_block(otherwise)
-    inside = check(alone(HOIST()), before)
+    assert alone(HOIST())(before) is before and alone(HOIST("basic"), **BLOCKS)(before) is before
     outside = check(alone(HOIST(), **BLOCKS), before)
-    golden.sections(before=body_text(before), inside=body_text(inside), outside=body_text(outside))
-    assert str(check(alone(HOIST("basic"), **BLOCKS), before)) == str(inside)
+    golden.sections(before=body_text(before), outside=body_text(outside))
+
+
+@pytest.mark.parametrize("condition, moves", [
+    (lambda x, b, i: build.less(x + N, 3), "asked"), (lambda x, b, i: build.less(N, 3), "always"),
+    (lambda x, b, i: build.less(x + b, 2), "asked"), (lambda x, b, i: build.less(x + i, 2), "never"),
+    (lambda x, b, i: build.logical_and(build.less(i, 1), build.less(N, 3)), "always")])
+def test_which_conditions_move_out_of_loops_of_threads(condition, moves):
+    f = Function(B=(12,))
+    at = lambda b, x: b * 4 + x
+    store = lambda b, x: f.store("B", at(b, x), f.load("B", at(b, x)) + 1.0)
+    before = launch_of(lambda b, x: loop(I, 2, when(condition(x, b, I), store(b, x))), f, N)
+    for step, changes in ((alone(HOIST()), moves == "always"), (alone(HOIST("basic"), **BLOCKS), moves == "always"),
+                          (alone(HOIST(), **BLOCKS), moves != "never")):
+        assert (check(step, before, sizes=((0,), (2,), (4,))) is not before) == changes
+
+
+@pytest.mark.parametrize("stored, extent, noalias, moves", [
+    ("B", 6, True, True), ("A", 6, True, False), ("B", 0, True, False), ("B", N, True, False), ("B", 6, False, False)])
+@pytest.mark.parametrize("otherwise", [False, True])
+def test_conditions_on_memory_move_where_the_loop_leaves_it_alone(stored, extent, noalias, moves, otherwise):
+    """And has an iteration in which they are looked at."""
+    f = Function(noalias=noalias, A=(6,), B=(6,))
+    condition = build.less(f.load("A", 2), imm(3.0, "float32"))
+    branch = when(condition, f.store(stored, I, 7), f.store("B", I, 5) if otherwise else None)
+    before = f.func(loop(I, extent, branch), N)
+    made = check(alone(HOIST()), before, sizes=((0,), (6,)))
+    assert isinstance(made.body, IfThenElse) == moves
+
+
+@pytest.mark.parametrize("otherwise", [False, True])
+def test_pragmas_do_not_hold_conditions_back(otherwise, golden):
+    f = Function(B=(20,))
+    branch = when(build.less(N, 3), f.store("B", I * 5 + J, 1), f.store("B", I * 5 + J, 2) if otherwise else None)
+    pragma = AttrStmt(J, "pragma_auto_unroll_max_step", imm(16), loop(J, 5, branch))
+    made = check(alone(HOIST()), f.func(loop(I, 4, pragma), N), sizes=((0,), (3,)), golden=golden)
+    assert isinstance(made.body, IfThenElse) and str(made).count("pragma") == 1 + otherwise
 
 
 # --- LoopPartition --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Ramp, SizeVar, Var, pointer_var
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, AttrStmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.storage.rewrite_storage import rewrite_storage
@@ -132,6 +133,45 @@ def test_a_tagged_scope_is_one_aligned_allocation(sizes, bits, total):
     assert pool(sizes, said, scope="global")[1] == [*reversed(sizes)], "there is no tag"
 
 
+@pytest.mark.parametrize("dtypes, bits, total", [
+    (("float32", "int16"), None, ("uint16", 24)), (("float16", "int32"), None, ("uint16", 24)),
+    (("int8", "float64"), 256, ("uint8", 96)), (("float32", "uint32"), None, ("uint32", 16))])
+def test_a_tagged_scope_is_one_allocation_of_all_dtypes(dtypes, bits, total):
+    """Where both are live at one time. It is counted in integers of the narrowest width."""
+    f, scope = Function(A=(8,), B=(8,)), "local_TB"
+    first, second = (memory(name, scope, of) for name, of in zip("ST", dtypes))
+    filled = loop(I, 8, seq(Store(first, build.cast(dtypes[0], f.load("A", I)), I),
+                            Store(second, build.cast(dtypes[1], f.load("A", I) * 2.0), I)))
+    both = build.cast("float32", element(first, J, dtypes[0])) + build.cast("float32", element(second, J, dtypes[1]))
+    body = allocate(first, 8, allocate(second, 8, seq(filled, loop(J, 8, f.store("B", J, both))), dtypes[1]), dtypes[0])
+    tedsl.register_func(f"tvm.info.mem.{scope}", lambda: SimpleNamespace(max_simd_bits=bits), override=True)
+    try:
+        made = allocations(check(REWRITE, f.func(body)))
+    finally:
+        tedsl.runtime.remove_global_func(f"tvm.info.mem.{scope}")
+    assert [(str(node.dtype), node.extents[0].value) for node in made] == [total]
+
+
+def test_a_tagged_scope_has_an_allocation_for_each_dtype_where_vectors_are_scattered():
+    f = Function(A=(8,), B=(8,))
+    first, second = memory("S", "local.L7"), memory("T", "local.L7", "int16")
+    even = Ramp(imm(0), imm(2), 4)
+    body = seq(copied(first, f.data("A"), I), Store(second, build.cast("int16x4", Load(DType("float32x4"), first, even)), even),
+               loop(J, 4, f.store("B", J * 2, element(first, J) + build.cast("float32", element(second, J * 2, "int16")))))
+    made = check(REWRITE, f.func(allocate(first, 8, allocate(second, 8, body, "int16"))))
+    assert sorted(str(node.dtype) for node in allocations(made)) == ["float32", "int16"]
+
+
+def test_memory_grows_where_a_larger_one_follows():
+    f = Function(A=(8,), B=(8,))
+    small, large = memory("S", "local.L7"), memory("T", "local.L7")
+    turned = loop(J, 8, Store(large, f.load("A", 7 - J), J))
+    body = seq(copied(small, f.data("A"), I, 3), loop(Var("r"), 3, f.store("B", 0, element(small, 1))), turned,
+               copied(f.data("B"), large, K))
+    made = check(REWRITE, f.func(allocate(small, 3, allocate(large, 8, body))))
+    assert [node.extents[0].value for node in allocations(made)] == [8]
+
+
 def test_a_tagged_scope_that_is_too_small_is_refused():
     with pytest.raises(LoweringError, match=r"local.L7 has 544 bits, and S, T take 576 at one time"):
         pool((8, 10), SimpleNamespace(max_simd_bits=32, max_num_bits=544))
@@ -194,6 +234,27 @@ def test_a_result_takes_the_place_of_its_operand(second):
 def test_a_result_stays_beside_its_operand(second):
     """Where an element is read again, by another iteration or statement, after its place was stored to."""
     assert through(second)
+
+
+M = SizeVar("m")
+
+
+@pytest.mark.parametrize("index, sizes, count", [
+    (lambda i, j: i * M + j, "same", 1), (lambda i, j: M * i + j, "same", 1), (lambda i, j: i * N + j, "same", 2),
+    (lambda i, j: j * N + i, "same", 2), (lambda i, j: i * M + j, "other", 3)])
+def test_memory_of_sizes_that_only_a_call_knows(index, sizes, count):
+    """Equal products of sizes share; where elements lie in rows, one after the other, a result takes its operand's place."""
+    f = Function(A=(64,), B=(64,))
+    temps = [memory(name) for name in "STU"]
+    memories = [f.data("A"), *temps, f.data("B")]
+    parts = []
+    for source, to in itertools.pairwise(memories):
+        i, j = Var("i"), Var("j")
+        parts.append(loop(i, N, loop(j, M, Store(to, element(source, index(i, j)) + 1.0, index(i, j)))))
+    body = seq(*parts)
+    for k, data in reversed(list(enumerate(temps))):
+        body = allocate(data, (N + k if sizes == "other" else N) * M, body)
+    assert len(allocations(check(REWRITE, f.func(body, N, M), sizes=((3, 3), (0, 2), (1, 1), (4, 4))))) == count
 
 
 @pytest.mark.parametrize("dtypes, count", [
@@ -316,6 +377,45 @@ def test_shared_memory_is_filled_one_row_ahead(threads, rows, split_loop, golden
         np.testing.assert_array_equal(c.reshape(rows, threads), a.reshape(rows, threads)[:, ::-1])
     if (threads, rows) == (4, 5):
         golden.sections(before=body_text(before), after=body_text(made))
+
+
+@pytest.mark.parametrize("split_loop", [1, 2, 4])
+def test_barriers_of_shared_memory_that_is_filled_ahead(split_loop):
+    """One for the first filling, one for each iteration in a step but the last, one before the last use; also where the program
+    does not say that its arrays do not overlap.
+    """
+    before = turned_rows(4, 9).without_attr("tir.noalias")
+    with transform.PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": split_loop}}):
+        ahead = tir.transform.InjectDoubleBuffer()(IRModule({"main": before}))
+    made = transform.Sequential([tir.transform.Simplify(), tir.transform.ThreadSync("shared")])(ahead)["main"]
+    assert str(made).count("storage_sync") == 2 * split_loop and str(made).count("double_buffer_write") == split_loop
+
+
+# --- StorageFlatten ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("shape, line, counts", [
+    ((25, 100, 4), 64, [2, 2]), ((25, 100, 4), 16, [2, 8]), ((25, 100, 4), 128, [2]), ((25, 4, 4), 128, [1]),
+    ((25, 100, 64), 64, [2, 8])])
+def test_prefetches_are_as_many_as_cache_lines(shape, line, counts):
+    A = tir.decl_buffer(shape, name="A")
+    n = SizeVar("n")
+    region = [Range.from_min_extent(*part) for part in ((n, 2), (0, min(8, shape[1])), (0, 4))]
+    func = IRModule.from_expr(PrimFunc((A, n), tir.Prefetch(A, region)))
+    made = transform.Sequential([tir.transform.StorageFlatten(line), tir.transform.Simplify()])(func)["main"]
+    loops = [build.as_int(node.extent) for node in post_order(made.body) if isinstance(node, tir.For)]
+    assert sorted(loops) == [count for count in sorted(counts) if count > 1]
+
+
+def test_checks_of_bounds_need_no_attributes():
+    A, B = tir.decl_buffer((4, 2), name="A"), tir.decl_buffer((4, 2), name="B")
+    ib = tir.ir_builder.create()
+    a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
+    with ib.for_range(0, 4, "i") as i:
+        b[i, 1] = a[i + 1, 0]
+    func = IRModule.from_expr(PrimFunc((A, B), ib.get()))
+    both = transform.Sequential([tir.transform.StorageFlatten(64, True), tir.transform.InstrumentBoundCheckers()])
+    with pytest.raises(tedsl.TedslError, match="8"):
+        tedsl.build(both(func))(np.zeros((4, 2), "float32"), np.zeros((4, 2), "float32"))
 
 
 # --- InjectVirtualThread -----------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignme
 from tedsl.passes.storage.place_window import place_window
 from tedsl.record import record
 
-CACHE_LINE = 64  # bytes
+CACHE_LINE = 64  # bytes, where nothing else is said
 
 
 def has_buffers(func: PrimFunc) -> bool:
@@ -51,9 +51,12 @@ def has_buffers(func: PrimFunc) -> bool:
     return contains(func.body, BufferLoad, BufferStore, BufferRealize, Prefetch)
 
 
-def flatten_storage(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with flat loads, stores and allocations; itself if it has no multi-dimensional access."""
-    return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func))(func.body))
+def flatten_storage(func: PrimFunc, *, cache_line: int = CACHE_LINE) -> PrimFunc:
+    """Returns `func` with flat loads, stores and allocations; itself if it has no multi-dimensional access.
+
+    cache_line: how many bytes one prefetch fetches.
+    """
+    return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func), cache_line)(func.body))
 
 
 @record
@@ -86,9 +89,9 @@ def _extent(bound: Any) -> Expr:
 class _Flattener(Rewriter):
     kinds = (BufferLoad, BufferStore, BufferRealize, Prefetch, AttrStmt)
 
-    def __init__(self, layouts: dict[Buffer, _Layout], compact: Mapping[Var, Expr]) -> None:
+    def __init__(self, layouts: dict[Buffer, _Layout], compact: Mapping[Var, Expr], cache_line: int) -> None:
         super().__init__()
-        self.layouts, self.compact = layouts, compact
+        self.layouts, self.compact, self.cache_line = layouts, compact, cache_line
 
     def rewrite(self, node: Any) -> Any:
         match node:
@@ -151,7 +154,7 @@ class _Flattener(Rewriter):
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body, notes)
 
     def prefetch(self, node: Prefetch) -> Stmt:
-        """Returns a prefetch hint for each cache line of the region.
+        """Returns a prefetch hint for each cache line of the region; a line may be several rows of a compact buffer.
 
         What lies beyond the end of a dimension is what follows in memory: beyond a row, the next row. Positions outside of the
         memory are clamped to its edge.
@@ -160,11 +163,16 @@ class _Flattener(Rewriter):
         layout = self.layouts.get(buffer)
         low = layout.mins if layout is not None else tuple(build.const(0, dim.dtype) for dim in buffer.shape)
         extents = layout.extents if layout is not None else buffer.shape
+        compact = not (buffer.strides if layout is None else layout.strides)
+        last_dim = len(extents) - 1
+        while compact and last_dim > 0 and 0 < size * (build.as_int(extents[last_dim]) or 0) < self.cache_line:
+            size *= build.as_int(extents[last_dim]) or 1  # of a row
+            last_dim -= 1
         indices: list[Expr] = []
         loops: list[tuple[Var, Expr]] = []
         for dim, part in enumerate(node.bounds):
-            step = max(CACHE_LINE // size, 1) if dim == len(node.bounds) - 1 else 1
-            count = build.floordiv(build.add(_extent(part), step - 1), step)
+            step = max(self.cache_line // size, 1) if dim == last_dim else 1
+            count = build.floordiv(build.add(_extent(part), step - 1), step) if dim <= last_dim else build.const(1, "int32")
             index = part.min
             if build.as_int(count) != 1:
                 var = Var(f"prefetch.{buffer.name}.{dim}", count.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Load, Ramp, Var
@@ -16,7 +17,8 @@ def stores_over(store: Store, operand: Var, loops: Sequence[For | None]) -> bool
     """Tells whether `store` may write to the memory of `operand` instead of its own. loops: those around it in which the
     memory of either lives on from iteration to iteration; None for those that do not count their iterations.
 
-    No two iterations store to one element: so much is known of constant strides and extents alone.
+    No two iterations store to one element: so much is known of constant strides and extents, and of rows of any sizes one after
+    the other.
     """
     parts = [part for part in (store.value, store.index, store.predicate) if part is not None]
     for part in parts:
@@ -27,7 +29,9 @@ def stores_over(store: Store, operand: Var, loops: Sequence[For | None]) -> bool
                 return False
             if isinstance(node, Load) and node.buffer_var is operand and not _same_element(node, store):
                 return False
-    return not any(isinstance(node, Load) for node in post_order(store.index)) and _each_once(store.index, loops)
+    if any(isinstance(node, Load) for node in post_order(store.index)):
+        return False
+    return _each_once(store.index, loops) or _in_rows(store.index, loops)
 
 
 def _same_element(load: Load, store: Store) -> bool:
@@ -35,6 +39,19 @@ def _same_element(load: Load, store: Store) -> bool:
         return False
     a, b = load.predicate, store.predicate
     return a is None or (b is not None and structural_equal(a, b))
+
+
+def _in_rows(index: Expr, loops: Sequence[For | None]) -> bool:
+    """Tells whether `index` is that of a row-major array whose dimensions are `loops`: (i*m + j)*n + k."""
+    place: Expr | None = None
+    for loop in loops:
+        if loop is None or loop.kind is ForKind.THREAD_BINDING:
+            return False
+        place = loop.loop_var if place is None else build.add(build.mul(place, loop.extent), loop.loop_var)
+    varying = {loop.loop_var for loop in loops if loop is not None}
+    if place is None or any(varying.intersection(post_order(loop.extent)) for loop in loops if loop is not None):
+        return False
+    return index.dtype is place.dtype and Analyzer().can_prove_equal(index, place)
 
 
 def _each_once(index: Expr, loops: Sequence[For | None]) -> bool:

@@ -33,11 +33,15 @@ from tedsl.passes.folding import fold_node, folded_copy
 SCOPE, WRITE = "double_buffer_scope", "double_buffer_write"
 
 
-def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig()) -> PrimFunc:  # noqa: B008
-    """Returns `func` with two copies of the memory that is marked, filled in turn."""
+def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig(),  # noqa: B008
+                         apart: bool = False) -> PrimFunc:
+    """Returns `func` with two copies of the memory that is marked, filled in turn.
+
+    apart: whether no two arrays of the caller overlap, which the attribute "tir.noalias" says too.
+    """
     if not contains(func.body, SCOPE):
         return func
-    noalias = bool(func.attrs.get("tir.noalias", False))
+    noalias = apart or bool(func.attrs.get("tir.noalias", False))
     given = {buffer.data for buffer in func.buffers}
     body = _Injector(max(options.split_loop, 0), set() if noalias else given)(func.body)
     return func.with_body(_Unmarked()(body))

@@ -3,27 +3,29 @@
 before:  allocate(S, [6]), storage_scope = local.L1 { allocate(T, [8]), storage_scope = local.L1 { ... T[i] ... } }
 after:   allocate(S, [14]), storage_scope = local.L1 { ... S[i + 6] ... }
 
-Those that stand directly in each other are joined if they have one dtype and constant sizes, and if nothing but their elements
-is used. Each part begins at a multiple of 32 bits, or of what the program says of the memory: the attribute `max_simd_bits` of
-what its function "tvm.info.mem.SCOPE" returns. `max_num_bits` of it is the size of the memory.
+Those that stand directly in each other are joined if they have constant sizes, and if nothing but their elements is used. Of
+several dtypes they hold their bits (`as_bits.py`) where that is possible; else each dtype has an allocation. Each begins at a
+multiple of 32 bits, or of what the program says of the memory: the attribute `max_simd_bits` of what its function
+"tvm.info.mem.SCOPE" returns. `max_num_bits` of it is the size of the memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var, pointer_var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.functions import FUNCTIONS
-from tedsl.ir.stmt import LOGICAL_SHAPE, Allocate, Store
+from tedsl.ir.stmt import LOGICAL_SHAPE, Allocate, Stmt, Store
 from tedsl.ir.types import PointerType, memory_kind
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import statements
-from tedsl.passes.storage.as_bits import only_loaded_and_stored
+from tedsl.passes.storage.as_bits import accessed_side_by_side, as_bits, bits_of, has_bits, only_loaded_and_stored
 
 WORD = 32  # bits
 
@@ -35,21 +37,46 @@ def pool_tagged(func: PrimFunc) -> PrimFunc:
     """
     if not contains(func.body, Allocate):
         return func
-    plain = only_loaded_and_stored(func.body)
+    func = func.with_body(_of_one_dtype(func.body))
     pools: dict[Allocate, _Pool] = {}  # by their first allocations
     parts: dict[Var, tuple[Var, int]] = {}
+    for chain in _chains(func.body):
+        for pool in _pools_of(chain):
+            pools[pool.nodes[0]] = pool
+            parts.update(pool.parts())
+    return func.with_body(_Pooled(pools, parts)(func.body)) if parts else func
+
+
+def _chains(body: Stmt) -> Iterator[list[Allocate]]:
+    """Iterates over the allocations that stand directly in each other, those of them that can be joined."""
+    plain = only_loaded_and_stored(body)
     inner: set[Allocate] = set()
-    for stmt in statements(func.body):
+    for stmt in statements(body):
         if not isinstance(stmt, Allocate) or stmt in inner:
             continue
         chain = [stmt]
         while isinstance(chain[-1].body, Allocate):
             chain.append(chain[-1].body)
         inner.update(chain)
-        for pool in _pools_of([node for node in chain if _can_move(node, plain)]):
-            pools[pool.nodes[0]] = pool
-            parts.update(pool.parts())
-    return func.with_body(_Pooled(pools, parts)(func.body)) if parts else func
+        yield [node for node in chain if _can_move(node, plain)]
+
+
+def _of_one_dtype(body: Stmt) -> Stmt:
+    """Returns `body` with the memories of one tagged scope that have several dtypes made unsigned integers of the narrowest
+    width, where all of them can be.
+    """
+    side_by_side = accessed_side_by_side(body)
+    bits: dict[Var, Var] = {}
+    for chain in _chains(body):
+        for scope in {_scope(node): None for node in chain}:
+            nodes = [node for node in chain if _scope(node) == scope]
+            dtypes = {node.dtype for node in nodes}
+            widths = {of.bits for of in dtypes}
+            if len(dtypes) > 1 and all(map(has_bits, dtypes)) \
+                    and (len(widths) == 1 or all(node.buffer_var in side_by_side for node in nodes)):
+                for node in nodes:
+                    bits[node.buffer_var] = pointer_var(node.buffer_var.name, bits_of(min(widths)), scope)
+    return as_bits(body, bits) if bits else body
 
 
 class _Pool:

@@ -45,6 +45,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.types import PointerType, memory_kind
 from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -295,7 +296,7 @@ def _notes(node: Allocate) -> dict[str, Any]:
 
 
 def _comparable(a: Expr, b: Expr) -> bool:
-    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm))
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm)) or structural_equal(a, b)
 
 
 def _is_small(node: Allocate, size: Expr) -> bool:
