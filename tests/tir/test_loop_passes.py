@@ -176,17 +176,16 @@ def test_which_conditions_move_out_of_loops_of_threads(condition, moves):
         assert (check(step, before, sizes=((0,), (2,), (4,))) is not before) == changes
 
 
-@pytest.mark.parametrize("stored, extent, noalias, moves", [
-    ("B", 6, True, True), ("A", 6, True, False), ("B", 0, True, False), ("B", N, True, False), ("B", 6, False, False)])
 @pytest.mark.parametrize("otherwise", [False, True])
-def test_conditions_on_memory_move_where_the_loop_leaves_it_alone(stored, extent, noalias, moves, otherwise):
+def test_conditions_on_memory_move_where_the_loop_leaves_it_alone(otherwise):
     """And has an iteration in which they are looked at."""
-    f = Function(noalias=noalias, A=(6,), B=(6,))
-    condition = build.less(f.load("A", 2), imm(3.0, "float32"))
-    branch = when(condition, f.store(stored, I, 7), f.store("B", I, 5) if otherwise else None)
-    before = f.func(loop(I, extent, branch), N)
-    made = check(alone(HOIST()), before, sizes=((0,), (6,)))
-    assert isinstance(made.body, IfThenElse) == moves
+    for stored, extent, noalias, moves in (("B", 6, True, True), ("A", 6, True, False), ("B", 0, True, False),
+                                           ("B", N, True, False), ("B", 6, False, False)):
+        f = Function(noalias=noalias, A=(6,), B=(6,))
+        condition = build.less(f.load("A", 2), imm(3.0, "float32"))
+        branch = when(condition, f.store(stored, I, 7), f.store("B", I, 5) if otherwise else None)
+        made = check(alone(HOIST()), f.func(loop(I, extent, branch), N), sizes=((0,), (6,)))
+        assert isinstance(made.body, IfThenElse) == moves
 
 
 @pytest.mark.parametrize("otherwise", [False, True])
