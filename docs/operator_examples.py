@@ -150,7 +150,8 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
         lambda new, layout="OIHW": nn.conv2d_winograd_weight_transform(new(3, 3, 3, 3), 4, layout),
     "nn.conv3d_ncdhw": square(nn.conv3d_ncdhw, (4, 4, 3, 3, 3)),
     "nn.conv3d_ndhwc": square(nn.conv3d_ndhwc, (3, 3, 3, 4, 4)),
-    "nn.conv3d_transpose_ncdhw": square(nn.conv3d_transpose_ncdhw, (4, 4, 3, 3, 3), 2, 1, None, (0, 0, 0)),
+    "nn.conv3d_transpose_ncdhw": lambda new: nn.conv3d_transpose_ncdhw(new(1, 2, 3, 3, 3), new(2, 1, 3, 3, 3), 2, 1, None,
+                                                                       (0, 0, 0)),
     "nn.conv3d_winograd_weight_transform": lambda new: nn.conv3d_winograd_weight_transform(new(2, 2, 3, 3, 3), 2),
     "nn.correlation_nchw": lambda new: nn.correlation_nchw(new(1, 2, 6, 6), new(1, 2, 6, 6), 1, 1, 1, 1, 1, True),
     "nn.deformable_conv2d_nchw":

@@ -17,7 +17,7 @@ import pytest
 from tedsl.codegen.llvm.backend import LLVMBackend
 from tedsl.codegen.nvptx.backend import PTXBackend
 from tedsl.passes.context import PassContext
-from tests.codegen.nvptx.assembler import complaints
+from tests.codegen.nvptx.assembler import complaints, keep
 from tests.golden_files import Golden
 from tests.stand_ins import without_stand_ins
 
@@ -28,6 +28,10 @@ VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "auto
 # Tests that compile each of their cases.
 TABLES = ("auto_scheduler", "autodiff", "autograd", "codegen", "devices", "graph", "ir", "lang", "lower", "nn", "optim",
           "passes", "schedule", "simulate", "tir", "topi")
+
+# Tests whose PTX goes to the assembler in `.ci/cuda`.
+ASSEMBLED = ("auto_scheduler", "bottlenecks", "codegen/nvptx", "devices", "passes/device", "regressions", "runtime/devices",
+             "simulate", "topi/schedules")
 
 ROOT = Path(__file__).parent
 
@@ -106,8 +110,13 @@ def _machine_code_made_soon(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _assembled(request, monkeypatch):
-    """With --assembled a test fails whose PTX NVIDIA's assembler refuses or spills registers of, but for the mark `spills`."""
-    if not request.config.getoption("--assembled"):
+    """With --assembled a test fails whose PTX NVIDIA's assembler refuses or spills registers of, but for the mark `spills`.
+
+    The folder that TEDSL_KEPT_PTX names gets these texts, for `python -m tests.codegen.nvptx.assembler FOLDER`.
+    """
+    asked, folder = request.config.getoption("--assembled"), os.environ.get("TEDSL_KEPT_PTX")
+    kept = folder and any(request.path.is_relative_to(ROOT / place) for place in ASSEMBLED)
+    if request.node.get_closest_marker("spills") or not (asked or kept):
         yield
         return
     made = {}
@@ -120,9 +129,10 @@ def _assembled(request, monkeypatch):
     compile_kernels = PTXBackend.compile_kernels
     monkeypatch.setattr(PTXBackend, "compile_kernels", compile_and_keep)
     yield
-    found = [words for text, arch in made.items() if (words := complaints(text, arch))]
-    if not request.node.get_closest_marker("spills"):
-        assert not found, "\n".join(found)
+    if kept:
+        keep(made, request.node.nodeid, folder)
+    found = [words for text, arch in made.items() if asked and (words := complaints(text, arch))]
+    assert not found, "\n".join(found)
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
-"""NVIDIA's assembler, which accepts or refuses PTX without a device; and what its machine code consists of."""
+"""NVIDIA's assembler, which accepts or refuses PTX without a device; and what its machine code consists of.
+
+    python -m tests.codegen.nvptx.assembler FOLDER        assembles what tests left in the folder that TEDSL_KEPT_PTX named
+"""
 
 import functools
+import hashlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 ARCHS = ("sm_70", "sm_80", "sm_90", "sm_120")
+FEWEST = 500  # texts of the README's tests: fewer, and they were not kept
 
 
 def tool(name, *folders):
@@ -84,3 +92,29 @@ def instructions(image):
 def count(image, *parts):
     """How many instructions have all of `parts` in their name."""
     return sum(times for name, times in instructions(image).items() if all(part in name.split(".") for part in parts))
+
+
+def keep(texts, test, folder):
+    """Writes the PTX of a test to `folder`, each text once: a dict from texts to the devices that they were made for."""
+    for ptx, arch in texts.items():
+        digest = hashlib.blake2b(f"{arch}\n{ptx}".encode(), digest_size=16).hexdigest()
+        path = Path(folder) / f"{digest}.ptx"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.with_suffix(f".{os.getpid()}")
+            unfinished.write_text(f"{test}\n{arch}\n{ptx}")
+            unfinished.rename(path)
+
+
+def main(folder):
+    """Assembles what `keep` wrote to `folder`, as many texts at a time as there are processors. Prints the complaints."""
+    kept = [path.read_text().split("\n", 2) for path in sorted(Path(folder).glob("*.ptx"))]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = list(pool.map(lambda one: complaints(one[2], one[1]), kept))
+    found = [f"{test}: {words}" for (test, _, _), words in zip(kept, said) if words]
+    print(f"{len(kept)} texts of PTX: {len(found)} are refused or spill registers", *found, sep="\n")
+    return 1 if found or len(kept) < FEWEST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
