@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import multiprocessing
@@ -167,6 +168,8 @@ def preload() -> None:
 
 
 def _work(seeds: Sequence[int], current: Any, until: float, queue: Any, step: Step) -> None:
+    gc.freeze()  # modules stay: garbage collection need not look at them again and again
+    gc.set_threshold(10_000)
     report, state, done = Report(), None, 0
     for done, seed in enumerate(seeds):
         if time.monotonic() > until:
