@@ -108,7 +108,10 @@ def _in_modules(name: str) -> dict[str, str]:
     if name.startswith("_"):
         return {}
     homes = [home for home in ("te", "tir", "nd", "topi") if hasattr(import_module(f"tedsl.{home}"), name)]
-    return {name: f"did you mean tedsl.{homes[0]}.{name}?"} if homes else {}
+    if not homes:
+        return {}
+    old = hasattr(import_module("tedsl.compat.v06"), name)
+    return {name: f"did you mean tedsl.{homes[0]}.{name}?" + " A program of TVM 0.6: import tedsl.compat.v06 as tvm" * old}
 
 
 def __dir__() -> list[str]:

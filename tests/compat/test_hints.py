@@ -11,7 +11,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, ExpressionError, Lowe
 
 
 @pytest.mark.parametrize("asks, hint", [
-    ("tvm.placeholder", "did you mean tedsl.te.placeholder?"), ("tvm.Select", "did you mean tedsl.tir.Select?"),
+    ("tvm.placeholder", "did you mean tedsl.te.placeholder? A program of TVM 0.6: import tedsl.compat.v06 as tvm"),
+    ("tvm.Select", "did you mean tedsl.tir.Select?"),
     ("tvm.transform.PassContext(config={'tir.UnrolLoop': {}})", "did you mean tir.UnrollLoop?"),
     ("tvm.build_config(restricted_fun=True)", "did you mean restricted_func"),
     ("tvm.target.Target('llvm -num-corez 4')", "did you mean -num-cores?"),
