@@ -48,11 +48,11 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
 
 
 def mod(lhs: Any, rhs: Any) -> Any:
-    """The remainder of floor_divide, as numpy.mod: the sign of rhs; of integers and floats. The same as floor_mod.
+    """The remainder of division rounded towards zero, with the sign of lhs, as in C and TVM; of integers and floats.
 
-    TVM v0.8 gives the sign of lhs here, unlike numpy and `a % b`: that is te.truncmod.
+    That of numpy.mod and `a % b`, with the sign of rhs, is floor_mod.
     """
-    return te.combine_elements("floor_mod", lhs, rhs, name="T_mod")
+    return te.combine_elements("fmod", lhs, rhs, name="T_mod")
 
 
 def floor_mod(lhs: Any, rhs: Any) -> Any:

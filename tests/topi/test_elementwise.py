@@ -25,7 +25,7 @@ def test_division_in_its_kinds(dtype):
     with np.errstate(all="ignore"):
         quotient = x / y if dtype.startswith("float") else np.where(y == 0, 0, np.trunc(x / y.astype("float64")))
         check([topi.floor_divide(a, b), topi.mod(a, b), topi.floor_mod(a, b), topi.divide(a, b), topi.fmod(a, b)], {a: x, b: y},
-              [x // y, x % y, x % y, quotient.astype(dtype), np.fmod(x, y)], rtol=0, atol=0)
+              [x // y, np.fmod(x, y), x % y, quotient.astype(dtype), np.fmod(x, y)], rtol=0, atol=0)
         assert repr((a % b).op) == repr(topi.floor_mod(a, b).op) and repr((a // b).op) == repr(topi.floor_divide(a, b).op)
 
 

@@ -30,7 +30,7 @@ def test_take(shape, index_shape, axis, dtype):
     indices, p = places(index_shape, -9, 12, dtype)
     extent = x.size if axis is None else x.shape[axis]
     check([topi.take(a, indices, axis), topi.take(a, indices, axis, mode="wrap"),
-           topi.take(a, topi.mod(indices, extent), axis, 0, "fast")], {a: x, indices: p},
+           topi.take(a, topi.floor_mod(indices, extent), axis, 0, "fast")], {a: x, indices: p},
           [np.take(x, p, axis, mode="clip"), np.take(x, p, axis, mode="wrap"), np.take(x, p % extent, axis)])
     made = topi.take(a, indices, axis)
     assert (made.name, made.op.tag, made.op.info) == ("T_take", "injective", InjectiveOp("take"))

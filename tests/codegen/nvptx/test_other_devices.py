@@ -23,7 +23,7 @@ def programs():
     return {"sum": ([A], topi.sum(A, axis=1)), "softmax": ([A], topi.nn.softmax(A)), "argmax": ([A], topi.argmax(A, axis=1)),
             "matmul": ([B, C], topi.matmul(B, C)), "conv": ([X, W], topi.nn.conv2d_nchw(X, W, 1, 1, 1)),
             "sort": ([A], topi.sort(A)), "f16": ([H], topi.exp(H)), "sizes": ([V], topi.nn.relu(V)),
-            "fmod": ([B, C], topi.mod(B, C)), "cast": ([B], topi.cast(B, "int64"))}
+            "fmod": ([B, C], topi.floor_mod(B, C)), "cast": ([B], topi.cast(B, "int64"))}
 
 
 def built(name, target):
