@@ -98,6 +98,18 @@ schedule_conv2d_nhwc_winograd_direct = schedule_transpose = schedule_batch_matmu
 schedule_batch_matmul_tensorcore = schedule_dense_tensorcore
 
 
+def schedule_conv2d_nchw_cuda(cfg: Any, outs: Any) -> te.Schedule:
+    """The schedule of `outs`, as templates of TVM 0.6 call it. cfg: the configuration of a template, which chooses nothing:
+    a model of the device gives the tiles.
+    """
+    return schedule_injective(outs)
+
+
+schedule_depthwise_conv2d_nchw_cuda = schedule_group_conv2d_nchw_cuda = schedule_conv2d_nchw_cuda
+schedule_conv2d_transpose_nchw_cuda = schedule_conv1d_transpose_ncw_cuda = schedule_conv2d_nchw_cuda
+schedule_conv2d_NCHWc_int8_cuda = schedule_conv2d_nchw_cuda
+
+
 def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedule:
     """The schedule `sch` with blocks and threads for the loops of `out`."""
     gpu.injective.bind_elements(sch[out], limits_of(_processor()))

@@ -8,6 +8,7 @@ from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, array_of
 from tedsl.ir.builder import BufferVar
+from tedsl.ir.calls.llvm_names import name_of
 from tedsl.ir.dtype import INT32, VOID, DType, dtype_of_call
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm
 from tedsl.ir.ops import BITS_BINARY, CALL_PACKED, MATH_BINARY, MATH_UNARY, OPS, Op
@@ -110,13 +111,19 @@ def _packed(value: Any) -> Any:
 
 
 def call_llvm_intrin(dtype: object, name: str, *args: Any) -> Expr:
-    """A call of LLVM's intrinsic `name`, which may have side effects. A leading uint32 count of the arguments is ignored."""
-    return _named("tir.call_llvm_intrin", dtype, name, _without_count(args))
+    """A call of LLVM's intrinsic `name`, which may have side effects. A leading uint32 count of the arguments is ignored.
+
+    The number that codegen.llvm_lookup_intrinsic_id gives for the name is taken as well.
+    """
+    return _named("tir.call_llvm_intrin", dtype, _llvm_name(name), _without_count(args))
 
 
 def call_llvm_pure_intrin(dtype: object, name: str, *args: Any) -> Expr:
-    """A call of LLVM's intrinsic `name`, whose value depends on its arguments alone. A leading uint32 count is ignored."""
-    return _named("tir.call_llvm_pure_intrin", dtype, name, _without_count(args))
+    """A call of LLVM's intrinsic `name`, whose value depends on its arguments alone. A leading uint32 count is ignored.
+
+    The number that codegen.llvm_lookup_intrinsic_id gives for the name is taken as well.
+    """
+    return _named("tir.call_llvm_pure_intrin", dtype, _llvm_name(name), _without_count(args))
 
 
 def ret(val: Any) -> Expr:
@@ -133,6 +140,13 @@ def _named(op: str, dtype: object, name: Any, args: tuple[Any, ...]) -> Expr:
     if not isinstance(name, (str, StringImm)):
         raise ArgumentTypeError(f"{op}: the name of the function is a str, not {name!r}")
     return build.call(op, name, *[as_value(a, op) for a in args], dtype_=VOID if dtype is None else dtype)
+
+
+def _llvm_name(given: Any) -> Any:
+    """The name of an intrinsic of LLVM for its number; what is no number as it is."""
+    if isinstance(given, IntImm) or (isinstance(given, int) and not isinstance(given, bool)):
+        return name_of(int(given.value if isinstance(given, IntImm) else given))
+    return given
 
 
 def _without_count(args: tuple[Any, ...]) -> tuple[Any, ...]:

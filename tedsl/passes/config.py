@@ -60,7 +60,7 @@ class PassConfig:
 
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
     checks of symbolic shapes inside kernels. debug_keep_trivial_loop, detect_global_barrier, is_entry_func: accepted without
-    effect, since they concern code of TVM's own passes.
+    effect, since they concern code of TVM's own passes. keep_schedule_record: the same, since schedules keep it always.
     instrument_bound_checkers: every access is checked while a module runs.
     data_index: how an index that is read from data is kept inside its tensor. "clamp": the nearest element is read; "check":
     an AccessError names stage, index and value; "trust": not at all.
@@ -77,6 +77,7 @@ class PassConfig:
     disable_vectorize: bool = False
     disable_assert: bool = False
     debug_keep_trivial_loop: bool = False
+    keep_schedule_record: bool = False
     instrument_bound_checkers: bool = False
     detect_global_barrier: bool = False
     is_entry_func: bool = False

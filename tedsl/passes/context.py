@@ -26,6 +26,7 @@ class _Key:
 
 KEYS = {
     "tir.noalias": _Key("noalias"),
+    "te.keep_schedule_record": _Key("keep_schedule_record"),
     "tir.disable_vectorize": _Key("disable_vectorize"),
     "tir.disable_assert": _Key("disable_assert"),
     "tedsl.check_registers": _Key("check_registers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,27 @@ class NDArray:
     def to_dlpack(self) -> Any:
         """Returns a DLPack capsule that shares the memory."""
         return self.__dlpack__()
+
+    def _create_view(self, shape: Any, dtype: object = None, relative_byte_offset: int = 0) -> NDArray:
+        """Returns an array of `shape` over the memory of this one, from a byte on; dtype: None for that of this array.
+
+        Raises ArgumentError where it would reach beyond this array, and for arrays whose elements do not follow one another.
+        """
+        mine = self._array
+        dims = tuple(map(operator.index, as_dims(shape)))
+        of = mine.dtype if dtype is None else numpy_dtype(dtype_of(dtype))
+        compact = mine.is_compact if isinstance(mine, DeviceArray) else mine.flags.c_contiguous
+        if not compact:
+            raise ArgumentError(f"a view of an array with the strides {mine.strides}: its elements do not follow one another",
+                                hint="copy it first: nd.array(x.numpy())")
+        end = relative_byte_offset + math.prod(dims) * of.itemsize
+        if min(dims, default=0) < 0 or relative_byte_offset < 0 or relative_byte_offset % of.itemsize \
+                or end > math.prod(mine.shape) * mine.dtype.itemsize:
+            raise ArgumentError(f"a view of shape {dims} of {of} from byte {relative_byte_offset} on does not fit an array of "
+                                f"shape {self.shape} of {self.dtype}")
+        if isinstance(mine, DeviceArray):
+            return NDArray(DeviceArray(mine.device, mine.owner, mine.address + relative_byte_offset, dims, of))
+        return NDArray(mine.reshape(-1).view(numpy.uint8)[relative_byte_offset:end].view(of).reshape(dims))
 
     def same_as(self, other: object) -> bool:
         return self is other

@@ -186,6 +186,21 @@ class Schedule:
         """The directives so far. Printed, they are a Python program over `s`."""
         return self.state.recorder.journal(self.state)
 
+    @property
+    def schedule_record(self) -> list[Schedule]:
+        """Copies of this schedule as it was: before the first directive, and after each. The last is as it is now."""
+        made = [self.copy()]
+        while len(made[-1].journal):
+            before = made[-1].copy()
+            before.undo()
+            made.append(before)
+        return made[::-1]
+
+    @property
+    def primitive_record(self) -> list[str]:
+        """The name of what led to each schedule of `schedule_record`: "vanilla" is the schedule without directives."""
+        return ["vanilla", *(directive.name for directive in self.journal)]
+
     def undo(self, n: int = 1) -> Journal:
         """Take back the last `n` directives and return them. Tensors and loops from before are valid again.
 

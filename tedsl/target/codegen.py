@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tedsl.errors import entries
+from tedsl.errors import ArgumentTypeError, entries
+from tedsl.ir.calls.llvm_names import name_of, number_of
 
 
 def llvm_version_major(allow_none: bool = False) -> int:
@@ -10,6 +11,22 @@ def llvm_version_major(allow_none: bool = False) -> int:
     from llvmlite.binding import llvm_version_info
 
     return int(llvm_version_info[0])
+
+
+def llvm_lookup_intrinsic_id(name: str) -> int:
+    """The number by which tir.call_llvm_intrin knows LLVM's intrinsic `name`; 0 for what cannot be the name of one.
+
+    Whether LLVM has the intrinsic, and programs may call it, `build` says.
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"llvm_lookup_intrinsic_id: the name of an intrinsic is a str, not {name!r}",
+                                hint='for example "llvm.fshl.i32"')
+    return number_of(name)
+
+
+def llvm_get_intrinsic_name(intrin_id: int) -> str:
+    """The name of the intrinsic with that number. Raises ArgumentError where llvm_lookup_intrinsic_id never gave it."""
+    return name_of(int(intrin_id))
 
 
 entries(globals())

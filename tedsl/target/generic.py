@@ -34,6 +34,16 @@ class GenericFunc:
         self.name, self._default = name, fdefault
         self._by_key: dict[str, Function] = {}
 
+    @property
+    def fdefault(self) -> Function | None:
+        """The implementation for targets without one of their own."""
+        return self._default
+
+    @property
+    def dispatch_dict(self) -> dict[str, Function]:
+        """The implementations by key, a copy."""
+        return dict(self._by_key)
+
     def set_default(self, func: Function, allow_override: bool = False) -> None:
         """Makes `func` the implementation for targets without one. Raises ArgumentError if there is one already."""
         if self._default is not None and not allow_override:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import autotvm, te
 from tedsl.autotvm.task import AnnotateEntity, ConfigEntity, ConfigSpace, FallbackConfigEntity, ReorderEntity, SplitEntity
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -172,3 +173,18 @@ def test_points_as_tvm_06_wrote_them():
     made = autotvm.task.space.ConfigEntity.from_json_dict(
         {"i": 7, "t": "direct", "c": None, "e": [["tile_x", "sp", [-1, 4]], ["unroll", "ot", True]]})
     assert made.index == 7 and made["tile_x"].size[-1] == 4 and made["unroll"].val is True
+
+
+@pytest.mark.parametrize("name, shape, tiles", [
+    ("pack", (64, 192, 10), {"tile_y": [4, 2, 8], "tile_x": [3, 4, 16], "tile_k": [10, 1], "tile_inner": [8, 8]}),
+    ("pack", (6, 7, te.var("k")), {"tile_y": [3, 1, 2], "tile_x": [1, 1, 7], "tile_k": [16, 1], "tile_inner": [3, 2]}),
+    ("nopack", (6, 7, 40), {"tile_y": [1, 6], "tile_x": [7, 1], "tile_k": [4, 10]})])
+def test_default_tiles_of_dense_templates(name, shape, tiles):
+    from tedsl.topi.x86 import dense
+
+    config = FallbackConfigEntity()
+    with tedsl.target.Target("llvm -mcpu=haswell"):
+        getattr(dense, f"_default_dense_{name}_config")(config, *shape)
+    assert {knob: list(config[knob].size) for knob in tiles} == tiles
+    s, B = stage(*(t for t in shape if isinstance(t, int)))
+    assert len(config["tile_y"].apply(s, B, B.op.axis[0])) == len(tiles["tile_y"])

@@ -166,7 +166,7 @@ def test_calls_inside_of_an_expression_that_nobody_wants():
 
 # --- intrinsics of LLVM ---------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["llvm.fma", "llvm.fma.f32"])
+@pytest.mark.parametrize("name", ["llvm.fma", "llvm.fma.f32", tedsl.target.codegen.llvm_lookup_intrinsic_id("llvm.fma.f32")])
 def test_an_intrinsic_by_name(name):
     f = each(lambda v: tir.call_llvm_pure_intrin("float32", name, tir.const(3, "uint32"), v, v, v))
     out = np.array([2, 3], "float32")

@@ -172,3 +172,17 @@ def test_more_memory_than_there_is():
     refused(lambda: nd.empty((2**60,)), "has 4611686018427387904 bytes, more than are free here", error=AllocationError)
     with pytest.raises(MemoryError):
         nd.empty((2**58,), "float64")
+
+
+def test_another_view_of_the_memory():
+    a = nd.array(np.arange(12, dtype="float32").reshape(3, 4))
+    rows = a._create_view((2, 4), relative_byte_offset=16)
+    assert rows.shape == (2, 4) and rows.numpy()[0].tolist() == [4, 5, 6, 7] and a._create_view([12], "int32").dtype == "int32"
+    rows[:] = 0
+    assert a.numpy().sum() == 6 and nd.empty((0, 3))._create_view((3, 0)).shape == (3, 0)
+    for shape, dtype, offset in [((13,), None, 0), ((3, 4), None, 4), ((1,), None, 2), ((-1,), None, 0), ((7,), "float64", 0)]:
+        with pytest.raises(ArgumentError, match="does not fit an array of shape"):
+            a._create_view(shape, dtype, offset)
+    columns = np.zeros((3, 4), "float32")[:, :2]
+    with pytest.raises(ArgumentError, match="do not follow one another"):
+        nd.from_dlpack(columns)._create_view((6,))

@@ -244,3 +244,16 @@ def test_a_thread_axis_whose_variable_is_kept_as_an_object_is_one_too(axis, cond
     again.replay(s.journal)
     for made in (again, replayed(s, B, A=A, B=B, **s.journal.objects)):
         assert str(tedsl.lower(made, [A, B], simple_mode=True)) == loops
+
+
+def test_schedules_as_they_were_after_each_directive():
+    A, B = of_columns()
+    with tedsl.transform.PassContext(config={"te.keep_schedule_record": True}):
+        s = create_schedule(B.op)
+    texts = [str(tedsl.lower(s, [A, B]))]
+    xo, xi = s[B].split(B.op.axis[0], 2)
+    texts.append(str(tedsl.lower(s, [A, B])))
+    s[B].unroll(xi)
+    texts.append(str(tedsl.lower(s, [A, B])))
+    assert s.primitive_record == ["vanilla", "split", "unroll"]
+    assert [str(tedsl.lower(one, [A, B])) for one in s.schedule_record] == texts and len(set(texts)) == 3

@@ -92,3 +92,23 @@ def test_old_and_later_spellings():
     both, host = target.Target.check_and_update_host_consist({"llvm": 1, "cuda": 2}, "llvm")
     assert list(both) == [target.Target("llvm", "llvm"), cuda] and host == cuda.host
     assert target.codegen.llvm_version_major() >= 15
+
+
+def test_what_a_generic_function_has():
+    @target.generic_func
+    def layout(data):
+        return data
+
+    layout.register(lambda data: ("cpu", data), "cpu")
+    assert layout.fdefault(3) == 3 and layout.dispatch_dict["cpu"](3) == ("cpu", 3) and layout(3) == ("cpu", 3)
+
+
+def test_numbers_of_intrinsics():
+    number = target.codegen.llvm_lookup_intrinsic_id("llvm.fshl.i32")
+    assert number > 0 and target.codegen.llvm_lookup_intrinsic_id("llvm.fshl.i32") == number
+    assert target.codegen.llvm_get_intrinsic_name(number) == "llvm.fshl.i32"
+    assert not any(map(target.codegen.llvm_lookup_intrinsic_id, ("fshl", "llvm", "llvm.a b", "")))
+    with pytest.raises(ArgumentError, match="no intrinsic of LLVM has the number 100000"):
+        target.codegen.llvm_get_intrinsic_name(100000)
+    with pytest.raises(ArgumentTypeError, match="is a str"):
+        target.codegen.llvm_lookup_intrinsic_id(3)

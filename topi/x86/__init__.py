@@ -21,6 +21,8 @@ from topi.schedules.schedule import advised_or_scheduled, as_target
 from topi.schedules.table import CPU
 from topi.x86 import tensor_intrin as tensor_intrin
 from topi.x86 import utils as utils
+from topi.x86.default_tiles import _default_dense_nopack_config as _default_dense_nopack_config
+from topi.x86.default_tiles import _default_dense_pack_config as _default_dense_pack_config
 
 
 def schedule_injective(outs: Any) -> te.Schedule:

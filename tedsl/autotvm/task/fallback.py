@@ -25,9 +25,9 @@ class FallbackConfigEntity(ConfigSpace):
         return max(near or choices, key=lambda one: (one.size[-1], -sum(one.size[1:-1]))
                    if isinstance(one, SplitEntity) else (0, 0))
 
-    def __setitem__(self, name: str, entity: Entity) -> None:
-        """Sets a knob: `cfg["tile_x"] = SplitEntity((-1, 8))`."""
-        self._entities[name] = entity
+    def __setitem__(self, name: str, entity: Entity | list[int]) -> None:
+        """Sets a knob: `cfg["tile_x"] = SplitEntity((-1, 8))`; numbers are those of a split."""
+        self._entities[name] = SplitEntity(tuple(entity)) if isinstance(entity, (list, tuple)) else entity
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Chooses a split: for each loop but the first, from the innermost out, the largest factor up to its constraint.

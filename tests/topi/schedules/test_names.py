@@ -9,7 +9,8 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 
 NAMES = [(room, name) for room in (topi.generic, topi.x86, topi.cuda) for name in dir(room)
-         if name.startswith("schedule_") and name not in ("schedule_with", "schedule_injective_from_existing")]
+         if name.startswith("schedule_") and name not in ("schedule_with", "schedule_injective_from_existing")
+         and not name.endswith("_cuda")]  # these take a configuration first
 
 
 def test_names_are_functions_of_results():
@@ -100,3 +101,11 @@ def test_vectors_are_as_wide_as_those_of_the_target(target, vector):
         assert f"({vector}*)" in loops
         tile = str(topi.schedules.schedule(topi.matmul(x, w)))
     assert "unrolled" in tile and "vectorized" in tile
+
+
+def test_schedules_that_templates_call_with_a_configuration():
+    cuda = topi.cuda.depthwise_conv2d
+    x, w = te.placeholder((1, 4, 6, 6), name="x"), te.placeholder((4, 1, 3, 3), name="w")
+    y = topi.nn.depthwise_conv2d_nchw(x, w, 1, 1, 1)
+    s = cuda.schedule_depthwise_conv2d_nchw_cuda(tedsl.autotvm.get_config(), [y])
+    assert "blockIdx.x" in str(tedsl.lower(s, [x, w, y]))
