@@ -208,6 +208,7 @@ for _there, _here in _OTHER_NAMES.items():
 sys.modules["topi.tensor"] = sys.modules[__name__]  # of elemwise_sum, full and full_like
 math = elementwise
 const_vector, make_idx, within_index = utils.const_vector, utils.make_idx, utils.within_index
+get_const_int, get_const_tuple = utils.get_const_int, utils.get_const_tuple
 
 from topi import cpp as cpp  # noqa: E402 - it stands on all of the above
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl import driver, transform
+from tedsl.compat import ir_pass
 from tedsl.compat.lowered_func import LoweredFunc, as_lowered
 from tedsl.driver import build
 from tedsl.errors import entries
@@ -16,13 +17,15 @@ from tedsl.ir.stmt import Stmt
 from tedsl.lang.intrinsics import tensor_intrin
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.tensor import Tensor
+from tedsl.lower.regions.bound_map import infer_bound, schedule_ops
 from tedsl.passes.context import PassContext
 from tedsl.passes.module_pass import ModulePass
 from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 
-__all__ = ["BuildConfig", "build", "build_config", "build_module", "current_build_config", "decl_tensor_intrin", "lower"]
+__all__ = ["BuildConfig", "build", "build_config", "build_module", "current_build_config", "decl_tensor_intrin", "form_body",
+           "lower"]
 
 
 def lower(sch: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "default_function",
@@ -30,6 +33,12 @@ def lower(sch: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     """The loops of a schedule as a function, which stands for its body where passes of ir_pass take a statement."""
     (function,) = [func for _, func in driver.lower(sch, args, name, binds, simple_mode).items()]
     return as_lowered(function)
+
+
+def form_body(sch: Schedule) -> Stmt:
+    """The statement of a schedule before passes have seen it: loops over accesses of tensors."""
+    ready = sch.normalize()
+    return ir_pass.InjectPrefetch(schedule_ops(ready, infer_bound(ready)))
 
 
 def build_config(**options: Any) -> PassContext:

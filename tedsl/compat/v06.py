@@ -44,7 +44,7 @@ NAMES = {
     "convert": "tedsl.runtime", "Target": "tedsl.target", "TVMError": "tedsl.errors:TedslError",
     "Tensor": "tedsl.te", "Schedule": "tedsl.te", "Range": "tedsl.te",
     **dict.fromkeys(("decl_buffer", "layout", "bijective_layout", "call_packed", "call_extern", "call_pure_extern",
-                     "call_llvm_intrin"), "tedsl.tir"),
+                     "call_llvm_intrin", "trace"), "tedsl.tir"),
     **dict.fromkeys(("load_json", "save_json"), "tedsl.ir"),
     "decl_tensor_intrin": "tedsl.compat.build_module",
     "call_intrin": "tedsl.compat.make", "call_pure_intrin": "tedsl.compat.make",

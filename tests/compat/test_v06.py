@@ -151,3 +151,22 @@ def test_buffers_of_intrinsics_have_the_offsets_of_build_config():
     tvm.build(s, [A, B])(np.arange(8, dtype="float32"), b)
     assert b.tolist() == list(range(1, 9))
     assert tvm.decl_tensor_intrin(y.op, added).buffers[1].offset_factor != 1
+
+
+def test_form_body_gives_the_loops_that_passes_have_not_seen():
+    A = tvm.placeholder((6, 4), name="A")
+    B = tvm.compute((6, 4), lambda i, j: A[i, j] + 1.0, name="B")
+    s = tvm.create_schedule(B.op)
+    s[B].split(B.op.axis[0], 4)
+    loops = []
+    tvm.ir_pass.PostOrderVisit(tvm.build_module.form_body(s),
+                               lambda node: loops.append(node) if isinstance(node, tvm.stmt.For) else None)
+    assert [loop.loop_var.name for loop in loops] == ["j", "i.inner", "i.outer"]
+
+
+def test_values_are_traced_by_the_name_at_the_root(capsys):
+    A = tvm.placeholder((2,), "int32", name="A")
+    B = tvm.compute((2,), lambda i: tvm.trace([i, A[i]]) + 100, name="B")
+    b = np.zeros(2, "int32")
+    tvm.build(tvm.create_schedule(B.op), [A, B])(np.array([5, 6], "int32"), b)
+    assert b.tolist() == [105, 106] and "6" in capsys.readouterr().out

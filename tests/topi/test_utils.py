@@ -5,7 +5,7 @@ import pytest
 
 import tedsl
 import topi
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from topi import utils
 
@@ -104,3 +104,8 @@ def test_constants_are_lists_too(made, values):
 def test_arguments_of_a_wrong_kind(wrong, words):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=words):
         wrong()
+
+
+def test_sizes_are_read_by_the_names_at_the_root():
+    shape = topi.get_const_tuple(te.placeholder((3, 4)).shape)
+    assert shape == (3, 4) and topi.get_const_int(tir.const(7)) == 7
