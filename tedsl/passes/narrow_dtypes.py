@@ -263,10 +263,9 @@ def _narrow(node: Expr, made: dict[Any, Expr | None], to: _Narrowing) -> Expr | 
         case Ramp() | Broadcast() | Select() | Call() if node.dtype.element in wider:
             return _narrow_parts(node, made, to)
         case BinaryOp() if isinstance(node, _ARITHMETIC) and node.dtype.lanes == 1 and (node.dtype is of or to.fits(node)):
-            kind: Any = type(node)
             a, b = made[node.a], made[node.b]
             if a is not None and b is not None:
-                return kind(a, b)  # type: ignore[no-any-return]
+                return type(node)(a, b)
     return to.data(node) if node.dtype is of else None
 
 

@@ -25,6 +25,8 @@ BYTES_OFFSET = bytes.__basicsize__ - 1  # of the first byte in an object of Pyth
 
 # A table: the address of `i32 (ptr slots)`; then for each array two of numpy's numbers of its dtype, its bytes, its extents.
 _ADDRESS, _ARRAY, _EXTENT = struct.Struct("<q"), struct.Struct("<iiq"), struct.Struct("<q")
+EXTENT_BYTES = _EXTENT.size
+NUMBERS_AT, BYTES_AT, EXTENTS_AT = (0, 4), 8, _ARRAY.size  # in what a table says of an array
 _OUTPUT, _APART, _RELEASING = "w", " apart", " releasing"
 
 
@@ -49,7 +51,7 @@ class Form:
         """Returns the offset in a table of what it says of each array."""
         places = [_ADDRESS.size]
         for rank in self.ranks:
-            places.append(places[-1] + _ARRAY.size + _EXTENT.size * rank)
+            places.append(places[-1] + EXTENTS_AT + EXTENT_BYTES * rank)
         return places[:-1]
 
 

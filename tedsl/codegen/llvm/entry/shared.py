@@ -11,7 +11,16 @@ from tedsl.codegen.llvm.entry.numpy_arrays import DECLARATIONS, NumpyEntry
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Var
-from tedsl.runtime.arguments.array_entry import BYTES_OFFSET, SHARED_ENTRY, TABLE_OFFSET, Form
+from tedsl.runtime.arguments.array_entry import (
+    BYTES_AT,
+    BYTES_OFFSET,
+    EXTENT_BYTES,
+    EXTENTS_AT,
+    NUMBERS_AT,
+    SHARED_ENTRY,
+    TABLE_OFFSET,
+    Form,
+)
 from tedsl.runtime.layout import Layout
 from tedsl.runtime.signature import Signature, TensorParam
 
@@ -44,7 +53,7 @@ class SharedEntry(NumpyEntry):
 
     def check_number(self, number: str, k: int, param: TensorParam) -> None:
         first, second = (self.assign(f"icmp eq i32 {number}, {self.field(self.table, self.places[k] + at, 'i32')}")
-                         for at in (0, 4))
+                         for at in NUMBERS_AT)
         self.conditions.append(self.either(first, second))
 
     def load_shapes(self) -> None:
@@ -52,10 +61,10 @@ class SharedEntry(NumpyEntry):
         for k, param in self.sig.tensors():
             for d, dim in enumerate(param.shape):
                 assert isinstance(dim, Var)
-                self.values[dim] = self.field(self.table, self.places[k] + 16 + 8 * d, "i64")
+                self.values[dim] = self.field(self.table, self.places[k] + EXTENTS_AT + EXTENT_BYTES * d, "i64")
 
     def bytes_of(self, k: int, param: TensorParam) -> str:
-        return self.field(self.table, self.places[k] + 8, "i64")
+        return self.field(self.table, self.places[k] + BYTES_AT, "i64")
 
     def decide_release(self) -> tuple[bool | None, str]:
         return self.release, ""
