@@ -59,7 +59,7 @@ from tedsl.passes.use_promises import use_promises
 from tedsl.target.target import Target
 
 
-def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False,  # noqa: B008 - frozen
+def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False,
                       accesses: Accesses = Accesses.PROVED) -> Pipeline:
     """Returns the pipeline with which `lower` and `build` lower, in the order that users know.
     simple_mode leaves loops unsplit.
@@ -112,7 +112,7 @@ def memory_pipeline() -> Pipeline:
                      inject_double_buffer))
 
 
-def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:
     """Returns the pipeline that `build` runs after lowering, which fits the loops to the machine of `target`."""
     return config.selection.of(Pipeline((
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before

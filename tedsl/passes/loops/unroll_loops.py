@@ -25,7 +25,7 @@ from tedsl.passes.folding import Copier
 LARGEST = 1 << 17  # steps in one unrolled loop: beyond it a compiler runs for minutes
 
 
-def unroll_loops(func: PrimFunc, *, options: UnrollConfig = UnrollConfig()) -> PrimFunc:  # noqa: B008 - frozen
+def unroll_loops(func: PrimFunc, *, options: UnrollConfig = UnrollConfig()) -> PrimFunc:
     """Returns `func` with loops that are marked or short enough unrolled; LoweringError for a marked loop without a constant
     extent.
     """

@@ -33,7 +33,7 @@ from tedsl.passes.folding import fold_node, folded_copy
 SCOPE, WRITE = "double_buffer_scope", "double_buffer_write"
 
 
-def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig(),  # noqa: B008
+def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig(),
                          apart: bool = False) -> PrimFunc:
     """Returns `func` with two copies of the memory that is marked, filled in turn.
 
