@@ -99,13 +99,19 @@ def children_of(relation: Relation) -> tuple[IterVar, ...]:
 
 def derived(parent: IterVar, suffix: str) -> IterVar:
     """A new loop named after `parent`, without a range: lowering determines it."""
-    return IterVar(None, Var(parent.name + suffix, parent.dtype), parent.iter_type)
+    return IterVar(None, Var(parent.name + suffix, parent.dtype), unmarked(parent))
+
+
+def unmarked(loop: IterVar) -> IterType:
+    """The kind of `loop`; DATA_PAR for a loop that a hybrid script writes as parallel, vectorized or unrolled."""
+    marked = (IterType.UNROLLED, IterType.VECTORIZED, IterType.PARALLELIZED)
+    return IterType.DATA_PAR if loop.iter_type in marked else loop.iter_type
 
 
 def fused_of(outer: IterVar, inner: IterVar, extent: Expr | None = None) -> IterVar:
     """A new loop for `outer` and `inner`, named after both, of a dtype that holds its `extent`."""
     dtype = max(outer.dtype, inner.dtype, *(() if extent is None else (extent.dtype,)), key=lambda of: of.bits)
-    kind = IterType(max(outer.iter_type, inner.iter_type))
+    kind = IterType(max(unmarked(outer), unmarked(inner)))
     return IterVar(None, Var(f"{outer.name}.{inner.name}.fused", dtype), kind)
 
 

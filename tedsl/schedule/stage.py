@@ -76,6 +76,7 @@ class Stage:
         """Split the loop `parent` in two: `factor` inner iterations or `nparts` outer ones; returns (outer, inner).
 
         The number may depend on sizes and scalar arguments, as in factor=n // 4; a call in which it is below 1 is refused.
+        The new loops are plain: what `parallel`, `vectorize` or `unroll` said of `parent` is dropped, with a warning.
 
         tail: what is done about the last tile where the factor does not divide the extent. The results are the same:
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
+from tedsl.ir.source_line import user_level
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
@@ -40,6 +42,9 @@ class AttachType(IntEnum):
 EXTERN = "{} is made by te.extern: its loops are in the statements that it was given"
 ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized", IterType.PARALLELIZED: "parallel",
                IterType.TENSORIZED: "tensorized"}
+
+# The annotations that change how a loop runs and no value, and the directive of each.
+MARKS = {IterType.UNROLLED: "unroll", IterType.VECTORIZED: "vectorize", IterType.PARALLELIZED: "parallel"}
 
 
 @record(eq=False)
@@ -272,11 +277,17 @@ class StageState:
         """Records, for errors, what became of a loop that this stage no longer has, and what to use instead."""
         self.retired = {**self.retired, loop: (f"{loop.name} {fate}", hint)}
 
-    def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
-        """Refuses a loop with an annotation, binding or pragma, which the directive would lose."""
+    def must_be_plain(self, loop: IterVar, directive: str, hint: str, *, but_for_marks: bool = False) -> None:
+        """Refuses a loop with an annotation, binding or pragma, which the directive would lose.
+
+        `but_for_marks` accepts parallel, vectorize and unroll: without them the values are the same (`drop_marks`).
+        """
         said = self.annotation_of(loop)
+        if but_for_marks and self.attr_of(loop).iter_type in MARKS:
+            said = None
         if said is None and self.attr_of(loop).pragma_keys:
-            said = f"marked with the pragma {self.attr_of(loop).pragma_keys[0].value}"
+            key = self.attr_of(loop).pragma_keys[0].value
+            said = "one with the loop of another stage (compute_with)" if key == JOINED else f"marked with the pragma {key}"
         if said is None and self.attr_of(loop).prefetched:
             said = f"prefetching {self.attr_of(loop).prefetched[0].tensor.name}"
         if said is None and self.init_at is loop:
@@ -285,6 +296,16 @@ class StageState:
             if find(list(self.env_threads), loop) is not None:
                 hint = "the loops of env_threads are launched as they are: choose another loop, or other thread axes"
             raise self.refuse(directive, f"{loop.name} is already {said}", hint=hint)
+
+    def drop_marks(self, loops: Iterable[IterVar], directive: str) -> None:
+        """Takes parallel, vectorize and unroll from `loops`, which the directive replaces, with a warning for each."""
+        marked = [(loop, kind) for loop in loops if (kind := self.attr_of(loop).iter_type) in MARKS]
+        for loop, kind in marked:
+            warnings.warn(f"{directive} on stage {self.name}: {loop.name} was {ANNOTATIONS[kind]}, and what replaces it is not, "
+                          f"as in TVM; call {MARKS[kind]} after {directive.partition('(')[0]}, on a new loop",
+                          stacklevel=user_level())
+        for loop, _ in marked:
+            self.set_attr(loop, iter_type=IterType.DATA_PAR)
 
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
         """Refuses if another stage is computed at one of `loops`."""

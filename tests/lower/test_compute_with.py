@@ -130,7 +130,7 @@ def test_what_the_schedule_refuses():
     refused(s, lambda: s[Y].compute_with(s[M], i, y), "i is parallel, and i of M serial")
     s[M].parallel(i)
     s[Y].compute_with(s[M], i, y)
-    refused(s, lambda: s[M].split(i, factor=2), "already parallel")
+    refused(s, lambda: s[M].split(i, factor=2), r"i is already one with the loop of another stage \(compute_with\)")
     refused(s, lambda: s[Y].vectorize(y), "i is one with a loop of another stage since compute_with")
     refused(s, lambda: s[Y].reorder(j, y), "is one with a loop of another stage")
     refused(s, lambda: s[M].compute_at(s[Y], y), "is one with a loop of another stage")

@@ -1,9 +1,11 @@
 """Directives on loops that cannot be applied: each is a ScheduleError that says why and what to do, and changes nothing."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from tedsl import te
+from tedsl import lower, te
 from tedsl.errors import ScheduleError
 from tedsl.schedule.handles import create_schedule
 
@@ -125,13 +127,39 @@ def test_both_factor_and_nparts(chain, refused):
 
 
 @pytest.mark.parametrize("annotate, said", [("vectorize", "vectorized"), ("parallel", "parallel"), ("unroll", "unrolled")])
-def test_an_annotated_loop_is_not_split(chain, refused, annotate, said):
+@pytest.mark.parametrize("written, cut", [
+    ("split(i, factor=4)", lambda stage, i, j: stage.split(i, 4)), ("fuse(i, j)", lambda stage, i, j: stage.fuse(i, j)),
+    ("tile(i, j, 4, 4)", lambda stage, i, j: stage.tile(i, j, 4, 4)),
+    ("tile(j, i, 4, 4)", lambda stage, i, j: (stage.reorder(j, i), stage.tile(j, i, 4, 4)))])
+def test_the_loops_that_replace_an_annotated_loop_are_plain(chain, annotate, said, written, cut):
+    plain, stage = create_schedule(chain.D.op), chain.s[chain.D]
+    i, j = chain.D.op.axis
+    cut(plain[chain.D], i, j)
+    getattr(stage, annotate)(i)
+    with pytest.warns(UserWarning) as warned:
+        cut(stage, i, j)
+    assert [str(one.message) for one in warned] == [
+        f"{written} on stage D: i was {said}, and what replaces it is not, as in TVM; call {annotate} after "
+        f"{written.partition('(')[0]}, on a new loop"]
+    assert warned[0].filename == __file__
+    args = [chain.A, chain.D]
+    assert str(lower(chain.s, args, simple_mode=True)) == str(lower(plain, args, simple_mode=True))
+    assert str(lower(chain.s.copy(), args, simple_mode=True)) == str(lower(plain, args, simple_mode=True))
+    chain.s.undo()
+    assert stage.state.annotation_of(i) == said
+
+
+def test_a_warning_that_is_an_error_leaves_the_schedule_as_it_was(chain):
     i, j = chain.D.op.axis
     stage = chain.s[chain.D]
-    getattr(stage, annotate)(i)
-    refused(chain.s, lambda: stage.split(i, 4), f"i is already {said}", "split first")
-    refused(chain.s, lambda: stage.fuse(i, j), f"i is already {said}", "fuse first")
-    refused(chain.s, lambda: stage.tile(i, j, 4, 4), f"i is already {said}", "tile first")
+    stage.parallel(i)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for cut in (lambda: stage.split(i, 4), lambda: stage.fuse(i, j), lambda: stage.tile(j, i, 4, 4)):
+            with pytest.raises(UserWarning, match="i was parallel"):
+                cut()
+            assert stage.state.annotation_of(i) == "parallel" and stage.state.leaf_iter_vars == (i, j)
+            assert stage.state.iter_var_attrs.keys() == {i}
 
 
 def test_a_loop_with_a_pragma_is_not_split(chain, refused):

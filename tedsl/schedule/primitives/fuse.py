@@ -44,6 +44,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
         relation = _fuse_two(stage, directive, leaves, fused, loop, extents)
         relations.append(relation)
         fused = relation.fused
+    stage.drop_marks(loops, directive)
     stage.leaf_iter_vars = tuple(leaves)
     stage.all_iter_vars += tuple([r.fused for r in relations])
     stage.relations += tuple(relations)
@@ -56,7 +57,7 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
         twice = next(loop for at, loop in enumerate(loops) if find(loops[:at], loop) is not None)
         raise stage.refuse(directive, f"{twice.name} is named twice", hint="name each loop once")
     for loop in loops:
-        stage.must_be_plain(loop, directive, "fuse first, then annotate the fused loop")
+        stage.must_be_plain(loop, directive, "fuse first, then annotate the fused loop", but_for_marks=True)
     guests_must_be_movable(stage, loops, directive)
     check_nest(stage, loops, directive)
     reducing = [loop for loop in loops if loop.is_reduction]

@@ -22,6 +22,7 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
 
     Where the product of the two is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail`
     says. Stages that are computed at `loop` are computed at `inner` then.
+    A `loop` that is parallel, vectorized or unrolled is so no longer, nor are the two: a warning says it.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
     given += "" if str(tail) == GUARD else f"{', ' if given else ''}tail={show(tail)}"
@@ -32,9 +33,10 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
                            hint="give one: factor is the number of iterations of the inner loop, nparts of the outer")
     what, value = ("factor", factor) if nparts is None else ("nparts", nparts)
     count = positive_count(stage, directive, what, value, loop)
-    stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops")
+    stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops", but_for_marks=True)
     guests_must_be_movable(stage, [loop], directive)
     check_tail(stage, loop, count, tail, directive)
+    stage.drop_marks([loop], directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
     relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
     stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], outer, inner, *stage.leaf_iter_vars[at + 1:])

@@ -21,16 +21,17 @@ def tile(stage: StageState, x: Any, y: Any, x_factor: Any, y_factor: Any) -> tup
     for loop, what, factor in ((x, "x_factor", x_factor), (y, "y_factor", y_factor)):
         stage.position_of(loop, directive)
         positive_count(stage, directive, what, factor, loop)
-        stage.must_be_plain(loop, directive, "tile first, then annotate the resulting loops")
+        stage.must_be_plain(loop, directive, "tile first, then annotate the resulting loops", but_for_marks=True)
     guests_must_be_movable(stage, [x, y], directive)
     if x is y:
         raise stage.refuse(directive, f"{x.name} is named twice", hint="tile takes two loops; split cuts one")
-    before = stage.leaf_iter_vars, stage.all_iter_vars, stage.relations
+    before = stage.leaf_iter_vars, stage.all_iter_vars, stage.relations, stage.iter_var_attrs
     try:
+        stage.drop_marks([x, y], directive)
         xo, xi = split(stage, x, factor=x_factor)
         yo, yi = split(stage, y, factor=y_factor)
         reorder(stage, (xo, yo, xi, yi))
     except ScheduleError:
-        stage.leaf_iter_vars, stage.all_iter_vars, stage.relations = before
+        stage.leaf_iter_vars, stage.all_iter_vars, stage.relations, stage.iter_var_attrs = before
         raise
     return xo, yo, xi, yi

@@ -39,6 +39,15 @@ def outer_product(a, b):
 
 
 @te.hybrid.script
+def marked_product(a, b):
+    c = output_tensor((a.shape[0], b.shape[0]), a.dtype)
+    for i in parallel(a.shape[0]):
+        for j in vectorize(6):
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+@te.hybrid.script
 def product(a, b):
     c = output_tensor((a.shape[0], b.shape[0]), a.dtype)
     for i in range(a.shape[0]):

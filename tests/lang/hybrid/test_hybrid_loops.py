@@ -29,6 +29,27 @@ def scheduled():
     return C, te.create_schedule(C.op), *C.op.axis
 
 
+def test_the_loops_that_replace_those_marked_in_the_script_are_plain():
+    C = scripts.marked_product(A, B)
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    with pytest.warns(UserWarning, match="split.i, factor=4. on stage .*: i was parallel, and what replaces it is not"):
+        s[C].split(i, 4)
+    with pytest.warns(UserWarning, match="j was vectorized"):
+        s[C].split(j, 3)
+    assert loops(s, A, B, C) == [
+        "for (i.outer: int32, 0, 3) {", "for (i.inner: int32, 0, 4) {",
+        "if @tir.likely((((i.outer*4) + i.inner) < 10), dtype=bool) {",
+        "for (j.outer: int32, 0, 2) {", "for (j.inner: int32, 0, 3) {"]
+    check(s, C)
+    s = te.create_schedule(C.op)
+    with pytest.warns(UserWarning) as both:
+        s[C].fuse(i, j)
+    assert len(both) == 2
+    assert loops(s, A, B, C) == ["for (i.j.fused: int32, 0, 60) {"]
+    check(s, C)
+
+
 def test_split_reorder_annotate():
     C, s, i, j = scheduled()
     io, ii = s[C].split(i, 5)
@@ -96,15 +117,6 @@ def test_where_the_order_matters():
     a, c = np.arange(10, dtype="float32"), np.zeros(10, "float32")
     tedsl.build(s, [A, C])(a, c)
     np.testing.assert_array_equal(c, np.cumsum(a))
-
-
-def test_loops_that_have_their_kind_already():
-    D = scripts.everything(A, 4, True)
-    s = te.create_schedule(D.op)
-    names = [axis.name for axis in D.op.axis]
-    parallel = D.op.axis[names.index("j") - 1]
-    with pytest.raises(ScheduleError, match=r"already parallel"):
-        s[D].split(parallel, 2)
 
 
 def test_what_hybrid_stages_cannot_do():
