@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
-from tedsl.ir.source_line import user_level
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
@@ -296,16 +294,6 @@ class StageState:
             if find(list(self.env_threads), loop) is not None:
                 hint = "the loops of env_threads are launched as they are: choose another loop, or other thread axes"
             raise self.refuse(directive, f"{loop.name} is already {said}", hint=hint)
-
-    def drop_marks(self, loops: Iterable[IterVar], directive: str) -> None:
-        """Takes parallel, vectorize and unroll from `loops`, which the directive replaces, with a warning for each."""
-        marked = [(loop, kind) for loop in loops if (kind := self.attr_of(loop).iter_type) in MARKS]
-        for loop, kind in marked:
-            warnings.warn(f"{directive} on stage {self.name}: {loop.name} was {ANNOTATIONS[kind]}, and what replaces it is not, "
-                          f"as in TVM; call {MARKS[kind]} after {directive.partition('(')[0]}, on a new loop",
-                          stacklevel=user_level())
-        for loop, _ in marked:
-            self.set_attr(loop, iter_type=IterType.DATA_PAR)
 
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
         """Refuses if another stage is computed at one of `loops`."""

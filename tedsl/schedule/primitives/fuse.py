@@ -11,6 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged
 from tedsl.schedule.domains import extent_of, written_tiling
+from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
 from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Split, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
@@ -44,7 +45,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
         relation = _fuse_two(stage, directive, leaves, fused, loop, extents)
         relations.append(relation)
         fused = relation.fused
-    stage.drop_marks(loops, directive)
+    drop_marks(stage, loops, directive)
     stage.leaf_iter_vars = tuple(leaves)
     stage.all_iter_vars += tuple([r.fused for r in relations])
     stage.relations += tuple(relations)

@@ -8,6 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.given_numbers import OF_A_CALL, why_many
+from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
 from tedsl.schedule.relations import GUARD, Split, derived
 from tedsl.schedule.state import StageState, describe, show
@@ -36,7 +37,7 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops", but_for_marks=True)
     guests_must_be_movable(stage, [loop], directive)
     check_tail(stage, loop, count, tail, directive)
-    stage.drop_marks([loop], directive)
+    drop_marks(stage, [loop], directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
     relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
     stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], outer, inner, *stage.leaf_iter_vars[at + 1:])

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.errors import ScheduleError
 from tedsl.ir.iters import IterVar
+from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.split import positive_count, split
@@ -27,7 +28,7 @@ def tile(stage: StageState, x: Any, y: Any, x_factor: Any, y_factor: Any) -> tup
         raise stage.refuse(directive, f"{x.name} is named twice", hint="tile takes two loops; split cuts one")
     before = stage.leaf_iter_vars, stage.all_iter_vars, stage.relations, stage.iter_var_attrs
     try:
-        stage.drop_marks([x, y], directive)
+        drop_marks(stage, [x, y], directive)
         xo, xi = split(stage, x, factor=x_factor)
         yo, yi = split(stage, y, factor=y_factor)
         reorder(stage, (xo, yo, xi, yi))
