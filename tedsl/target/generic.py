@@ -10,16 +10,22 @@
 
     with target.Target("cuda"):
         layout(data)                        # "NCHW4c"
+
+In TVM 0.6 operators of topi were such functions: `@topi.nn.conv2d.register("cpu")` puts a program's own in their place.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from types import FunctionType
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.target.current import as_target
+from tedsl.target.stack import current_target
 
 Function = Callable[..., Any]
 
@@ -27,7 +33,7 @@ Function = Callable[..., Any]
 class GenericFunc:
     """A function with implementations for keys of targets: the first key of the current target that has one chooses.
 
-    Without a `with Target(...)` block the target is this machine.
+    Without a `with Target(...)` block it is the default, as in TVM; where there is none, the one for this machine.
     """
 
     def __init__(self, name: str = "", fdefault: Function | None = None) -> None:
@@ -66,6 +72,8 @@ class GenericFunc:
 
     def get_packed_func(self) -> Function:
         """The implementation for the current target; ArgumentError if there is none."""
+        if self._default is not None and current_target() is None:
+            return self._default
         target = as_target(None)
         for key in (*target.keys, target.kind.name):
             if key in self._by_key:
@@ -80,6 +88,7 @@ class GenericFunc:
 
 
 _NAMED: dict[str, GenericFunc] = {}
+_RUNNING: ContextVar[tuple[Function, ...]] = ContextVar("_RUNNING", default=())  # implementations that called what now runs
 
 
 def generic_func(fdefault: Function) -> GenericFunc:
@@ -87,6 +96,41 @@ def generic_func(fdefault: Function) -> GenericFunc:
     made = GenericFunc(_checked(fdefault, "generic_func").__name__, fdefault)
     functools.update_wrapper(made, fdefault)
     return made
+
+
+def give_implementations(names: dict[str, Any]) -> None:
+    """Makes the functions in `__all__` of a module's variables `names` such that the target chooses their implementation."""
+    names.update({name: with_implementations(names[name], name, names[name].__module__) for name in names["__all__"]
+                  if type(names[name]) is FunctionType and not hasattr(names[name], "register")})
+
+
+@functools.cache
+def with_implementations(function: FunctionType, name: str, module: str) -> Any:
+    """Returns `function` as the function `name` of a module whose implementation the target chooses.
+
+    It has the methods of a GenericFunc. An implementation that calls it, directly or by other operators, gets `function`, in
+    whose place it stands.
+    """
+    generic = GenericFunc(name, function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        chosen, running = generic.get_packed_func(), _RUNNING.get()
+        if chosen is function or chosen in running:
+            return function(*args, **kwargs)
+        token = _RUNNING.set((*running, chosen))
+        try:
+            return chosen(*args, **kwargs)
+        finally:
+            _RUNNING.reset(token)
+
+    functools.update_wrapper(call, function)
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = module
+    call.__dict__.update(register=generic.register, set_default=generic.set_default, get_packed_func=generic.get_packed_func)
+    home = sys.modules[module]
+    if getattr(home, name, None) is function:  # where pickle looks for it
+        setattr(home, name, call)
+    return call
 
 
 def get_native_generic_func(name: str) -> GenericFunc:

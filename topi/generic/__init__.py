@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import entries
+from tedsl.target.generic import with_implementations
 from topi.generic.default import default_schedule as default_schedule
 from topi.generic.default import schedule_extern as schedule_extern
 
@@ -55,4 +56,7 @@ schedule_depthwise_conv2d_backward_input_nhwc = schedule_depthwise_conv2d_backwa
 schedule_conv3d_winograd_weight_transform = schedule_conv3d_winograd_without_weight_transform = schedule_extern
 schedule_group_conv2d_nchwc = schedule_upsampling = schedule_fifo_buffer = schedule_extern
 
+# Each is a function of its own, for which a program may register one: `@topi.generic.schedule_dense.register("cpu")`.
+globals().update({name: with_implementations(value, name, __name__) for name, value in list(globals().items())
+                  if name.startswith("schedule_")})
 entries(globals())

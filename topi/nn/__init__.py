@@ -1,6 +1,7 @@
 """Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`, products of bits in `bits/`."""
 
 from tedsl.errors import entries
+from tedsl.target.generic import give_implementations
 from topi.nn import utils
 from topi.nn.bias_add import bias_add
 from topi.nn.bits import binarize_pack, binary_dense, bitpack, bitserial_conv2d_nchw, bitserial_conv2d_nhwc, bitserial_dense
@@ -88,6 +89,7 @@ __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", 
             "deformable_conv2d_nchw",
             "deformable_conv2d_nhwc"]
 
+give_implementations(globals())
 util = utils  # its name before TVM 0.8
 # Parts of operators: no operators themselves, so not in __all__.
 get_pad_tuple_generic, Workload, unpack_NCHWc_to_nchw = utils.get_pad_tuple_generic, steps.Workload, steps.unpack_NCHWc_to_nchw

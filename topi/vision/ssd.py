@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, entries
+from tedsl.target.generic import give_implementations
 from topi.arguments import checked
 from topi.elementwise import clip as clipped
 from topi.extents import constant, indices_at, opening, require_floats, require_one_dtype, require_shape
@@ -138,4 +139,5 @@ def multibox_detection(cls_prob: te.Tensor, loc_pred: te.Tensor, anchor: te.Tens
     return detected
 
 
+give_implementations(globals())
 entries(globals())

@@ -1,5 +1,6 @@
 """Convolutions."""
 
+from tedsl.target.generic import give_implementations
 from topi.nn.conv.backward import depthwise_conv2d_backward_input_nhwc, depthwise_conv2d_backward_weight_nhwc
 from topi.nn.conv.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
 from topi.nn.conv.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
@@ -41,3 +42,5 @@ __all__ += ["conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_wei
             "deformable_conv2d_nchw", "deformable_conv2d_nhwc"]
 __all__ += ["conv2d_NCHWc_int8", "conv2d_gemm_weight_transform", "conv3d_winograd_weight_transform",
             "depthwise_conv2d_backward_input_nhwc", "depthwise_conv2d_backward_weight_nhwc"]
+
+give_implementations(globals())
