@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import te
 
 AVX2 = "llvm -mcpu=x86-64-v3"
@@ -75,6 +76,19 @@ def test_steps_whose_elements_do_not_meet_in_an_iteration_are_written_at_once():
 def test_large_tiles_have_few_steps(rows, steps):
     assert counted(product(64, rows), AVX2)[0] == rows * steps
     assert counted(product(64, 4, 8), AVX2)[0] == 4, "four vectors: LLVM's unroller takes these"
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v4", "znver5"])
+def test_a_tile_that_fills_the_registers_stays_in_them(cpu):
+    """28 sums, 2 vectors of weights and 2 elements of the image are all 32 registers, in each of three steps."""
+    image, weights = te.placeholder((1, 1, 33, 33, 3), name="image"), te.placeholder((2, 1, 7, 7, 3, 16), name="weights")
+    with tedsl.target.Target(f"llvm -mcpu={cpu}"):
+        out = topi.nn.conv2d_NCHWc(image, weights, 2, 0, 1)
+        s = topi.schedules.schedule([out])
+        blocks = re.split(r"(?m)^\S+:", str(tedsl.build(s, [image, weights, out]).get_source("asm")))
+    loop = max(blocks, key=lambda block: block.count("vfmadd"))
+    assert loop.count("vfmadd") == 28 * 3
+    assert not [line for line in loop.splitlines() if re.search(r"vmov\w+\s+%zmm\d+, -?\d*\(%r[sb]p", line)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "int8"])

@@ -7,7 +7,9 @@
                                                                    ...
 
 A step of 12 sums takes 20 instructions, beside which the counter, the comparison, and indices that fit no addressing mode took
-five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs.
+five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is no
+instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
+stored them on the stack where a tile of 28 sums leaves two registers.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Steps:
     def places(self, out: Emitter, first: Index) -> Iterator[Index]:
         """Yields the places of the steps; `first` is that of the first one. The indices of each are known meanwhile."""
         for at in range(self.count):
+            if at:
+                out.line('fence syncscope("singlethread") acq_rel')
             step = ix.add(first, ix.constant(at))
             out.given = {expr: element.in_step(step) for expr, element in self.elements}
             yield step
