@@ -7,8 +7,8 @@
                                                                    ...
 
 A step of 12 sums takes 20 instructions, beside which the counter, the comparison, and indices that fit no addressing mode took
-five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is no
-instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
+five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is
+no instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
 stored them on the stack where a tile of 28 sums leaves two registers.
 """
 
