@@ -162,6 +162,8 @@ class Stage:
     def parallel(self, var: IterVar) -> None:
         """Distribute the iterations of the loop `var` over threads.
 
+        The last of `parallel`, `vectorize` and `unroll` of a loop holds, as in TVM; a loop that is bound to threads stays so.
+
         Example (table):
             s[C].parallel(y)
         """

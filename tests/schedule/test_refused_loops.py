@@ -234,14 +234,6 @@ def test_vectorize_of_a_symbolic_extent(refused):
     refused(s, lambda: s[B].vectorize(outer), "the extent of i.outer is (n + 7)//8")
 
 
-@pytest.mark.parametrize("first, second, said", [("vectorize", "parallel", "vectorized"), ("parallel", "unroll", "parallel")])
-def test_a_loop_has_one_annotation(chain, refused, first, second, said):
-    i, _ = chain.D.op.axis
-    stage = chain.s[chain.D]
-    getattr(stage, first)(i)
-    refused(chain.s, lambda: getattr(stage, second)(i), f"{second}(i)", f"i is already {said}: a loop has one annotation")
-
-
 def test_vectorize_of_a_loop_at_which_a_stage_is_computed(chain, refused):
     i, _ = chain.D.op.axis
     chain.s[chain.C].compute_at(chain.s[chain.D], i)
@@ -282,7 +274,6 @@ def test_bind_of_a_bound_loop_or_thread(chain, refused):
     i, j = chain.D.op.axis
     thread = te.thread_axis("threadIdx.x")
     chain.s[chain.D].bind(i, thread)
-    refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "i is already bound to threadIdx.x")
     refused(chain.s, lambda: chain.s[chain.D].split(i, 4), "i is already bound to threadIdx.x")
     refused(chain.s, lambda: chain.s[chain.D].bind(j, thread), "i is already bound to threadIdx.x",
             "bind each thread axis once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType, IterVar
-from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.primitives.marks import mark_bound, must_be_markable
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.script_loops import check_independent
 from tedsl.schedule.state import StageState, describe, show
@@ -23,7 +23,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
     Bound to blockIdx it can be shown by `lower`; `build` refuses it (`tedsl/lower/threads/launches.py`).
     """
     directive = f"bind({show(loop)}, {show(thread)})"
-    check_annotation(stage, loop, directive, (IterType.UNROLLED,))
+    must_be_markable(stage, loop, directive, bound=False)
     check_thread(stage, thread, directive, "the second argument is a thread axis")
     tag = thread.thread_tag
     if loop.is_reduction and is_virtual(tag):
@@ -41,7 +41,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
     must_have_one_version(stage, directive)
     must_not_recompute(stage, loop, directive)
     must_not_share_lanes(stage, loop, directive, "bound to threads")
-    stage.set_attr(loop, bind_thread=thread)
+    mark_bound(stage, loop, thread, directive)
 
 
 def check_thread(stage: StageState, thread: Any, directive: str, wanted: str) -> None:

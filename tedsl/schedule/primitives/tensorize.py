@@ -8,7 +8,7 @@ from tedsl.ir.expr import Reduce
 from tedsl.ir.iters import IterType
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import ComputeOp
-from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.primitives.marks import must_be_markable
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import StageState, describe, find, show
 
@@ -22,7 +22,7 @@ def tensorize(stage: StageState, loop: Any, intrin: Any) -> None:
     its reduce_init before that loop and its reduce_update inside (without a reduce_init, the body in the first iteration).
     """
     directive = f"tensorize({show(loop)}, {intrin.name if isinstance(intrin, TensorIntrin) else describe(intrin)})"
-    at = check_annotation(stage, loop, directive)
+    at = must_be_markable(stage, loop, directive, marked=False, bound=False)
     if not isinstance(intrin, TensorIntrin):
         raise stage.refuse(directive, f"the second argument is an intrinsic, got {describe(intrin)}",
                            hint="make one with te.decl_tensor_intrin(z.op, lambda ins, outs: ...)")

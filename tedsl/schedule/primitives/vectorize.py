@@ -8,7 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.ir.script import shown
 from tedsl.schedule.domains import extent_of
-from tedsl.schedule.primitives.unroll import INSTEAD_OF_EACH_OTHER, check_annotation
+from tedsl.schedule.primitives.marks import mark, must_be_markable, stays_bound
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
 from tedsl.schedule.vector_guests import must_not_share_lanes, why_not_in_lanes
@@ -20,7 +20,9 @@ def vectorize(stage: StageState, loop: Any) -> None:
         for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
     """
     directive = f"vectorize({show(loop)})"
-    at = check_annotation(stage, loop, directive, INSTEAD_OF_EACH_OTHER)
+    at = must_be_markable(stage, loop, directive)
+    if stays_bound(stage, loop, directive):
+        return
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
@@ -39,4 +41,4 @@ def vectorize(stage: StageState, loop: Any) -> None:
             raise stage.refuse(
                 directive, f"{guest.name} is computed at {show(guest.attach_ivar)}, inside what would be a vector: {why}",
                 hint=f"compute {guest.name} at a loop outside of {loop.name}")
-    stage.set_attr(loop, iter_type=IterType.VECTORIZED)
+    mark(stage, loop, IterType.VECTORIZED, directive)
