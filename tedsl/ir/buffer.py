@@ -144,7 +144,8 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
         if not number.dtype.is_integer or number.dtype.lanes != 1:
             raise DTypeError(f"decl_buffer of {name}: strides and elem_offset count elements, and {number!r} is {number.dtype}")
     if strides is not None and steps and len(steps) != len(dims):
-        raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides")
+        raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides",
+                         hint="strides has an entry for each dimension: how many elements lie between neighbours along it")
     return Buffer(pointer, element, tuple(dims), steps, offset, name, max(data_alignment, 0), offset_factor,
                   "" if buffer_type == "default" else buffer_type)
 

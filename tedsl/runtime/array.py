@@ -156,6 +156,7 @@ class NDArray:
             if name == "_array":  # not yet: it is being copied
                 raise AttributeError(name)
             instead = {one: f"x.numpy().{one}" for one in dir(numpy.ndarray)}
+            instead["is_view"] = "numpy.shares_memory(x.numpy(), y.numpy()), which tells whether two arrays share memory"
             raise missing_attribute("an NDArray", name, NDArray, instead)
 
         for _operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",

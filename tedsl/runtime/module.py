@@ -39,20 +39,21 @@ class Module:
     functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
     returns the text; refusal: why the module cannot run here, or ""; image: returns the compiled functions as data.
     code_key: the key of the code in the cache on disk; "" if it is not kept there. loops: returns the functions after all
-    passes, each in its versions; None where only texts are known.
+    passes, each in its versions; None where only texts are known. loaded_as: "library" or "system_lib" for a module that was
+    loaded from linked code.
     """
 
     # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
     # without running any Python.
     __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_loops", "_refusal", "_sources",
-                 "_target", "code_key", "entry_name")
+                 "_target", "code_key", "entry_name", "loaded_as")
     __call__: Callable[..., Any]
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]], calls: Mapping[str, CheckedCall],
                  sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "",
                  image: Callable[[], Image] | None = None, code_key: str = "",
                  loops: Callable[[], Sequence[PrimFunc]] | None = None) -> None:
-        self.code_key = code_key
+        self.code_key, self.loaded_as = code_key, ""
         self.entry_name = next(iter(functions))
         self._functions, self._calls, self._sources = dict(functions), dict(calls), dict(sources)
         self._target, self._refusal, self._image, self._loops = target, refusal, image, loops
@@ -118,6 +119,12 @@ class Module:
 
     @property
     def type_key(self) -> str:
+        """The backend of its functions; "library" of a module that was loaded from a shared library, an object or an archive,
+        "system_lib" of one that is linked into the program."""
+        return self.loaded_as or self.backend
+
+    @property
+    def backend(self) -> str:
         """The backend of its functions: "llvm" for those that launch kernels, which are imported."""
         target = self._target
         return "llvm" if isinstance(target, Target) and target.is_device else str(getattr(target, "kind", "llvm"))

@@ -20,7 +20,10 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, ExpressionError, Lowe
     ("topi.embed_grad", "te.gradient(loss, [weight]) differentiates topi.take"),
     ("topi.x86.dense_cblas", "write topi.nn.dense: its schedule is for the processor, and no BLAS is called"),
     ("topi.x86.schedule_matmul_mkl", "write topi.x86.schedule_matmul: "),
-    ("topi.cuda.schedule_dense_cublas", "write schedule_dense, the same without the library")])
+    ("topi.cuda.schedule_dense_cublas", "write schedule_dense, the same without the library"),
+    ("te.SpecializedCondition(True)", "s[C].specialize(n % 8 == 0) gives a stage a version of its loops"),
+    ("te.schedule.SpecializedCondition", "s[C].specialize(n % 8 == 0) gives a stage a version of its loops"),
+    ("tvm.nd.empty((2,)).is_view", "numpy.shares_memory(x.numpy(), y.numpy())")])
 def test_the_nearest_name_is_suggested(asks, hint):
     with pytest.raises((OptionError, ArgumentError)) as refused:
         eval(asks)
@@ -56,6 +59,22 @@ def test_what_lower_warns_of_names_all_reasons_and_the_option():
     assert all(reason.splitlines()[0] in str(refused.value) for reason in reasons)
     with tvm.transform.PassContext(config={"tedsl.strict": True}), pytest.raises(LoweringError):
         tvm.lower(s, args)
+
+
+def test_buffers_of_intrinsics_fit_their_tensors():
+    a = te.placeholder((8,), name="a")
+    c = te.compute((8,), lambda i: a[i] + 1, name="c")
+
+    def declared(**options):
+        return te.decl_tensor_intrin(c.op, lambda ins, outs: outs[0].vstore(0, ins[0].vload(0) + 1), **options)
+
+    for options, hint in (
+            ({"binds": {a: tir.decl_buffer((8,), "int8")}}, r"give it the dtype of the tensor: tir.decl_buffer\(a.shape"),
+            ({"binds": {a: tir.decl_buffer((8, 1), "float32")}}, r"make it of the same shape: tir.decl_buffer\(a.shape, "),
+            ({"default_buffer_params": {"dtype": "int8"}}, r"has a dtype, which is that of each tensor\n.*binds=\{a: tir"),
+            ({"default_buffer_params": {"strides": [8, 1]}}, r"1 dimensions and 2 strides\n.*an entry for each dimension")):
+        with pytest.raises(tvm.TedslError, match=hint):
+            declared(**options)
 
 
 def test_a_builder_gives_its_statement_twice():

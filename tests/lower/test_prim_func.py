@@ -30,3 +30,20 @@ def test_only_tensors_are_taken():
     A, B = row_sum()
     with pytest.raises(TypeError, match=r"takes tensors, not (.|\n)*write te.create_prim_func"):
         te.create_prim_func([A, B.op])
+    with pytest.raises(TypeError, match=r"B is an operation, and B.output\(0\) its tensor"):
+        te.create_prim_func([A, B.op])
+    with pytest.raises(TypeError, match=r"without a schedule; tedsl.lower\(s, \[A, B, C\]\)"):
+        te.create_prim_func(te.create_schedule(B.op))
+
+
+def test_inputs_are_named_too():
+    A, B = row_sum()
+    with pytest.raises(tedsl.TedslError, match=r"A is read, and is not among the tensors\n.*create_prim_func\(\[A, B\]\)"):
+        te.create_prim_func([B])
+
+
+def test_variables_are_arguments():
+    A, x = te.placeholder((5,), name="A"), te.var("x", "float32")
+    a, b = np.arange(5, dtype="float32"), np.empty(5, "float32")
+    tedsl.build(te.create_prim_func([A, x, te.compute((5,), lambda i: A[i] * x, name="B")]))(a, 3.0, b)
+    np.testing.assert_array_equal(b, a * 3)

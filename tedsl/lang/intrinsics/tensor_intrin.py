@@ -165,6 +165,10 @@ def _check_op(op: Any, where: str) -> ComputeOp:
 def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[str, Any], where: str) -> Buffer:
     buffer = binds.get(tensor)
     if buffer is None:
+        own = [option for option in ("shape", "dtype", "name") if option in options]
+        if own:
+            raise ArgumentTypeError(f"{where}: default_buffer_params has a {own[0]}, which is that of each tensor",
+                                    hint="binds={a: tir.decl_buffer(a.shape, a.dtype, ...)} gives a tensor its own buffer")
         try:
             return decl_buffer(tensor.shape, tensor.dtype, tensor.name, **options)
         except TypeError as error:
@@ -174,10 +178,11 @@ def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[
         raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {shown(buffer)}, which is not a buffer",
                                 hint=f"make one: tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
     if buffer.dtype is not tensor.dtype:
-        raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {buffer.name} of {buffer.dtype}")
+        raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {buffer.name} of {buffer.dtype}",
+                         hint=f"give it the dtype of the tensor: tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
     if len(buffer.shape) != len(tensor.shape):
         raise ShapeError(f"{where}: binds gives {tensor.name} of {len(tensor.shape)} dimensions the buffer {buffer.name} of "
-                         f"{len(buffer.shape)}")
+                         f"{len(buffer.shape)}", hint=f"make it of the same shape: tir.decl_buffer({tensor.name}.shape, ...)")
     for at, (mine, theirs) in enumerate(zip(buffer.shape, tensor.shape)):
         if build.as_int(mine) is not None and build.as_int(theirs) not in (None, build.as_int(mine)):
             raise ShapeError(f"{where}: binds gives {tensor.name} the buffer {buffer.name}, whose dimension {at} is {mine}, "

@@ -53,6 +53,7 @@ READERS: dict[str, str] = {
     "tar": "tedsl.codegen.llvm.export.load:load_tar",
     "examplejson": "tedsl.graph.byoc.examplejson.module:from_file",
 }
+_LIBRARIES = ("so", "o", "tar")  # formats of code that TVM links into a shared library
 # What the other files are for, by format.
 _NOT_LOADED = {
     "h": "a header is included by programs in C",
@@ -64,7 +65,7 @@ _NOT_LOADED = {
 }
 # By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.
 BINARY: dict[str, str] = {
-    "llvm": "tedsl.runtime.modules.files:from_bytes",
+    **dict.fromkeys(("llvm", "library", "system_lib"), "tedsl.runtime.modules.files:from_bytes"),
     "c": "tedsl.graph.byoc.ccompiler.module:from_bytes",
     "examplejson": "tedsl.graph.byoc.examplejson.module:from_bytes",
     "examplejson_constants": "tedsl.graph.byoc.examplejson.module:with_constants",
@@ -93,7 +94,7 @@ def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str,
                           "run without it",
                           hint="export a .tedsl file; imported_modules[0].get_source() is the text of the kernels")
     try:
-        writer = provider(WRITERS_OF.get((module.type_key, form), WRITERS[form]))
+        writer = provider(WRITERS_OF.get((module.backend, form), WRITERS[form]))
         return writer(module, path, options) or path
     except OSError as error:
         raise ModuleError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -114,7 +115,10 @@ def load_module(path: Any, fmt: str = "") -> Any:
     if not file.is_file():
         raise ModuleError(f"there is no file {str(file)!r}" + (": it is a folder" if file.is_dir() else ""))
     if form in READERS:
-        return provider(READERS[form])(file)
+        module = provider(READERS[form])(file)
+        if form in _LIBRARIES:
+            module.loaded_as = "library"
+        return module
     if loader is None:
         raise ModuleError(f"files of the format {form!r} are not modules, as {file.name!r}",
                           hint=f"modules are in {', '.join('.' + known for known in READERS)} files; or register a function "
@@ -135,6 +139,7 @@ def system_lib(symbol_prefix: str = "") -> Module:
         raise ArgumentTypeError(f"system_lib: symbol_prefix is the prefix of a library, not {symbol_prefix!r}",
                                 hint='export_library("kernels.o", prefix="kernels"), and runtime.system_lib("kernels")')
     module: Module = provider(_LINKED_IN)(symbol_prefix)
+    module.loaded_as = "system_lib"
     return module
 
 

@@ -251,3 +251,15 @@ def test_packages_declare_kinds_of_modules(doubling, tmp_path, monkeypatch):
     refused(lambda: runtime.load_module(tmp_path / "both.tedsl"), "returned 'nothing', which is not a module",
             error=ModuleError)
     tedsl.register_func("runtime.module.loadbinary_doubling", lambda data: Doubling(int(data)))
+
+
+def test_linked_code_is_a_library(module, tmp_path):
+    for name in ("rows.so", "rows.o", "rows.tar"):
+        module.export_library(tmp_path / name)
+        loaded = runtime.load_module(tmp_path / name)
+        assert loaded.type_key == "library" and loaded.backend == module.type_key == "llvm"
+    outer = tedsl.build(*row_sums(), name="outer")
+    outer.import_module(loaded)
+    outer.save(tmp_path / "nested.tedsl")
+    again = runtime.load_module(tmp_path / "nested.tedsl").imported_modules[0]
+    assert again.function_names == ("row_sums",)

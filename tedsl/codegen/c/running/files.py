@@ -14,8 +14,8 @@ from tedsl.runtime.modules.files import no_options
 def write_source(module: Module, path: Path, options: Mapping[str, Any]) -> None:
     """Writes a `.c` file, and beside it the header; ModuleError for a module of another target."""
     no_options(options, path)
-    if module.type_key != "c":
-        raise ModuleError(f"{path.name!r} is a file of C, and this module was built for target {module.type_key!r}",
+    if module.backend != "c":
+        raise ModuleError(f"{path.name!r} is a file of C, and this module was built for target {module.backend!r}",
                           hint='build(..., target="c"); or write ".ll", ".o", ".so"')
     path.write_text(module.get_source("c"), encoding="utf-8")
     path.with_suffix(".h").write_text(module.get_source("h"), encoding="utf-8")
