@@ -65,7 +65,13 @@ class For(Stmt):
     binders: ClassVar[tuple[str, ...]] = ("loop_var",)
 
     def adopt(self) -> None:
-        """Convert Python numbers to the dtype of the loop variable."""
+        """Convert Python numbers to the dtype of the loop variable, and the arguments of TVM 0.7: fifth a device_api,
+        sixth the body.
+        """
+        body: Any = self.thread_binding
+        if isinstance(self.body, int) and isinstance(body, Stmt):
+            set_field(self, "body", body)
+            set_field(self, "thread_binding", None)
         constants_of(self, self.loop_var.dtype, "min", "extent")
 
     def __post_init__(self) -> None:

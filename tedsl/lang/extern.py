@@ -130,8 +130,8 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
     tensors = _tensors(inputs, where)
     shapes = _shapes(shape, where)
     dtypes = _dtypes(dtype, tensors, len(shapes), where)
-    ins = [decl_buffer(t.shape, t.dtype, t.op.name) for t in tensors]
-    outs = [decl_buffer(dims, of, name) for dims, of in zip(shapes, dtypes)]
+    ins = [decl_buffer(t.shape, t.dtype, t.op.name, offset_factor=1) for t in tensors]  # wherever the memory of t begins
+    outs = [decl_buffer(dims, of, name, offset_factor=1) for dims, of in zip(shapes, dtypes)]
     ins = _given(in_buffers, ins, "in_buffers", where)
     outs = _given(out_buffers, outs, "out_buffers", where)
     body = _body(fcompute, ins, outs, where)

@@ -192,3 +192,28 @@ def test_the_text_of_a_module_for_cuda_is_cuda_c():
     assert 'extern "C" __global__ ' in kernels.get_source() and ".entry" in kernels.get_source("ptx")
     (kernels,) = tedsl.build(s, args, "nvptx").imported_modules
     assert ".entry" in kernels.get_source()
+
+
+def test_loops_as_tvm_07_makes_them():
+    """The kind as a number, and a device_api before the body."""
+    i = te.var("i")
+    loop = tir.For(i, 0, 8, 3, 0, tir.Evaluate(i))
+    assert loop.kind is tir.ForKind.UNROLLED and loop.thread_binding is None
+    assert tedsl.ir.structural_equal(loop, tir.For(i, 0, 8, tir.ForKind.UNROLLED, tir.Evaluate(i)))
+    with pytest.raises(tedsl.TedslError, match="For: the field body is a Stmt, not 0"):
+        tir.For(i, 0, 8, 3, 0)
+
+
+def test_the_text_of_functions_of_tvm_06():
+    """Of LoweredFunc, which MakeAPI gives: it is written as the function that it is."""
+    import tedsl.compat.v06 as tvm
+
+    n = tvm.var("n")
+    A = tvm.decl_buffer((n,), "float32")
+    i = tvm.var("i")
+    stmt = tvm.make.For(i, 0, n, 0, 0, tvm.make.Store(A.data, tvm.make.Load("float32", A.data, i) + 1.0, i))
+    module = tvm.codegen.build_module(tvm.ir_pass.MakeAPI(stmt, "add_one", [A], 0, True), "llvm")
+    assert "define" in module.get_source()
+    a = np.zeros(3, "float32")
+    module(a)
+    assert a.tolist() == [1, 1, 1] and "add_one" in tedsl.ir.save_json(tvm.ir_pass.MakeAPI(stmt, "add_one", [A], 0, True))

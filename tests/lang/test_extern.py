@@ -1,7 +1,9 @@
 """te.extern: what it returns, and what it refuses where it is written."""
 
+import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te, tir
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import builder
@@ -135,3 +137,25 @@ def test_inputs_that_are_stored_to():
         return ib.get()
 
     assert te.extern((4,), [A, B], body).op.stored_inputs == [B]
+
+
+def test_memory_that_begins_anywhere():
+    """The buffers of te.extern take the offset that `binds` gives an array, in accesses, and in arrays for functions."""
+    seen = []
+    A = te.placeholder((4,), name="A")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 4) as i:
+            target[i] = source[i] * 2.0
+        ib.emit(tir.call_packed("extern.seen", ins[0], outs[0]))
+        return ib.get()
+
+    B = te.extern((4,), [A], body, name="B", dtype="float32")
+    binds = {t: tir.decl_buffer(t.shape, t.dtype, t.op.name, offset_factor=1) for t in (A, B)}
+    tedsl.register_func("extern.seen", lambda *arrays: seen.extend(array.numpy().tolist() for array in arrays), override=True)
+    kernel = tedsl.build(te.create_schedule(B.op), [A, B], binds=binds)
+    a, b = np.arange(8, dtype="float32"), np.zeros(4, "float32")
+    kernel(a[4:], b)
+    assert b.tolist() == [8, 10, 12, 14] and seen == [[4, 5, 6, 7], [8, 10, 12, 14]]

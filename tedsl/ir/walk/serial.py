@@ -55,7 +55,7 @@ def to_data(value: Any, *, things: bool = False) -> dict[str, Any]:
         node, ready = stack.pop()
         if id(node) in numbers:
             continue
-        kind, *parts = (type(node).__name__, *_fields_of(node)) if isinstance(node, Node) else node.__parts__()
+        kind, *parts = (_kind_of(node), *_fields_of(node)) if isinstance(node, Node) else node.__parts__()
         if ready:
             nodes.append([kind, *(_encoded(part, numbers) for part in parts)])
             numbers[id(node)] = len(nodes) - 1
@@ -93,6 +93,11 @@ def from_data(data: Any) -> Any:
         return _decoded(data["value"], nodes)
     except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError, TedslError) as error:
         raise ArgumentError(f"this is not data of a program: {error}") from error
+
+
+def _kind_of(node: Node) -> str:
+    """The name of the class of a node by which it is found again; a LoweredFunc of TVM 0.6 is written as the PrimFunc it is."""
+    return next((cls.__name__ for cls in type(node).__mro__ if SCOPE.get(cls.__name__) is cls), type(node).__name__)
 
 
 def _fields_of(node: Node) -> list[Any]:

@@ -10,7 +10,7 @@ element is refused: the result would depend on their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, IntImm, Let, Var
@@ -34,6 +34,7 @@ class _Normalizer(ScopedRewriter):
     def __init__(self, is_serial: bool) -> None:
         self.is_serial = is_serial
         self.inside = False
+        self.allocated: set[Var] = set()
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -41,20 +42,22 @@ class _Normalizer(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)):
             return stmt
+        if isinstance(stmt, Allocate):
+            self.allocated.add(stmt.buffer_var)
         if not isinstance(stmt, For) or stmt.kind != ForKind.PARALLEL:
             return self.descend(stmt)
         if self.inside or (isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1):
             return self.descend(stmt.replace(kind=ForKind.SERIAL))
-        _check_race(stmt)
+        _check_race(stmt, self.allocated)
         self.inside = True
         done = self.descend(stmt.replace(kind=ForKind.SERIAL) if self.is_serial else stmt)
         self.inside = False
         return done
 
 
-def _check_race(loop: For) -> None:
+def _check_race(loop: For, allocated: Collection[Var]) -> None:
     """Raises LoweringError if every iteration reads, changes and writes back one element, unless a condition selects one
-    iteration.
+    iteration. allocated: memory of the function itself, made outside of `loop`.
     """
     nodes = list(of_kinds(loop.body, Allocate, IfThenElse, For, Store, LetStmt, Let))
     private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
@@ -68,10 +71,12 @@ def _check_race(loop: For) -> None:
         if uses(store.index, depends) or (store.predicate is not None and uses(store.predicate, depends)):
             continue
         if uses(store.value, {store.buffer_var}):
-            raise LoweringError(
-                f"the iterations of parallel loop {loop.loop_var.name} all update "
-                f"{store.buffer_var.name}[{shown(store.index)}]: they would race",
-                hint="make the loop serial, or reduce into one element per iteration (rfactor)", about=loop)
+            name = store.buffer_var.name
+            other = f"allocate {name} inside of the loop, so that each iteration has its own" \
+                if store.buffer_var in allocated else "reduce into one element per iteration (rfactor)"
+            raise LoweringError(f"the iterations of parallel loop {loop.loop_var.name} all update "
+                                f"{name}[{shown(store.index)}]: they would race",
+                                hint=f"make the loop serial, or {other}", about=loop)
 
 
 def _guard(node: IfThenElse | For) -> Expr:

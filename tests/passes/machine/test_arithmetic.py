@@ -112,6 +112,9 @@ def test_a_race_is_refused():
     with pytest.raises(LoweringError, match=r"parallel loop i all update B\[0\](.|\n)*hint: make the loop serial"):
         normalize_parallel(f.func(loop(I, 8, race, PARALLEL)))
     T = Var("T", f.data("A").type_annotation)
+    shared = allocate(T, 1, loop(I, 8, Store(T, build.add(Load("float32", T, imm(0)), f.load("A", I)), imm(0)), PARALLEL))
+    with pytest.raises(LoweringError, match=r"all update T\[0\](.|\n)*allocate T inside of the loop"):
+        normalize_parallel(f.func(shared))
     own = allocate(T, 1, seq(Store(T, imm(0.0, "float32"), imm(0)),
                              Store(T, build.add(Load("float32", T, imm(0)), f.load("A", I)), imm(0)),
                              f.store("B", I, Load("float32", T, imm(0)))))
