@@ -100,6 +100,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "reverse_sequence": lambda new: topi.reverse_sequence(new(2, 3), integers(3), 0, 1),
     "scatter": lambda new: topi.scatter(new(2, 3), integers(2, 3), new(2, 3)),
     "scatter_add": lambda new: topi.scatter_add(new(2, 3), integers(2, 3), new(2, 3)),
+    "scatter_elements": lambda new: topi.scatter_elements(new(2, 3), integers(2, 3), new(2, 3), 0, "mul"),
     "scatter_nd": lambda new: topi.scatter_nd(new(2, 3), integers(1, 2), new(2, 3), "add"),
     "scanop": lambda new: topi.scanop(new(2, 3), te.max, 0, "cummax", 1),
     "searchsorted": lambda new: topi.searchsorted(new(5), new(3)),

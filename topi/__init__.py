@@ -96,6 +96,7 @@ from topi.indexing import (
     one_hot,
     scatter,
     scatter_add,
+    scatter_elements,
     scatter_nd,
     sequence_mask,
     slice_scatter,
@@ -165,7 +166,7 @@ __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_
 __all__ += ["arm_cpu", "scanop"]
 __all__ += ["ceil_log2", "fixed_point_multiply", "random", "sparse", "sparse_fill_empty_rows", "sparse_reshape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
-__all__ += ["index_put", "slice_scatter", "trilu"]
+__all__ += ["index_put", "scatter_elements", "slice_scatter", "trilu"]
 __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 
 util = utils  # its name before TVM 0.8

@@ -90,11 +90,14 @@ class Target:
     @functools.cached_property
     def triple(self) -> str:
         """Architecture, vendor, system and environment, with the vendor filled in: LLVM ignores the environment of a triple
-        without one, as in arm-linux-gnueabihf. "unknown" for code that runs on any.
+        without one, as in arm-linux-gnueabihf. An architecture alone, x86_64, is this machine's if it has it. "unknown" for
+        code that runs on any.
         """
         if self.is_portable:
             return "unknown"
         parts = self.mtriple.split("-")
+        if self.kind.name == "llvm" and len(parts) == 1 and parts[0] and _arch_of(parts[0]) == _arch_of(host().triple):
+            return host().triple
         if len(parts) == 3 and parts[1] in _SYSTEMS:
             parts.insert(1, "unknown")
         return "-".join(parts) or self.kind.triple or host().triple

@@ -211,6 +211,14 @@ def test_machines_by_their_names(tag, notation):
     assert tedsl.target.list_tags()[tag] == Target(tag)
 
 
+def test_a_triple_that_is_an_architecture_alone_is_this_machine():
+    here = Target("llvm").architecture
+    s, a, c = doubled()
+    assert runs(tedsl.build(s, [a, c], f"llvm -mtriple={here.replace('x86-64', 'x86_64')}"))
+    other = Target("llvm -mtriple=" + ("aarch64" if here == "x86-64" else "x86_64"))
+    assert not other.runs_here and "-" not in other.triple
+
+
 def test_features_of_other_processors_are_left_out_without_a_triple():
     here = {"x86-64": "avx2", "aarch64": "neon"}.get(Target("llvm").architecture)
     foreign = "neon" if here == "avx2" else "avx2"

@@ -1,4 +1,4 @@
-"""trilu, index_put and slice_scatter, of TVM 0.9 to 0.19, against numpy and torch."""
+"""trilu, index_put, scatter_elements and slice_scatter, of TVM 0.9 to 0.19, against numpy and torch."""
 
 import numpy as np
 import pytest
@@ -39,6 +39,20 @@ def test_index_put(accumulate):
     check(topi.index_put(b, i, v, accumulate), {b: z, i: p, v: y}, np.array([4, 0, 0, 3 if accumulate else 2, 0], "int32"))
 
 
+@pytest.mark.parametrize("reduction, join", [("update", None), ("add", np.add), ("mul", np.multiply), ("min", np.minimum),
+                                             ("max", np.maximum)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_scatter_elements(axis, reduction, join):
+    a, x = feed(rng.standard_normal((4, 5)).astype("float32"))
+    u, y = feed(rng.standard_normal((3, 2)).astype("float32"), "u")
+    i, p = feed(rng.integers(-4, 4, (3, 2)), "i")
+    expected = x.copy()
+    for row, column in np.ndindex(3, 2):
+        at = (p[row, column], column) if axis == 0 else (row, p[row, column])
+        expected[at] = y[row, column] if join is None else join(expected[at], y[row, column])
+    check(topi.scatter_elements(a, i, u, axis, reduction), {a: x, i: p, u: y}, expected, 1e-6, 1e-6)
+
+
 @pytest.mark.parametrize("start, end, step, axis", [(1, 5, 2, 0), (0, 6, 1, 0), (-3, -1, 1, 1), (0, 99, 3, -1), (2, 2, 1, 0)])
 def test_slice_scatter(start, end, step, axis):
     a, x = feed(rng.standard_normal((6, 7)).astype("float32"))
@@ -55,6 +69,7 @@ def test_slice_scatter(start, end, step, axis):
 @pytest.mark.parametrize("call, error, words", [
     (lambda a: topi.index_put(a, [a], a), ShapeError, "1 tensors of indices for the 2 dimensions"),
     (lambda a: topi.index_put(a, [topi.cast(a, "int32")] * 2, te.placeholder((5,), name="v")), ShapeError, "do not broadcast"),
+    (lambda a: topi.scatter_elements(a, topi.cast(a, "int32"), a, 0, "mean"), ArgumentError, "there is no reduction 'mean'"),
     (lambda a: topi.slice_scatter(a, a, 0, 2, 0, 0), ArgumentError, "the step is at least 1"),
     (lambda a: topi.slice_scatter(a, a, 0, 2, 1, 0), ShapeError, r"src has the shape \(3, 4\), and the slice")])
 def test_what_does_not_fit(call, error, words):

@@ -34,6 +34,17 @@ def scatter_add(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: i
     return _scatter("scatter_add", data, indices, updates, axis, lambda old, new: old + new)
 
 
+def scatter_elements(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0,
+                     reduction: str = "update") -> te.Tensor:
+    """Like `scatter`; `reduction` "add" adds the updates to the elements, "mul" multiplies, "min" and "max" keep the smaller
+    and the larger. Same as ONNX ScatterElements.
+    """
+    join = _join_of(reduction, "reduction", opening("scatter_elements", data))
+    if reduction in ("update", "add"):
+        return (scatter if reduction == "update" else scatter_add)(data, indices, updates, axis)
+    return _scatter("scatter_elements", data, indices, updates, axis, join)
+
+
 def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int,
              joined: Callable[[Any, Any], Any]) -> te.Tensor:
     along = checked_axis(operator, data, indices, updates, axis)
@@ -73,7 +84,8 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
 
     return te.extern(data.shape, [data, indices, updates], body, by_threads=by_threads, name=f"{operator}_generic",
                      dtype=data.dtype, tag=f"{operator}_generic",
-                     info=ScatterOp(operator, along, (data, indices, updates), operator == "scatter_add"))
+                     info=None if operator == "scatter_elements" else
+                     ScatterOp(operator, along, (data, indices, updates), operator == "scatter_add"))
 
 
 def checked_axis(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int) -> int:
@@ -101,6 +113,12 @@ _JOINED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _join_of(mode: str, what: str, where: str) -> Callable[[Any, Any], Any]:
+    if not isinstance(mode, str) or mode not in _JOINED:
+        raise ArgumentError(f"{where}: there is no {what} {mode!r}", hint=f"choose one of {', '.join(_JOINED)}")
+    return _JOINED[mode]
+
+
 def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str) -> te.Tensor:
     """`data` with data[indices[0, y], ..., indices[M - 1, y], x] = updates[y, x]; mode "add" adds, "update" replaces,
     "mul" multiplies, "min" and "max" keep the smaller and the larger.
@@ -109,9 +127,7 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
     Negative indices count from the end.
     """
     where = opening("scatter_nd", data)
-    if not isinstance(mode, str) or mode not in _JOINED:
-        raise ArgumentError(f"{where}: there is no mode {mode!r}", hint=f"choose one of {', '.join(_JOINED)}")
-    join = _JOINED[mode]
+    join = _join_of(mode, "mode", where)
     require_integers(indices, where)
     require_one_dtype([data, updates], where)
     count = as_int(indices.shape[0]) if indices.ndim else None
