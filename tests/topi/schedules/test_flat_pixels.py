@@ -43,9 +43,9 @@ def test_planes_are_added_up_by_blocks_where_they_are_many_and_far(channels, siz
 
 
 @pytest.mark.parametrize("case, cores, across_rows", [
-    ((16, 7, 16), 1, True), ((16, 7, 16), 4, False), ((16, 7, 512), 4, True),
+    ((16, 7, 16), 1, True), ((16, 7, 16), 4, False), ((16, 7, 512), 4, True), ((16, 7, 40), 4, True), ((16, 13, 16), 4, True),
     ((16, 7, 16, 1, 1, 1), 1, False), ((16, 7, 16, 1, 1, 1, 3), 1, False)])
-def test_tiles_cross_rows_where_panels_of_channels_are_enough_for_all_cores(case, cores, across_rows, monkeypatch, tmp_path):
+def test_tiles_cross_rows_where_panels_or_tiles_of_pixels_keep_cores_busy(case, cores, across_rows, monkeypatch, tmp_path):
     chosen = results_of(monkeypatch, choice, "flat_tile")
     machine = dataclasses.asdict(Target("llvm -mcpu=haswell -model=haswell").machine) | {"cores": cores}
     (tmp_path / "machine.json").write_text(json.dumps(machine))
@@ -74,6 +74,21 @@ def test_results(channels, size, filters, stride, batch, blocked, monkeypatch, t
         w.reshape(filters // 8, 8, -1, 8).transpose(0, 2, 3, 1).reshape(filters // 8, channels // 8, 1, 1, 8, 8).copy(), result)
     expected = np.maximum(np.einsum("nchw,oc->nohw", x[:, :, ::stride, ::stride], w, dtype="float64"), 0)
     np.testing.assert_allclose(result.transpose(0, 1, 4, 2, 3).reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cores_share_tiles_of_pixels_where_panels_are_too_few(tmp_path):
+    """Five panels for two cores, of 49 pixels each: tiles of 7, none of which is cut off; and an image without a border is
+    read in place.
+    """
+    machine = dataclasses.asdict(Target("llvm -mcpu=haswell -model=haswell").machine) | {"cores": 2}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    D, W, out = convolution(256, 7, 40)
+    with Target(f"llvm -mcpu=haswell -model={tmp_path / 'machine.json'}"):
+        loops = str(tedsl.lower(topi.schedules.schedule([out]), [D, W, out], simple_mode=True))
+    assert [line.strip() for line in loops.splitlines() if "for (" in line] == [
+        'for (ax0.ax1.outer.fused.ax2.ax3.fused.outer.fused: int32, 0, 35) "parallel" {',
+        "for (ic.outer: int32, 0, 32) {", "for (ic.inner: int32, 0, 8) {"]
+    assert "pad_temp" not in loops
 
 
 def test_a_stride_with_nothing_behind():

@@ -41,7 +41,7 @@ class _Sizes(NamedTuple):
 def border_of_blocks(op: Any) -> tuple[Any, ...]:
     """The operation that makes the border of the image of a convolution of blocks of channels; () for other operations."""
     info: Any = getattr(op, "info", None)
-    if type(info) is not PackedConvOp or type(info.padded.op) is not te.ComputeOp or info.padded is info.data:
+    if type(info) is not PackedConvOp or type(info.padded.op) is not te.ComputeOp or not any((*info.before, *info.after)):
         return ()
     return (info.padded.op,)
 

@@ -25,8 +25,8 @@ from topi.schedules.kernel import Kernel
 
 
 def flat_tile(kernel: Kernel) -> ImageTile | None:
-    """The tile of pixels across the rows of the image; None where the window has several pixels, or all cores are kept busy
-    only by rows.
+    """The tile of pixels across the rows of the image; None where the window has several pixels, or panels of channels do not
+    keep all cores busy and no tile divides the pixels, so that cores could share these too.
     """
     record, image = kernel.record, kernel.tail.axis[2:-1]
     if type(record) is not PackedConvOp or record.groups != 1 or any((*record.before, *record.after)):
@@ -37,9 +37,16 @@ def flat_tile(kernel: Kernel) -> ImageTile | None:
         return None
     if n is None or channels is None or block is None or pixels is None or extent_of(kernel.anchor.reduce_axis[0]) is None:
         return None
-    tile, panels = tile_of_image(kernel, (1, pixels), channels * block, block)
-    cores, tasks = kernel.target.machine.cores, n * (panels or 1)
-    return tile if tasks % cores == 0 or tasks >= SHARES * cores else None
+    for dividing in (False, True):
+        tile, panels = tile_of_image(kernel, (1, pixels), channels * block, block, dividing=dividing)
+        if _keep_cores_busy(kernel, n * (panels or 1) * (pixels // tile.across if dividing else 1)):
+            return tile
+    return None
+
+
+def _keep_cores_busy(kernel: Kernel, tasks: int) -> bool:
+    cores = kernel.target.machine.cores
+    return tasks % cores == 0 or tasks >= SHARES * cores
 
 
 def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
@@ -60,12 +67,16 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     for loop in (blocks, pi) if kept is None else ():
         tail.unroll(loop)
     tail.vectorize(ci)
-    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1))}
-    share_out(tail, whole_loops(kernel.target, [n, co], covers), work_of(kernel))
+    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1)), po: Cover(pixels, some)}
+    panels = (extent_of(n) or 1) * -(-(covers[co].extent or 1) // covers[co].size)
+    loops = [n, co] if _keep_cores_busy(kernel, panels) else [n, co, po]
+    shared = whole_loops(kernel.target, loops, covers)
+    place = share_out(tail, shared, work_of(kernel))
+    inside = place if po in shared else po
     if kept is None:
-        sum_up(kernel, sums, tail, po, blocked=True)
+        sum_up(kernel, sums, tail, inside, blocked=True)
     else:
-        sum_up_by_blocks(kernel, sums, tail, po, tile, kept)
+        sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
 
 
 def _leave_out_skipped(kernel: Kernel) -> None:

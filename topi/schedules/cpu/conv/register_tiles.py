@@ -57,17 +57,19 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
 
 @functools.lru_cache(maxsize=4096)
 def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-               apart: int, block: int = 1, whole: bool = False) -> ImageTile:
+               apart: int, block: int = 1, whole: bool = False, dividing: bool = False) -> ImageTile:
     """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
     apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
-    of several rows has to be as wide as the image.
+    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row.
     """
     rows, columns = image
     vectors, part = None if channels is None else -(-channels // lanes), -(-block // lanes)
     best, least = ImageTile(1, 1, block), float("inf")
     for wide in range(part, max(part, min(_MOST_VECTORS, vectors or _MOST_VECTORS)) + 1, part):
         for across in range(1, min(registers(target), columns or registers(target)) + 1):
+            if dividing and (columns is None or columns % across):
+                continue
             for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
                 if not _fits(target, down * across, _widest(channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
                     continue
