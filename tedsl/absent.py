@@ -58,7 +58,6 @@ INSTEAD = {
     "contrib.dnnl": _OPERATORS, "contrib.mkldnn": _OPERATORS, "contrib.cudnn": _OPERATORS, "contrib.miopen": _OPERATORS,
     "contrib.nnpack": _OPERATORS,
     "contrib.thrust": "topi.cuda.sort, argsort and topk have schedules of their own; Thrust is not called",
-    "contrib.random": "topi.random has threefry_generate and uniform, whose bits are the same everywhere",
     "contrib.graph_executor": _RUNS, "contrib.graph_runtime": _RUNS, "contrib.debugger": _RUNS, "contrib.cuda_graph": _RUNS,
     "contrib.pipeline_executor": "tedsl.actors runs kernels as a pipeline, each stage on its own batch", "contrib.mxnet": _RUNS,
     "contrib.tflite_runtime": _RUNS, "contrib.coreml_runtime": _RUNS,

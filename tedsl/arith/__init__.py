@@ -30,7 +30,7 @@ from tedsl.errors import missing_name, public
 if TYPE_CHECKING:
     from tedsl.arith.analyzer import Analyzer
     from tedsl.arith.bound import deduce_bound, detect_clip_bound
-    from tedsl.arith.int_set import estimate_region_lower_bound
+    from tedsl.arith.int_set import DomainTouched, estimate_region_lower_bound
     from tedsl.arith.int_solver.constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
     from tedsl.arith.int_solver.solve import solve_linear_equations, solve_linear_inequalities
     from tedsl.arith.iter_affine_map.detect import detect_iter_map
@@ -48,15 +48,16 @@ _HOMES = {  # name → the module that defines it; imported on first use
     "IterMark": "iter_affine_map", "IterSplitExpr": "iter_affine_map", "IterSumExpr": "iter_affine_map",
     "normalize_iter_map_to_expr": "iter_affine_map", "detect_iter_map": "iter_affine_map",
     "subspace_divide": "iter_affine_map", "inverse_affine_iter_map": "iter_affine_map",
-    "estimate_region_lower_bound": "int_set",
+    "estimate_region_lower_bound": "int_set", "DomainTouched": "int_set",
 }
 # Modules of names that programs write `arith.<module>.<name>`, and what they are called here.
 _MODULES = {"analyzer": "analyzer", "bound": "bound", "int_set": "int_set", "int_solver": "int_solver",
             "iter_affine_map": "iter_affine_map", "pattern": "pattern", "_ffi_api": "int_set"}
-__all__ = ["Analyzer", "ConstIntBound", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "IntSet", "IntervalSet",
-           "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound", "detect_clip_bound",
-           "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "inverse_affine_iter_map",
-           "normalize_iter_map_to_expr", "solve_linear_equations", "solve_linear_inequalities", "subspace_divide"]
+__all__ = ["Analyzer", "ConstIntBound", "DomainTouched", "IntConstraints", "IntConstraintsTransform", "IntGroupBounds",
+           "IntSet", "IntervalSet", "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet",
+           "deduce_bound", "detect_clip_bound", "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound",
+           "inverse_affine_iter_map", "normalize_iter_map_to_expr", "solve_linear_equations", "solve_linear_inequalities",
+           "subspace_divide"]
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
@@ -14,7 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import Stmt
+from tedsl.ir.stmt import ProducerStore, Stmt
 from tedsl.ir.walk.accesses import WRITES, Access, accesses, is_read
 
 
@@ -82,23 +83,33 @@ def estimate_region_lower_bound(region: Sequence[Range], var_dom: Mapping[Var | 
     return found
 
 
-def DomainTouched(stmt: Stmt, buffer: Buffer, consider_loads: bool = True, consider_stores: bool = True) -> list[Range]:
+def DomainTouched(stmt: Stmt, buffer: Any, consider_loads: bool = True, consider_stores: bool = True) -> list[Range]:
     """Returns the region of `buffer` that the loads and stores in `stmt` touch while its loops run, a Range for each dimension.
     Conditions around them do not count. Without an access there is no Range.
 
-    Raises ArgumentTypeError for what are no statement and buffer, ArgumentError for an index that has no bounds.
+    buffer: also a tensor, in statements over tensors. Raises ArgumentTypeError for what are no statement and buffer,
+    ArgumentError for an index that has no bounds.
     """
-    if not isinstance(stmt, Stmt) or not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"DomainTouched takes a statement and a buffer, not {stmt!r} and {buffer!r}")
+    tensor = None if isinstance(buffer, Buffer) or not hasattr(buffer, "value_index") else _element_of(buffer)
+    if not isinstance(stmt, Stmt) or (tensor is None and not isinstance(buffer, Buffer)):
+        raise ArgumentTypeError(f"DomainTouched takes a statement and a buffer, not {stmt!r} and {buffer!r}",
+                                hint="a statement as of te.schedule.ScheduleOps is over tensors, a lowered one over buffers")
     analyzer = Analyzer()
     region: list[tuple[Expr, Expr]] = []
-    for access in accesses(stmt, wanted=lambda node: is_read(node) or isinstance(node, WRITES)):
-        if access.memory is buffer and (consider_stores if access.writes else consider_loads):
+    for access in accesses(stmt, wanted=lambda node: is_read(node) or isinstance(node, (*WRITES, ProducerStore))):
+        node, memory = access.node, access.memory
+        mine = memory is buffer if tensor is None else hasattr(node, "producer") and _element_of(memory) == tensor
+        if mine and (consider_stores if access.writes else consider_loads):
             ends = [_ends(index, access, analyzer) for index in access.indices]
             region = [(build.minimum(low, least), build.maximum(high, most))
                       for (low, high), (least, most) in zip(region or ends, ends)]
     return [Range.from_min_extent(analyzer.simplify(low), analyzer.simplify(build.add(build.sub(high, low), 1)))
             for low, high in region]
+
+
+def _element_of(tensor: Any) -> tuple[int, int]:
+    """What two objects for the same result of an operation have in common."""
+    return id(tensor.op), int(tensor.value_index)
 
 
 def _ends(index: Expr, access: Access, analyzer: Analyzer) -> tuple[Expr, Expr]:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from tedsl.contrib import intrinsics as intrinsics
     from tedsl.contrib import nvcc as nvcc
     from tedsl.contrib import pickle_memoize as pickle_memoize
+    from tedsl.contrib import random as random
     from tedsl.contrib import sparse as sparse
     from tedsl.contrib import tar as tar
     from tedsl.contrib import tedd as tedd
     from tedsl.contrib import utils as utils
 
-_MODULES = ("cblas", "cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "sparse", "tar", "tedd",
-            "utils")
+_MODULES = ("cblas", "cc", "clang", "dlpack", "download", "intrinsics", "nvcc", "pickle_memoize", "random", "sparse", "tar",
+            "tedd", "utils")
 _OLDER = {"util": "utils"}  # names in TVM 0.6 and 0.7
 
 

@@ -22,7 +22,8 @@ class Registered:
 
 FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
 # By the begin of their names, the modules that register functions.
-_SHIPPED = {"tvm.contrib.cblas.": "tedsl.contrib.cblas", "test.op.": "tedsl.lower.intrinsics.inferred"}
+_SHIPPED = {"tvm.contrib.cblas.": "tedsl.contrib.cblas", "tvm.contrib.random.": "tedsl.contrib.random",
+            "tvm.contrib.sort.": "tedsl.contrib.sort", "test.op.": "tedsl.lower.intrinsics.inferred"}
 
 
 def find_function(name: object) -> Registered | None:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from arith_reference import value
 
-from tedsl import arith, tir
+from tedsl import arith, te, tir
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For, ForKind, seq
@@ -48,3 +48,15 @@ def test_mistakes():
     store = tir.BufferStore(B, tir.const(1.0), [tir.BufferLoad(tir.decl_buffer((4,), "int32", "T"), [I]), J])
     with pytest.raises(ArgumentError, match="has no bounds"):
         touched(nest(store), B)
+
+
+def test_tensors_in_statements_over_tensors():
+    A, B = te.placeholder((100, M), name="A"), te.placeholder((100, M), name="B")
+    loads = tir.ProducerLoad(B, [I - 1, J + 1]) + tir.ProducerLoad(A, [I - 1, J - 1])
+    update = nest(tir.ProducerStore(A, loads, [I, J]))
+    assert ends(arith.DomainTouched(update, A, True, False)) == [("-1", "100"), ("-1", "m: int32")]
+    assert ends(arith.DomainTouched(update, A, False, True)) == [("0", "100"), ("0", "m: int32")]
+    assert ends(arith.DomainTouched(update, A))[0] == ("-1", "101")
+    assert ends(touched(update, B)) == [("-1", "100"), ("1", "m: int32")] and touched(update, B, False, True) == []
+    with pytest.raises(ArgumentTypeError, match="takes a statement and a buffer"):
+        touched(update, 3)

@@ -30,6 +30,7 @@ from tedsl.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    ProducerStore,
     SeqStmt,
     Stmt,
     Store,
@@ -89,7 +90,8 @@ class Access:
         """The indices of the element, a single one for flat memory; () for nodes that are not loads or stores."""
         if isinstance(self.node, (Load, Store)):
             return (self.node.index,)
-        return tuple(self.node.indices) if isinstance(self.node, (BufferLoad, BufferStore, ProducerLoad)) else ()
+        several = isinstance(self.node, (BufferLoad, BufferStore, ProducerLoad, ProducerStore))
+        return tuple(self.node.indices) if several else ()
 
     @property
     def predicate(self) -> Expr | None:
@@ -137,7 +139,7 @@ def memory_of(node: Node) -> Any:
     """The data pointer, buffer or tensor that a load or store accesses; `node` itself if it is neither."""
     match node:
         case Load(buffer_var=memory) | Store(buffer_var=memory) | BufferLoad(buffer=memory) | BufferStore(buffer=memory) \
-                | ProducerLoad(producer=memory):
+                | ProducerLoad(producer=memory) | ProducerStore(producer=memory):
             return memory
         case _:
             return node
@@ -358,7 +360,7 @@ def _items(stmt: Stmt, around: Around, until: Callable[[Stmt], bool]) -> list[_I
         case Store(value=value, index=index, predicate=predicate):
             used = (value, index) if predicate is None else (value, index, predicate)
             return [(used, around, stmt), Access(stmt, around, stmt)]
-        case BufferStore(value=value, indices=indices):
+        case BufferStore(value=value, indices=indices) | ProducerStore(value=value, indices=indices):
             return [((value, *indices), around, stmt), Access(stmt, around, stmt)]
         case SeqStmt(seq=parts):
             return [(part, around) for part in itertools.takewhile(lambda part: not until(part), parts)]
