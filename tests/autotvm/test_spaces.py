@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import autotvm, te
 from tedsl.autotvm.task import AnnotateEntity, ConfigEntity, ConfigSpace, FallbackConfigEntity, ReorderEntity, SplitEntity
 from tedsl.errors import ArgumentError, ArgumentTypeError
@@ -188,3 +189,37 @@ def test_default_tiles_of_dense_templates(name, shape, tiles):
     assert {knob: list(config[knob].size) for knob in tiles} == tiles
     s, B = stage(*(t for t in shape if isinstance(t, int)))
     assert len(config["tile_y"].apply(s, B, B.op.axis[0])) == len(tiles["tile_y"])
+
+
+def convolution(window, depthwise=False):
+    data = te.placeholder((1, 24, 17, 14), name="data")
+    return data, te.placeholder((24, 1, *window) if depthwise else (48, 24, *window), name="kernel")
+
+
+@pytest.mark.parametrize("window, depthwise, tiles", [
+    ((3, 3), False, {"tile_ic": [2, 12], "tile_oc": [3, 16], "tile_ow": [1, 7]}),
+    ((1, 1), False, {"tile_ic": [2, 12], "tile_oc": [3, 16], "tile_ow": [1, 8], "tile_oh": [5, 2]}),
+    ((3, 3), True, {"tile_ic": [2, 12], "tile_oc": [2, 12], "tile_ow": [1, 7]})])
+def test_default_tiles_of_convolution_templates(window, depthwise, tiles):
+    from tedsl.topi.x86.conv2d import _get_default_config
+
+    config, (data, kernel) = FallbackConfigEntity(), convolution(window, depthwise)
+    with tedsl.target.Target("llvm -mcpu=skylake-avx512"):
+        _get_default_config(config, data, kernel, (2, 2), (1, 1), (1, 1), "float32", depthwise)
+    assert {knob: list(config[knob].size) for knob in tiles} == tiles
+    assert window == (1, 1) or config["unroll_kw"].val is False
+
+
+def test_packed_data_of_convolution_templates():
+    config, (data, kernel) = FallbackConfigEntity(), convolution((3, 3))
+    config["tile_ic"], config["tile_oc"] = [3, 8], [3, 16]
+    packed, weights = topi.x86.conv2d._pack_data(config, data, kernel)
+    assert packed.shape == (1, 3, 17, 14, 8) and weights.shape == (3, 3, 3, 3, 8, 16)
+    out = topi.nn.conv2d_NCHWc(packed, weights, 1, 0, 1, "NCHW8c", "NCHW16c", "float32")
+    plain = topi.nn.conv2d_nchw(data, kernel, 1, 0, 1)
+    given = [np.random.default_rng(0).standard_normal([int(n) for n in t.shape]).astype("float32") for t in (data, kernel)]
+    results = []
+    for made in (topi.nn.unpack_NCHWc_to_nchw(out, "float32"), plain):
+        results.append(np.empty([int(n) for n in made.shape], "float32"))
+        tedsl.build(topi.generic.schedule_extern([made]), [data, kernel, made])(*given, results[-1])
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)

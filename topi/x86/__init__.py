@@ -23,6 +23,9 @@ from topi.x86 import tensor_intrin as tensor_intrin
 from topi.x86 import utils as utils
 from topi.x86.default_tiles import _default_dense_nopack_config as _default_dense_nopack_config
 from topi.x86.default_tiles import _default_dense_pack_config as _default_dense_pack_config
+from topi.x86.default_tiles import _fallback_schedule as _fallback_schedule
+from topi.x86.default_tiles import _get_default_config as _get_default_config
+from topi.x86.default_tiles import _pack_data as _pack_data
 
 
 def schedule_injective(outs: Any) -> te.Schedule:
@@ -83,7 +86,7 @@ conv2d_transpose_nchw, conv3d_ncdhw = by_target.conv2d_transpose_nchw, by_target
 conv3d_ndhwc, conv3d_transpose_ncdhw = by_target.conv3d_ndhwc, by_target.conv3d_transpose_ncdhw
 depthwise_conv2d_nchw, depthwise_conv2d_NCHWc = by_target.depthwise_conv2d_nchw, by_target.depthwise_conv2d_NCHWc
 depthwise_conv2d_nhwc, group_conv2d_nchw = by_target.depthwise_conv2d_nhwc, by_target.group_conv2d_nchw
-conv2d, conv1d_ncw, conv1d_nwc = nn.conv2d, nn.conv1d_ncw, nn.conv1d_nwc
+conv1d_ncw, conv1d_nwc = nn.conv1d_ncw, nn.conv1d_nwc
 conv1d_transpose_ncw, conv2d_hwcn, bitserial_dense = nn.conv1d_transpose_ncw, nn.conv2d_hwcn, nn.bitserial_dense
 group_conv2d_transpose_nchw, fast_softmax = nn.group_conv2d_transpose_nchw, nn.fast_softmax
 binarize_pack, binary_dense, roi_align_nchw = nn.binarize_pack, nn.binary_dense, vision.roi_align_nchw

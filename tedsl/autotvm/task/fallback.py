@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tedsl.autotvm.task.entities import Entity, SplitEntity
+from tedsl.autotvm.task.entities import Entity, OtherOptionEntity, SplitEntity
 from tedsl.autotvm.task.space import ConfigEntity, ConfigSpace
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.target.current import as_target
@@ -25,8 +25,10 @@ class FallbackConfigEntity(ConfigSpace):
         return max(near or choices, key=lambda one: (one.size[-1], -sum(one.size[1:-1]))
                    if isinstance(one, SplitEntity) else (0, 0))
 
-    def __setitem__(self, name: str, entity: Entity | list[int]) -> None:
-        """Sets a knob: `cfg["tile_x"] = SplitEntity((-1, 8))`; numbers are those of a split."""
+    def __setitem__(self, name: str, entity: Entity | list[int] | bool) -> None:
+        """Sets a knob: `cfg["tile_x"] = SplitEntity((-1, 8))`; numbers are those of a split, a bool is an option."""
+        if isinstance(entity, bool):
+            entity = OtherOptionEntity(entity)
         self._entities[name] = SplitEntity(tuple(entity)) if isinstance(entity, (list, tuple)) else entity
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:

@@ -59,6 +59,18 @@ def test_strides_and_padding_of_tensors():
     assert topi.nn.Workload(*range(17)).stride_w == 16
 
 
+def test_the_workload_of_a_convolution():
+    from topi.nn.conv2d import _get_workload
+
+    A, W = te.placeholder((2, 6, 9, 11)), te.placeholder((4, 3, 3, 5))
+    work = _get_workload(A, W, (2, 1), (1, 2), (1, 2), "int32")
+    assert work == ("float32", "int32", 9, 11, 6, 2, 4, 3, 5, 1, 2, 1, 2, 1, 2, 2, 1) and work.groups == 2 and work.padr == 2
+    A2, W2 = te.placeholder((2, 9, 11, 6)), te.placeholder((3, 5, 3, 4))
+    assert _get_workload(A2, W2, (2, 1), (1, 2), (1, 2), "int32", "NHWC") == work
+    with pytest.raises(ArgumentError, match=r"no data_layout 'NCHW8c'\n.*NCHW, NHWC, HWCN"):
+        _get_workload(A, W, 1, 0, 1, "int32", "NCHW8c")
+
+
 @pytest.mark.parametrize("module", [topi.x86, topi.arm_cpu, topi.cuda])
 def test_operators_of_targets_are_those_of_nn(module):
     A, W, D = te.placeholder((1, 4, 6, 6), "int8"), te.placeholder((8, 4, 3, 3), "int8"), te.placeholder((4, 1, 3, 3), "int8")

@@ -18,6 +18,9 @@ from topi.nn.conv.direct import (
     group_conv2d_nhwc,
 )
 from topi.nn.conv.packed import conv2d_NCHWc, conv2d_pack_weights, conv2d_unpack_weights, depthwise_conv2d_NCHWc
+from topi.nn.conv.steps import Workload as Workload
+from topi.nn.conv.steps import _get_workload as _get_workload
+from topi.nn.conv.steps import unpack_NCHWc_to_nchw as unpack_NCHWc_to_nchw
 from topi.nn.conv.transposed import (
     conv1d_transpose_ncw,
     conv2d_transpose_nchw,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tedsl import te
+from tedsl.errors import ArgumentError
 from topi.arguments import checked
-from topi.extents import opening
+from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp
 from topi.nn.conv.formula import require_rank
 from topi.nn.conv.winograd import conv2d_winograd_nhwc, transform_matrices
@@ -37,6 +38,25 @@ class Workload(NamedTuple):
     dilation_w: Any
     stride_h: Any
     stride_w: Any
+
+
+@checked
+def _get_workload(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any,
+                  data_layout: str = "NCHW") -> Workload:
+    """The extents of a convolution of `data` in NCHW, NHWC or HWCN with a kernel, OIHW for NCHW and HWIO for the others."""
+    where = opening("_get_workload", data, kernel)
+    kernels = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
+    if data_layout not in kernels:
+        raise ArgumentError(f"{where}: there is no data_layout {data_layout!r}", hint=f"choose one of {', '.join(kernels)}")
+    for tensor, layout in ((data, data_layout), (kernel, kernels[data_layout])):
+        require_rank(tensor, layout, where)
+    image = {letter: as_int(extent) or extent for letter, extent in zip(data_layout, data.shape)}
+    taps = {letter: as_int(extent) or extent for letter, extent in zip(kernels[data_layout], kernel.shape)}
+    gaps, steps = spatial(dilation, 2, where, "dilation"), spatial(stride, 2, where, "stride")
+    window = [(taps[axis] - 1) * gap + 1 for axis, gap in zip("HW", gaps)]
+    (top, left), (bottom, right) = pad_widths(padding, window, where)
+    return Workload(data.dtype, out_dtype, image["H"], image["W"], image["C"], image["C"] // taps["I"], taps["O"], taps["H"],
+                    taps["W"], top, left, bottom, right, *gaps, *steps)
 
 
 @checked
