@@ -47,6 +47,14 @@ def pytest_addoption(parser):
     parser.addoption("--optimized", action="store_true", help="optimise the machine code also where only values are checked")
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection():
+    """Modules and tests are made and stay: looking for circles among them would be a fifth of the time."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leaves out the tests marked `whole`: more of what others sample. `.ci/run` runs them.
