@@ -102,8 +102,9 @@ def test_devices_and_profiles_are_checked():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_networks_on_a_processor_and_an_accelerator(name):
-    """No method is worse than those that it starts from, and two devices are better than one."""
+    """No method is worse than those that it starts from or better than the optimum, and two devices are better than one."""
     times = makespans(name)
+    assert times["optimal"] <= min(times.values()) * (1 + 1e-9)
     assert times["moves"] <= times["critical_path"] <= times["fastest"]
     assert times["moves"] < times["single"] <= min(times["cpu"], times["gpu"]) * (1 + 1e-9)
 
