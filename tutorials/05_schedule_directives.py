@@ -288,13 +288,13 @@ for size in (8, 9, 0):
 tensors, args, _ = chain()
 A, B, C = tensors
 s = te.create_schedule(C.op)
-s[C].parallel(C.op.axis[0])
+s[C].split(C.op.axis[0], factor=8)
 try:
-    s[C].split(C.op.axis[0], factor=4)
+    s[C].parallel(C.op.axis[0])
 except tedsl.TedslError as error:
     print("\n=== Refused, and nothing changed\n" + str(error))
 else:
-    raise AssertionError("a loop that is parallel already must not be split")
+    raise AssertionError("a loop that was split is there no more, and must not become parallel")
 s.undo()
 s[C].split(C.op.axis[0], factor=4)
 assert [d.name for d in s.journal] == ["split"]
