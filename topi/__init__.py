@@ -172,7 +172,7 @@ __all__ += ["einsum", "fmod", "layout_transform", "nearbyint"]
 util = utils  # its name before TVM 0.8
 
 _OTHER_NAMES = {  # modules by the names that TVM has for them
-    "util": "utils", "nn.util": "nn.utils",
+    "util": "utils", "nn.util": "nn.utils", "x86.util": "x86.utils",
     "math": "elementwise", "sort": "ordering", "argwhere": "indexing", "scatter": "indexing", "searchsorted": "ordering",
     "unique": "ordering", "nn.conv2d": "nn.conv", "nn.conv1d": "nn.conv", "nn.conv3d": "nn.conv",
     "nn.conv2d_transpose": "nn.conv", "nn.depthwise_conv2d": "nn.conv", "nn.pooling": "nn.pool", "nn.bitserial_util": "nn.bits",

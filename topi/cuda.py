@@ -74,6 +74,7 @@ schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_transpose_nchw = s
 schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_injective
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_group_conv2d_nchw = schedule_injective
 schedule_pool_grad = schedule_lrn = schedule_batch_norm = schedule_injective
+schedule_l2_normalize = schedule_global_pool = schedule_injective  # before TVM 0.7
 schedule_matmul = schedule_conv2d_NCHWc = schedule_injective
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_injective
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_injective

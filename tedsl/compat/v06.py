@@ -33,8 +33,9 @@ int8, int32, float32, handle = "int8", "int32", "float32", "handle"
 NAMES = {
     **dict.fromkeys(("IRModule",), "tedsl.ir.func"),
     "build": "tedsl.driver", "lower": "tedsl.compat.build_module",
-    **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context", "cl", "mtl", "TVMContext"),
-                    "tedsl.nd"),
+    **dict.fromkeys(("cpu", "gpu", "cuda", "opencl", "metal", "rocm", "vulkan", "context", "cl", "mtl", "vpi", "ext_dev",
+                     "TVMContext"), "tedsl.nd"),
+    **dict.fromkeys(("register_extension", "register_object", "register_error"), "tedsl"),
     "NodeBase": "tedsl.compat.node", "NDArray": "tedsl.nd", "register_node": "tedsl.compat.make",
     "TVMType": "tedsl.runtime:DataType", "TypeCode": "tedsl.runtime:DataTypeCode",
     **dict.fromkeys(("register_func", "get_global_func"), "tedsl.runtime.functions"),
@@ -55,6 +56,8 @@ NAMES = {
                      "thread_axis", "reduce_axis", "create_schedule", "tag_scope", "comm_reducer",
                      "sum", "min", "max", "any", "all", "exp", "erf", "tanh", "sigmoid", "log", "cos", "sin", "atan", "sqrt",
                      "rsqrt", "floor", "ceil", "trunc", "abs", "round", "nearbyint", "isnan", "power", "popcount", "fmod",
+                     "tan", "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh", "log2", "log10", "log1p", "isfinite",
+                     "isinf", "reinterpret",
                      "if_then_else", "div", "indexdiv", "indexmod", "truncdiv", "truncmod", "floordiv", "floormod"),
                     "tedsl.te"),
 }

@@ -31,6 +31,7 @@ def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Sch
 # One function is right for all of them; the names are TVM's, without those of operators that topi does not have.
 schedule_injective = schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_reduce = schedule_extern
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_batch_norm = schedule_lrn = schedule_extern
+schedule_l2_normalize = schedule_global_pool = schedule_extern  # before TVM 0.7
 schedule_dense = schedule_matmul = schedule_batch_matmul = schedule_einsum = schedule_extern
 schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_extern
 schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_NCHWc = schedule_extern

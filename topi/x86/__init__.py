@@ -61,6 +61,7 @@ schedule_group_conv2d_nchw = schedule_group_conv2d_nhwc = schedule_adaptive_pool
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_injective
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_injective
 schedule_einsum = schedule_injective
+schedule_conv2d = schedule_l2_normalize = schedule_global_pool = schedule_injective  # before TVM 0.7
 schedule_nms = schedule_get_valid_counts = schedule_roi_align = schedule_roi_pool = schedule_proposal = schedule_injective
 schedule_multibox_prior = schedule_multibox_transform_loc = schedule_multibox_detection = schedule_reorg = schedule_injective
 schedule_binarize_pack = schedule_bitpack = schedule_binary_dense = schedule_bitserial_dense = schedule_injective

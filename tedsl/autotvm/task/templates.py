@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from tedsl.autotvm.operators import OPERATORS
 from tedsl.autotvm.task.dispatcher import ApplyConfig, DispatchContext, Workload
+from tedsl.autotvm.task.generic import for_targets, takes_implementations
 from tedsl.autotvm.task.task import HALVES, TEMPLATES, args_to_workload
 from tedsl.cache.place import warn_once
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
@@ -74,7 +75,13 @@ def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:
 
 
 def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None, *as_in_06: Any) -> Any:
-    """Decorator: a function `f(cfg, *args)` that returns a tensor is the first half of the template `task_name`."""
+    """Decorator: a function `f(cfg, *args)` that returns a tensor is the first half of the template `task_name`.
+
+    As in TVM 0.6, register_topi_compute(topi.nn.dense, ["cpu"], "direct") makes it that of topi_nn_dense, and the
+    implementation of the operator for targets with one of the keys.
+    """
+    if takes_implementations(task_name):
+        return for_targets(register_topi_compute, task_name, func, *as_in_06)
     _check_half("register_topi_compute", task_name, as_in_06)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,7 +102,11 @@ def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None
 
 
 def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = None, *as_in_06: Any) -> Any:
-    """Decorator: a function `f(cfg, outs)` that returns a schedule is the second half of the template `task_name`."""
+    """Decorator: a function `f(cfg, outs)` that returns a schedule is the second half of the template `task_name`; as in TVM
+    0.6 also that of a schedule of topi.generic for targets, see `register_topi_compute`.
+    """
+    if takes_implementations(task_name):
+        return for_targets(register_topi_schedule, task_name, func, *as_in_06)
     _check_half("register_topi_schedule", task_name, as_in_06)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
