@@ -28,4 +28,6 @@ def test_what_is_too_long_or_printed_twice_is_found():
 
 
 def test_each_tutorial_is_run_in_ci():
-    assert "tutorials/limits.py" in (TUTORIALS.parent / ".ci" / "run").read_text()
+    steps = TUTORIALS.parent / ".ci"
+    assert "tutorials/limits.py" in (steps / "tutorials").read_text()
+    assert " tutorials " in next(line for line in (steps / "run").read_text().splitlines() if ".ci/together" in line)
