@@ -12,7 +12,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentTypeError, type_in_words
@@ -48,6 +48,22 @@ def checked(operator: Callable[Parameters, Result]) -> Callable[Parameters, Resu
         return operator(*args, **kwargs)
 
     return call
+
+
+def takes_older_calls(today: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]) \
+        -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Decorator of operators whose parameters had another order in older versions of TVM.
+
+    today: returns the arguments by position of a call, in whichever order they are, in today's; it may add some by name.
+    """
+    def decorate(operator: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        @functools.wraps(operator)
+        def call(*args: Any, **kwargs: Any) -> Result:
+            return operator(*today(args, kwargs), **kwargs)
+
+        return cast("Callable[Parameters, Result]", call)
+
+    return decorate
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.arguments import checked
+from topi.arguments import checked, takes_older_calls
 from topi.extents import as_int, opening
 from topi.image.taps import ROUNDINGS, Ratio, Tap, clamped, excluding, method_of, taps, weighted
 from topi.injective import injective
@@ -33,6 +33,18 @@ Size = int | Sequence[Any]
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize")
 
 
+def _with_roi(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a resizing; before TVM 0.8 there was no roi between the data and the size."""
+    if "roi" in kwargs:
+        return args
+    if len(args) == 1 and "size" in kwargs:
+        kwargs["roi"] = None
+    elif (len(args) == 2 and "size" not in kwargs) or (len(args) > 2 and isinstance(args[2], str)):
+        return (args[0], None, *args[1:])
+    return args
+
+
+@takes_older_calls(_with_roi)
 @checked
 def resize1d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
@@ -43,6 +55,7 @@ def resize1d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCW", method:
                    bicubic_alpha, bicubic_exclude, extrapolation_value, out_dtype)
 
 
+@takes_older_calls(_with_roi)
 @checked
 def resize2d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCHW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
@@ -69,6 +82,7 @@ def resize(data: te.Tensor, size: Size, layout: str = "NCHW", method: str = "bil
     return resize2d(data, None, size, layout, method, mode, rounding, out_dtype=out_dtype)
 
 
+@takes_older_calls(_with_roi)
 @checked
 def resize3d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCDHW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,

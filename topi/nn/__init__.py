@@ -95,6 +95,7 @@ util = utils  # its name before TVM 0.8
 get_pad_tuple_generic, Workload, unpack_NCHWc_to_nchw = utils.get_pad_tuple_generic, steps.Workload, steps.unpack_NCHWc_to_nchw
 winograd_transform_matrices = steps.winograd_transform_matrices
 conv2d_winograd_nhwc_without_weight_transform = steps.conv2d_winograd_nhwc_without_weight_transform
+conv2d_winograd_without_weight_transform = steps.conv2d_winograd_without_weight_transform
 conv2d_transpose_nchw_preprocess = steps.conv2d_transpose_nchw_preprocess
 conv3d_transpose_ncdhw_preprocess = steps.conv3d_transpose_ncdhw_preprocess
 declaration_conv2d_transpose_impl, declaration_conv3d_transpose_impl = conv2d_transpose_nchw, conv3d_transpose_ncdhw

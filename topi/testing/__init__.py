@@ -57,7 +57,14 @@ from topi.testing.normalization import (
     space_to_batch_nd_python,
     space_to_depth_python,
 )
-from topi.testing.pooling import adaptive_pool, adaptive_pool_channel_first, pool_grad_nchw, poolnd_python
+from topi.testing.pooling import (
+    adaptive_pool,
+    adaptive_pool_channel_first,
+    pool1d_ncw_python,
+    pool3d_ncdhw_python,
+    pool_grad_nchw,
+    poolnd_python,
+)
 from topi.testing.products import batch_matmul, dense, matmul, slice_axis_python
 from topi.testing.schedules import (
     compare_numpy_tvm,
@@ -107,6 +114,7 @@ __all__ += ["batch_matmul", "conv2d_transpose_nhwc_python", "dense", "matmul", "
 __all__ += ["adaptive_pool_channel_first", "compare_numpy_tvm", "depthwise_conv2d_python_nchwc", "dilation2d_nchw_python",
             "dilation2d_nhwc_python"]
 __all__ += ["bilinear_resize_python", "trilinear_resize3d_python"]
+__all__ += ["pool1d_ncw_python", "pool3d_ncdhw_python"]
 __all__ += ["reorg_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python"]
 
 

@@ -93,3 +93,24 @@ def _windows(extents: Sequence[int], kernel: Sequence[int], strides: Sequence[in
 
 def _index(*parts: Any) -> Any:
     return parts
+
+
+def pool1d_ncw_python(np_data: Array, kernel: Any, strides: Any, padding: Any, out_shape: Sequence[int], pool_type: str,
+                      count_include_pad: bool = True, ceil_mode: bool = False, dtype: str = "float32") -> Array:
+    """Maximum or average in windows over W, as called before TVM 0.8. padding: (left, right); out_shape is not read."""
+    return _before_08(np_data, kernel, strides, padding, pool_type, count_include_pad, ceil_mode, dtype, "NCW")
+
+
+def pool3d_ncdhw_python(np_data: Array, kernel: Any, strides: Any, padding: Any, out_shape: Sequence[int], pool_type: str,
+                        count_include_pad: bool = True, ceil_mode: bool = False, dtype: str = "float32") -> Array:
+    """The same over D, H and W. padding: three widths before, three behind."""
+    return _before_08(np_data, kernel, strides, padding, pool_type, count_include_pad, ceil_mode, dtype, "NCDHW")
+
+
+def _before_08(data: Array, kernel: Any, strides: Any, padding: Any, pool_type: str, count_include_pad: bool, ceil_mode: bool,
+               dtype: str, layout: str) -> Array:
+    rank = len(layout) - 2
+    sizes, steps = ([given] * rank if isinstance(given, int) else list(given) for given in (kernel, strides))
+    widths = [padding] * 2 * rank if isinstance(padding, int) else list(padding)
+    return poolnd_python(data, sizes, steps, [1] * rank, widths[:rank], widths[rank:], pool_type, count_include_pad, ceil_mode,
+                         dtype, layout)

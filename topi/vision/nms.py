@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
 from tedsl.record import record
-from topi.arguments import checked
+from topi.arguments import checked, takes_older_calls
 from topi.extents import as_int, constant, opening, require_floats, require_integers, require_shape
 from topi.indexing.take import gather
 from topi.ordering.sort import argsort
@@ -74,8 +74,15 @@ class _Selection:
     label: int
 
 
+def _with_indices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of non_max_suppression; TVM 0.6 had no indices behind valid_count."""
+    without = len(args) > 2 and "indices" not in kwargs and args[2] is not None and not isinstance(args[2], te.Tensor)
+    return (*args[:2], None, *args[2:]) if without else args
+
+
+@takes_older_calls(_with_indices)
 @checked
-def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Tensor, max_output_size: Limit = -1,
+def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Tensor | None = None, max_output_size: Limit = -1,
                         iou_threshold: Threshold = 0.5, force_suppress: bool = False, top_k: int = -1, coord_start: int = 2,
                         score_index: int = 1, id_index: int = 0, return_indices: bool = True,
                         invalid_to_bottom: bool = False) -> Any:
@@ -89,7 +96,8 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
 
     Returns, with return_indices, their places, indices[i, place in data], -1 behind them, int32 (batch, boxes), and how many
     there are, int32 (batch, 1). Else a tensor like `data`: a box that went is -1; with invalid_to_bottom those whose first
-    number is not below 0 stand first. get_valid_counts gives valid_count and indices; only return_indices reads `indices`.
+    number is not below 0 stand first. get_valid_counts gives valid_count and indices; only return_indices reads `indices`,
+    which are those of `data` where none are given.
     """
     where = opening("non_max_suppression", data, valid_count)
     fields = _fields(data, where)
@@ -99,7 +107,10 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
     _require_field(coord_start, fields - 3, where, "coord_start")
     require_shape(valid_count, [batch], where, "a count for each image")
     require_integers(valid_count, where, "valid_count")
+    if return_indices and indices is None:
+        indices = te.compute((batch, boxes), lambda i, j: j.astype("int32"), name="places")
     if return_indices:
+        assert indices is not None
         require_shape(indices, [batch, boxes], where, "indices are the places of the boxes in the data")
         require_integers(indices, where)
     scores = te.compute((batch, boxes), lambda i, j: data[i, j, score_index], name="scores")
@@ -123,7 +134,7 @@ def non_max_suppression(data: te.Tensor, valid_count: te.Tensor, indices: te.Ten
         if return_indices:
             outs[1][index[0], 0] = numbers[0]
 
-    inputs = [data, order, valid_count, *([indices] if return_indices else []),
+    inputs = [data, order, valid_count, *([indices] if return_indices and indices is not None else []),
               *_tensors(max_output_size), *_tensors(iou_threshold)]
     *made, _, _ = te.extern([*shapes, (batch, boxes), (batch, boxes, 4)], inputs,
                             **independently((batch,), write, data.shape[1:], inside=True), name="non_max_suppression",

@@ -11,7 +11,7 @@ from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp
 from topi.nn.conv.formula import require_rank
-from topi.nn.conv.winograd import conv2d_winograd_nhwc, transform_matrices
+from topi.nn.conv.winograd import conv2d_winograd_nchw, conv2d_winograd_nhwc, transform_matrices
 from topi.nn.dilate import dilate
 from topi.nn.pad import pad
 from topi.nn.utils import pad_widths, spatial
@@ -89,6 +89,16 @@ def conv2d_winograd_nhwc_without_weight_transform(data: te.Tensor, weight: te.Te
                                                   auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
     """conv2d_winograd_nhwc of weights that conv2d_winograd_weight_transform has transformed."""
     return conv2d_winograd_nhwc(data, weight, strides, padding, dilation, out_dtype, True)
+
+
+@checked
+def conv2d_winograd_without_weight_transform(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any,
+                                             layout: str = "NCHW", out_dtype: Any = None, tile_size: int = 4) -> te.Tensor:
+    """conv2d_winograd_nchw of weights that conv2d_winograd_weight_transform has transformed, as called before TVM 0.7."""
+    if layout != "NCHW":
+        raise ArgumentError(f"conv2d_winograd_without_weight_transform: layout is {layout!r}",
+                            hint="topi.nn.conv2d_winograd_nhwc_without_weight_transform takes NHWC")
+    return conv2d_winograd_nchw(data, weight, strides, padding, dilation, out_dtype, True, tile_size)
 
 
 @checked

@@ -31,7 +31,7 @@ _MANY = 16  # results that fill vectors: then each result has its own taps, and 
 
 @checked
 def conv1d_transpose_ncw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
-                         output_padding: Widths) -> te.Tensor:
+                         output_padding: Widths = 0) -> te.Tensor:
     """The transposed one-dimensional convolution in layout NCW.
 
     data: (batch, channel, width). kernel: (channel, result, width). Returns: (batch, result, width).
@@ -58,7 +58,7 @@ def group_conv2d_transpose_nchw(data: te.Tensor, kernel: te.Tensor, stride: Any,
 
 @checked
 def conv3d_transpose_ncdhw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
-                           output_padding: Widths) -> te.Tensor:
+                           output_padding: Widths = 0) -> te.Tensor:
     """The transposed three-dimensional convolution in layout NCDHW.
 
     Input: (batch, channel, depth, height, width). Filter: (channel, result, depth, height, width).

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl import te
-from topi.arguments import Widths, checked
+from topi.arguments import Widths, checked, takes_older_calls
 from topi.extents import opening
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import Windows, windows
@@ -21,6 +21,19 @@ from topi.nn.pad import pad
 from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wide
 
 
+def _with_dilation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a pooling; before TVM 0.8 there was no dilation between the stride and the padding."""
+    if "dilation" in kwargs:
+        return args
+    if len(args) <= 3:
+        kwargs["dilation"] = 1
+        return args
+    without = args[4] in ("max", "avg") if len(args) > 4 and isinstance(args[4], str) else \
+        len(args) == 4 and "padding" not in kwargs
+    return (*args[:3], 1, *args[3:]) if without else args
+
+
+@takes_older_calls(_with_dilation)
 @checked
 def pool1d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCW", count_include_pad: bool = True) -> te.Tensor:
@@ -31,6 +44,7 @@ def pool1d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding:
     return _pool("pool1d", "W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
+@takes_older_calls(_with_dilation)
 @checked
 def pool2d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCHW", count_include_pad: bool = True) -> te.Tensor:
@@ -48,6 +62,7 @@ def pool(data: te.Tensor, kernel: Widths, stride: Any, padding: Any, pool_type: 
     return pool2d(data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
+@takes_older_calls(_with_dilation)
 @checked
 def pool3d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCDHW", count_include_pad: bool = True) -> te.Tensor:

@@ -26,7 +26,7 @@ EDGE = 1e-5  # borders of parts that rounding has moved by less than this are th
 
 
 @checked
-def roi_align_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Size, spatial_scale: float, mode: Any,
+def roi_align_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Size, spatial_scale: float, mode: Any = "avg",
                    sample_ratio: int = -1) -> te.Tensor:
     """Averages or maxima of samples between pixels in equal parts of regions (He et al., Mask R-CNN, 2017).
 
@@ -39,7 +39,7 @@ def roi_align_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Size, spatial_
 
 
 @checked
-def roi_align_nhwc(data: te.Tensor, rois: te.Tensor, pooled_size: Size, spatial_scale: float, mode: Any,
+def roi_align_nhwc(data: te.Tensor, rois: te.Tensor, pooled_size: Size, spatial_scale: float, mode: Any = "avg",
                    sample_ratio: int = -1) -> te.Tensor:
     """Like `roi_align_nchw` for data (batch, height, width, channels); the result is (regions, *pooled_size, channels)."""
     return _roi_align("roi_align_nhwc", data, rois, pooled_size, spatial_scale, mode, sample_ratio, "NHWC")
