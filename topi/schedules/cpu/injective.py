@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
@@ -19,6 +21,9 @@ _LONG = 64  # vectors from which on a loop is long
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
 _WORTH = 1.3  # times fewer look-ups of pages, from which on the order of the input is given up
 _SHORT = 4  # lines of a row of a matrix, below which it is written at once; of the runs in which blocks are read, at least
+_OPENED = 0.25  # look-ups in the time that memory takes to open a page for lines that go past the caches
+_GAINED = 32  # lines that are read and written for each look-up that another order spares at least
+_MOST_OTHERS = 4  # groups of axes beside the tiled ones, all of whose orders are tried
 _LINES = 16  # lines that are read and written for each page that is looked up: then blocks are as small as that, for the caches
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
@@ -142,8 +147,8 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
     prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
-    Where this order comes to so many pages that each is looked up again and again, the loops are those of the result, within
-    blocks of tiles along the axis `turned`.
+    Where this order comes to so many pages that each is looked up again and again, or is opened again in memory for lines that
+    go past the caches, the loops are in an order that comes to few pages (`_order_of_few_pages`).
     """
     stage = kernel.schedule[op]
     groups = runs(op.axis, formula)
@@ -152,9 +157,13 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     if _are_short_planes(kernel, op, groups, across, load):
         _map_planes(kernel, op, len(across), len(groups[-1]), load, wide)
         return
-    tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))
     others = [group for group in groups if group not in (across, groups[-1])]
-    size = _block_of_tiles(kernel, op, load, others, (groups[-1], across), wide, tiles)
+    tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))
+    chosen = _order_of_few_pages(kernel, op, load, others, (groups[-1], across), wide, tiles)
+    if isinstance(chosen, list):
+        _map_in_order(kernel, op, chosen, (groups[-1], across), wide)
+        return
+    size = chosen
     order = in_order_of(load, groups) if size is None else [*others, groups[-1], across]
     loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in groups}
     outer, column = stage.split(loops[id(groups[-1])], factor=wide)
@@ -179,11 +188,12 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
 
 
-def _block_of_tiles(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
-                    tiles: int) -> int | None:
-    """How many tiles of `wide` elements along the last axis of the input, the second of `tiled`, are a block within which the
-    loops over `others` have the order of the result; None for loops in the order of the input, with so many `tiles` one after
-    the other in a row of the result.
+def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
+                        tiles: int) -> list[list[Any]] | int | None:
+    """How the loops over the groups `others` and over tiles of `wide` elements along both of `tiled`, the last axes of the
+    result and of the input, come to fewer pages again than in the order of the input, with so many `tiles` one after the other
+    in a row of the result: in another order of the groups; or, where a number is returned, in the order of the result within
+    blocks of so many tiles along the input's last axes. None where neither pays or nothing is known.
     """
     machine, size = kernel.target.machine, op.output(0).dtype.bytes
     over = {id(group): loop for group in (*others, *tiled) if (loop := loop_over(op, load, group)) is not None}
@@ -192,18 +202,49 @@ def _block_of_tiles(kernel: Kernel, op: Any, load: Any, others: list[list[Any]],
     column, row = (over[id(group)] for group in tiled)
     if not others and row.steps[0] >= _SHORT * machine.line:
         return None
+    past = _goes_past_caches(kernel, op)
     inside = [Loop(wide, column.steps), Loop(wide, row.steps)]
-    steps = {id(tiled[0]): wide * tiles, id(tiled[1]): wide}
-    in_order = [over[id(group)].by(steps.get(id(group), 1)) for group in in_order_of(load, [*others, *tiled])]
-    now = page_visits([*in_order, Loop(tiles, column.by(wide).steps), *inside], kernel.target)
+
+    def cost(loops: Sequence[Loop]) -> float:
+        nest = [*loops, *inside]
+        written = [Loop(loop.extent, loop.steps[:1]) for loop in nest]
+        opened = page_visits(written, kernel.target, machine.tlb // 2) if past else 0
+        return page_visits(nest, kernel.target) + _OPENED * opened
+
+    by_tiles = {**over, id(tiled[0]): column.by(wide), id(tiled[1]): row.by(wide)}
+    groups = in_order_of(load, [*others, *tiled])
+    runs_of_tiles = {**by_tiles, id(tiled[0]): column.by(wide * tiles)}
+    now = cost([*(runs_of_tiles[id(group)] for group in groups), Loop(tiles, column.by(wide).steps)])
     around, along = [over[id(group)] for group in others], row.by(wide)
     sizes = [count for count in divisors(along.extent) if count * wide * size >= _SHORT * machine.line] or [along.extent]
-    visits = [page_visits([along.by(count), *around, column.by(wide), Loop(count, along.steps), *inside], kernel.target)
-              for count in sizes]
-    if _WORTH * min(visits) > now:
-        return None
+    costs = [cost([along.by(count), *around, column.by(wide), Loop(count, along.steps)]) for count in sizes]
     lines = 2 * size * math.prod(loop.extent for loop in over.values()) // machine.line
-    return next(count for count, pages in zip(sizes, visits, strict=True) if pages <= min(visits) + lines // _LINES)
+    block, least = next((count, one) for count, one in zip(sizes, costs, strict=True) if one <= min(costs) + lines // _LINES)
+    if past and 0 < len(others) <= _MOST_OTHERS:
+        def key(order: tuple[list[Any], ...]) -> tuple[float, bool]:
+            return cost([by_tiles[id(group)] for group in order]), by_tiles[id(order[0])].extent < _TASKS * machine.cores
+
+        order = min(itertools.permutations(groups), key=key)  # of equals, the first is the nearest to the order of the input
+        if key(order)[0] <= least and _WORTH * key(order)[0] <= now and now - key(order)[0] >= lines // _GAINED:
+            return list(order)
+    return block if _WORTH * min(costs) <= now else None
+
+
+def _map_in_order(kernel: Kernel, op: Any, order: list[list[Any]], tiled: tuple[list[Any], ...], wide: int) -> None:
+    """Tiles the axes of both of `tiled` by `wide` elements, with the loops over groups of axes in this order."""
+    stage = kernel.schedule[op]
+    loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in order}
+    inside = []
+    for group in reversed(tiled):
+        loops[id(group)], element = stage.split(loops[id(group)], factor=wide)
+        inside.append(element)
+    stage.reorder(*(loops[id(group)] for group in order), *inside)
+    stage.vectorize(inside[-1])
+    shared, tasks = 0, 1
+    while shared < len(order) and tasks < _TASKS * kernel.target.machine.cores:
+        tasks *= -(-(product([extent_of(axis) for axis in order[shared]]) or 1) // (wide if order[shared] in tiled else 1))
+        shared += 1
+    share_out(stage, [loops[id(group)] for group in order[:shared]], product([extent_of(axis) for axis in op.axis]))
 
 
 def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any) -> bool:

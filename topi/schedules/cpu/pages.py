@@ -36,13 +36,15 @@ def loop_over(op: Any, load: Any, axes: list[Any]) -> Loop | None:
     return Loop(extent, (written * op.output(0).dtype.bytes, read * load.producer.dtype.bytes))
 
 
-def page_visits(loops: Sequence[Loop], target: Target) -> int:
-    """The pages that are looked up while `loops` run, outermost first."""
+def page_visits(loops: Sequence[Loop], target: Target, known: int | None = None) -> int:
+    """The pages that are looked up while `loops` run, outermost first, by a table of `known` addresses; None: the second one of
+    the target.
+    """
     around, machine, arrays = 1, target.machine, range(len(loops[0].steps))
     before = None
     for at, loop in enumerate(loops):
         together = sum(_pages([(inner.extent, inner.steps[array]) for inner in loops[at:]], machine.page) for array in arrays)
-        if together <= machine.tlb2:
+        if together <= (machine.tlb2 if known is None else known):
             return together if before is None else before
         before = around * together  # in the next iteration of this loop, the pages of the last one are still known
         around *= loop.extent
