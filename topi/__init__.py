@@ -110,6 +110,7 @@ from topi.linalg import matmul, tensordot
 from topi.ordering import argsort, searchsorted, sort, topk, unique
 from topi.ordering import binary_search as binary_search  # it writes statements: no operator, so not in __all__
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
+from topi.reduction import collapse_sum as collapse_sum  # sums of sums, so not in __all__
 from topi.scan import cumprod, cumsum, scanop
 from topi.sparse.rearranged import sparse_fill_empty_rows, sparse_reshape
 from topi.transform import (
@@ -130,6 +131,7 @@ from topi.transform import (
     transpose,
 )
 
+sliding_window = sys.modules["topi.transform"].sliding_window
 broadcast_add, broadcast_subtract, broadcast_multiply, broadcast_divide = add, subtract, multiply, divide
 broadcast_floor_divide, broadcast_mod, broadcast_floor_mod, broadcast_power = floor_divide, mod, floor_mod, power
 broadcast_maximum, broadcast_minimum = maximum, minimum

@@ -11,7 +11,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
 from topi.elementwise import full, identity
-from topi.extents import axes_of, opening
+from topi.extents import as_int, axes_of, opening, shown
 from topi.kinds import ReduceOp
 from topi.tag import COMM_REDUCE, COMM_REDUCE_IDX, ELEMWISE
 
@@ -21,6 +21,21 @@ Axis = int | Sequence[int] | None
 def sum(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
     """The sum, in the dtype of `data`; over no dimension (axis=(), a scalar) a copy of `data`."""
     return _accumulate("sum", te.sum, data, axis, keepdims)
+
+
+def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
+    """The sums of `data` in the shape of what was broadcast to its shape: over the first dimensions, and where it has 1."""
+    where, target = opening("collapse_sum", data), tuple(target_shape)
+    more = data.ndim - len(target)
+    extents = [(as_int(own), as_int(wanted)) for own, wanted in zip(data.shape[more if more > 0 else 0:], target)]
+    if more < 0 or [wanted for own, wanted in extents if wanted not in (1, None) and own not in (wanted, None)]:
+        raise ShapeError(f"{where}: {shown(target)} cannot be broadcast to its shape {shown(data.shape)}",
+                         hint="each extent is that of the data, counted from the last dimension, or 1")
+    narrow = [more + d for d, (own, wanted) in enumerate(extents) if wanted == 1 and own != 1]
+    kept = sum(data, tuple(narrow), True) if narrow else data
+    if more:
+        return sum(kept, tuple(range(more)))
+    return identity(data) if kept is data else kept
 
 
 def prod(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:

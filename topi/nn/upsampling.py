@@ -8,7 +8,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ShapeError
 from topi.arguments import Extents, checked
-from topi.extents import as_int, opening
+from topi.extents import as_int, opening, shown
 from topi.image.resize import resize2d, resize3d
 from topi.nn.pool.layout import letters_of
 
@@ -42,6 +42,9 @@ def upsampling3d(data: te.Tensor, scale_d: float, scale_h: float, scale_w: float
 def _scaled(data: te.Tensor, letters: str, space: str, scales: Sequence[float], output_shape: Any, where: str) -> list[Any]:
     places = [letters.index(letter) for letter in space]
     if output_shape is not None:
+        if len(output_shape) != data.ndim:
+            raise ShapeError(f"{where}: output_shape is {shown(output_shape)} for data of {data.ndim} dimensions",
+                             hint=f"the shape of the whole result, in the layout {letters}")
         return [output_shape[d] for d in places]
     extents = []
     for d, scale in zip(places, scales):

@@ -171,3 +171,27 @@ def _dynamic(a: te.Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_
     shape = [te.size_var(f"dim{d}") for d in range(a.ndim)]
     return injective("strided_slice", shape, lambda *i: a(*[bounds[d][0] + i[d] * by[d] for d in range(a.ndim)]),
                      name="T_strided_slice_dynamic")
+
+
+@checked
+def sliding_window(data: te.Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> te.Tensor:
+    """The windows that slide over the dimensions from `axis` on: (the dimensions before, how many windows there are along each,
+    window_shape). window_shape, strides: an int for each of these dimensions.
+    """
+    where = opening("sliding_window", data)
+    (first,) = axes_of(axis, data.ndim, where, "axis")
+    sizes, steps = ([as_int(number) or 0 for number in given] for given in (window_shape, strides))
+    if not len(sizes) == len(steps) == data.ndim - first or min(*sizes, *steps) < 1:
+        raise ShapeError(f"{where}: window_shape {shown(window_shape)} and strides {shown(strides)} for the "
+                         f"{data.ndim - first} dimensions from {first} on of {shown(data.shape)}",
+                         hint="an int from 1 on for each of them")
+    counts = [(extent - size) // step + 1 for extent, size, step in zip(data.shape[first:], sizes, steps)]
+    if any((as_int(count) or 1) < 1 for count in counts):
+        raise ShapeError(f"{where}: a window of {shown(window_shape)} is larger than the data, {shown(data.shape)}",
+                         hint="make the window smaller, or pad the data")
+
+    def element(*i: Any) -> Any:
+        outer, inner = i[first:data.ndim], i[data.ndim:]
+        return data(*i[:first], *[w * step + k for w, step, k in zip(outer, steps, inner)])
+
+    return injective("sliding_window", (*data.shape[:first], *counts, *sizes), element)
