@@ -70,8 +70,9 @@ WITHOUT_DERIVATIVE = {
                      "nn.bitpack", "nn.binary_dense", "nn.bitserial_dense", "nn.bitserial_conv2d_nchw",
                      "nn.bitserial_conv2d_nhwc", "nn.conv2d_NCHWc_int8"), OF_WHOLE),
     "nn.binarize_pack": OF_TRUTH,
-    **dict.fromkeys(("scanop", "sparse_fill_empty_rows", "nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense",
-                     "nn.sparse_dense_sp_lhs", "nn.sparse_dense_sp_rhs", "nn.sparse_transpose"), OF_STATEMENTS),
+    **dict.fromkeys(("scanop", "scatter_elements", "sparse_fill_empty_rows", "nn.sparse_add", "nn.sparse_conv2d",
+                     "nn.sparse_dense", "nn.sparse_dense_sp_lhs", "nn.sparse_dense_sp_rhs",
+                     "nn.sparse_transpose"), OF_STATEMENTS),
     "reinterpret": OF_BITS,
     **dict.fromkeys(("arange", "full", "full_like"), OF_NOTHING),
 }
