@@ -62,6 +62,22 @@ def test_gather_nd(shape, index_shape):
     check(topi.gather_nd(a, indices), {a: x, indices: p}, reference.gather_nd_python(x, p))
 
 
+@pytest.mark.parametrize("shape, index_shape, batch", [((2, 3, 4, 5), (2, 2, 3), 1), ((2, 3, 4), (1, 2, 3), 2),
+                                                       ((2, 3, 4), (2, 2), 1)])
+def test_gather_nd_of_batches(shape, index_shape, batch):
+    x = np.random.default_rng(3).standard_normal(shape).astype("float32")
+    count, places = index_shape[0], index_shape[1:]
+    p = np.stack([np.random.default_rng(d).integers(-shape[batch + d], shape[batch + d], places) for d in range(count)])
+    p = p.astype("int32")
+    a, indices = te.placeholder(shape, name="a"), te.placeholder(index_shape, "int32", name="indices")
+    want = np.empty(places + shape[batch + count:], "float32")
+    for y in np.ndindex(*places):
+        want[y] = x[(*y[:batch], *p[(slice(None), *y)])]
+    check(topi.gather_nd(a, indices, batch), {a: x, indices: p}, want)
+    with pytest.raises(ShapeError, match="batch_dims is 4 for data"):
+        topi.gather_nd(a, indices, 4)
+
+
 def test_gather_nd_drops_fractions():
     a, x = tensor((4, 3))
     indices, p = te.placeholder((2, 3), name="indices"), np.array([[0, 3, 1.9], [2.5, 0, 1]], "float32")

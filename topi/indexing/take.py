@@ -79,11 +79,13 @@ def _larger(one: Any, other: Any) -> bool:
     return a is not None and b is not None and a > b
 
 
-def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
+@checked
+def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tensor:
     """result[y, x] = a[indices[0, y], ..., indices[M - 1, y], x]: the first dimension of `indices` counts dimensions of `a`.
 
     a: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) with M <= N, integers, or floats, whose fractions are dropped. Returns
     (Y_0, ..., X_M, ..., X_{N-1}). Negative indices count from the end. Same as a[tuple(indices)] of numpy.
+    batch_dims: how many first dimensions of `a` and of Y are the same, which are not looked up (TVM 0.9).
 
     Raises ShapeError for indices that do not fit the data.
     """
@@ -91,16 +93,22 @@ def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
     if not isinstance(indices, te.Tensor) or not indices.dtype.is_float:
         require_integers(indices, where)
     count = as_int(indices.shape[0]) if indices.ndim else None
-    if count is None or count > a.ndim:
+    if not 0 <= batch_dims <= min(a.ndim, max(indices.ndim - 1, 0)) or any(
+            as_int(own) != as_int(other) for own, other in zip(a.shape[:batch_dims], indices.shape[1:batch_dims + 1])
+            if as_int(own) is not None and as_int(other) is not None):
+        raise ShapeError(f"{where}: batch_dims is {batch_dims} for data {shown(a.shape)} and indices {shown(indices.shape)}",
+                         hint="the first batch_dims extents of the data are those of the indices behind their first dimension")
+    if count is None or batch_dims + count > a.ndim:
         raise ShapeError(f"{where}: the indices {indices.name} have the shape {shown(indices.shape)}, the data "
                          f"{shown(a.shape)}",
                          hint="the first dimension of the indices is a constant, at most the rank of the data")
     outer = indices.ndim - 1
 
     def formula(*i: Any) -> Any:
-        return a(*[from_end(_whole(indices(d, *i[:outer])), a.shape[d]) for d in range(count)], *i[outer:])
+        found = [from_end(_whole(indices(d, *i[:outer])), a.shape[batch_dims + d]) for d in range(count)]
+        return a(*i[:batch_dims], *found, *i[outer:])
 
-    return injective("gather_nd", (*indices.shape[1:], *a.shape[count:]), formula)
+    return injective("gather_nd", (*indices.shape[1:], *a.shape[batch_dims + count:]), formula)
 
 
 def _whole(index: Any) -> Any:
