@@ -33,10 +33,32 @@ def layer_of(path):
     return room_of(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
+@functools.cache
+def import_statements(path):
+    """The imports of a file, wherever they stand: each with whether that is in a function, and whether it is for types only."""
+    found, stack = [], [(node, False, False) for node in ast.parse(path.read_text()).body]
+    while stack:
+        node, inside, for_types = stack.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.append((node, inside, for_types))
+            continue
+        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for_types = for_types or for_types_only(node)
+        stack += [(child, inside, for_types) for child in ast.iter_child_nodes(node) if isinstance(child, HOLD_STATEMENTS)]
+    return found
+
+
+HOLD_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def for_types_only(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
 def imports_of(path):
     """The layers of tedsl that a file imports."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node, _, _ in import_statements(path):
         names = []
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names = [f"{node.module}.{a.name}" for a in node.names]
@@ -135,24 +157,15 @@ def modules_of(node):
     return {alias.name for alias in node.names} & FILES.keys()
 
 
-def for_types_only(node):
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-
-
 @functools.cache
 def imports():
     """For each module the modules that loading it loads, and those that its functions import."""
     at_once, late = {}, {}
     for name, path in FILES.items():
         at_once[name], late[name] = set(), set()
-        stack = [(node, False) for node in ast.parse(path.read_text()).body]
-        while stack:
-            node, inside = stack.pop()
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
+        for node, inside, for_types in import_statements(path):
+            if not for_types:
                 (late if inside else at_once)[name] |= modules_of(node)
-            elif not for_types_only(node):
-                inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                stack += [(child, inside) for child in ast.iter_child_nodes(node)]
     return at_once, late
 
 
