@@ -201,7 +201,7 @@ _OTHER_NAMES = {  # modules by the names that TVM has for them
     **{f"generic.{part}": "generic" for part in ("extern", "image", "search", "sort", "vision")},
     **{f"sparse.{part}": "sparse" for part in ("csrmm", "csrmv", "dense")},
     **{f"vision.rcnn.{part}": "vision.rcnn" for part in ("roi_align", "roi_pool")},
-    **{f"cpp.{part}": part for part in ("nn", "utils", "image", "vision")},
+    **{f"cpp.{part}": part for part in ("nn", "utils", "image", "vision")}, "cpp.util": "utils",
 }
 for _there, _here in _OTHER_NAMES.items():
     _package, _, _last = f"topi.{_there}".rpartition(".")

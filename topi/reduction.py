@@ -23,6 +23,11 @@ def sum(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor
     return _accumulate("sum", te.sum, data, axis, keepdims)
 
 
+def _get_real_axis(ndim: int, axis: Axis) -> list[int]:
+    """The axes of a reduction, sorted and counted from 0, as operators of programs ask for them; all where none is given."""
+    return sorted(axes_of(range(ndim) if axis is None else axis, ndim, "_get_real_axis"))
+
+
 def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
     """The sums of `data` in the shape of what was broadcast to its shape: over the first dimensions, and where it has 1."""
     where, target = opening("collapse_sum", data), tuple(target_shape)

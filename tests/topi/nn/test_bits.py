@@ -100,6 +100,19 @@ def test_binary_search_in_statements():
     check(made, {rows: x, values: v}, np.array([3, 4, 0]))
 
 
+def test_parts_of_programs_of_topi():
+    from tedsl.topi.cpp.util import get_const_int
+    from tedsl.topi.nn.bitserial_util import binary_op_multiplier
+    from tedsl.topi.reduction import _get_real_axis
+
+    assert binary_op_multiplier("uint32") == 32 and get_const_int(3) == 3
+    with pytest.raises(DTypeError, match=r"pack_dtype is 'int32'\n.*uint8, uint16, uint32, uint64"):
+        binary_op_multiplier("int32")
+    assert _get_real_axis(4, None) == [0, 1, 2, 3] and _get_real_axis(4, (-1, 1)) == [1, 3] and _get_real_axis(4, 2) == [2]
+    with pytest.raises(ShapeError, match="_get_real_axis"):
+        _get_real_axis(2, 2)
+
+
 A, F = te.placeholder((2, 32), "uint32", name="A"), te.placeholder((2, 33), name="F")
 
 

@@ -71,3 +71,11 @@ def _words(data: te.Tensor, shape: list[Any], axis: int, pack_type: str, bit: Ca
 
     made: te.Tensor = te.compute(shape, element, name=name, tag=tag)
     return made
+
+
+def binary_op_multiplier(pack_dtype: str) -> int:
+    """How many elements of one bit a word of a dtype such as "uint32" holds; DTypeError for another."""
+    width = WORDS.get(pack_dtype)
+    if width is None:
+        raise DTypeError(f"binary_op_multiplier: pack_dtype is {pack_dtype!r}", hint=f"choose one of {', '.join(WORDS)}")
+    return width
