@@ -1,5 +1,6 @@
 """Files of what was measured: written, joined, drawn."""
 
+import functools
 import json
 import time
 
@@ -12,11 +13,17 @@ from benchmarks.report.page import page
 from benchmarks.run import Result, measured
 
 
-def result(name, seconds, threads=1):
+@functools.cache
+def measurement(threads):
+    """What a file says of a case that was measured, as text."""
     idle = Contender(lambda: time.sleep(1e-3))  # slower than any limit: none is measured again
-    case = Case("conv", {"tedsl": idle, "torch": idle}, operations=1e6, read=1e5, written=1e5, name=name)
-    made = measured(case, "convolutions", threads, rounds=2)
-    fields = json.loads(json.dumps(made.as_json()))
+    case = Case("conv", {"tedsl": idle, "torch": idle}, operations=1e6, read=1e5, written=1e5, name="a")
+    return json.dumps(measured(case, "convolutions", threads, rounds=2).as_json())
+
+
+def result(name, seconds, threads=1):
+    fields = json.loads(measurement(threads))
+    fields["name"] = name
     fields["times"]["tedsl"]["median"], fields["bound"], fields["met"] = seconds, "FMA", True
     return fields
 
