@@ -186,10 +186,15 @@ class Trace:
     def _after_passes(self) -> list[Loops]:
         """The loops after each pass of build."""
         steps: list[Loops] = []
+
+        def seen(name: str, func: PrimFunc) -> None:
+            """Most passes leave a function as it is: its text is that of the step before."""
+            steps.append(steps[-1] if steps and steps[-1].program is func else _lines(func))
+
         self._put_back(-1)
         try:
             with blaming(self._state):
-                func = (self._lowering + self._machine)(self._lowered(), lambda name, func: steps.append(_lines(func)))
+                func = (self._lowering + self._machine)(self._lowered(), seen)
                 steps += self._after_split(func) if self._on_device else []
         except TedslError as error:
             steps.append(Loops((), str(error)))

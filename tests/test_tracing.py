@@ -1,6 +1,7 @@
 """tedsl.trace: the loops after each directive and pass, as text and as a page; what notebooks show."""
 
 import io
+import itertools
 import re
 import subprocess
 import sys
@@ -209,6 +210,13 @@ def test_of_a_schedule_of_many_stages_fewer_steps_are_shown(monkeypatch):
     trace = tedsl.trace(s, [*args, last])
     assert trace.steps[0].note == "Only the last 9 of 40 directives are shown one by one."
     assert len(trace.html()) < 3_000_000
+
+
+def test_loops_are_written_once_for_all_passes_that_leave_them():
+    s, args = program()
+    loops = [step.loops for step in tedsl.trace(s, args).steps if not step.loops.problem and step.loops.program is not None]
+    pairs = [(before, after) for before, after in itertools.pairwise(loops) if before.program is after.program]
+    assert len(pairs) > len(loops) // 3 and all(before is after for before, after in pairs)
 
 
 def test_very_long_loops_are_cut_short():
