@@ -389,7 +389,7 @@ def test_what_is_reached_by_attributes_alone():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.endswith(
         "'tedsl.contrib' has no attribute 'nothing'\n  hint: it has cblas, cc, clang, dlpack, download, intrinsics, nvcc, "
-        "pickle_memoize, sparse, tar, tedd, utils\n"), \
+        "pickle_memoize, random, sparse, tar, tedd, utils\n"), \
         done.stderr
 
 

@@ -43,6 +43,7 @@ SIGNATURES = {
                         "require_bijective": False},
     "inverse_affine_iter_map": {"iter_map": REQUIRED, "outputs": REQUIRED},
     "estimate_region_lower_bound": {"region": REQUIRED, "var_dom": REQUIRED, "predicate": REQUIRED},
+    "DomainTouched": {"stmt": REQUIRED, "buffer": REQUIRED, "consider_loads": True, "consider_stores": True},
     "int_set.union_lower_bound": {"sets": REQUIRED},
     "int_set.pos_inf": {},
     "int_set.neg_inf": {},
