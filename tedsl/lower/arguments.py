@@ -79,7 +79,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
     for tensor, buffer in bound.items():
         if buffer not in buffer_map.values():
             raise LoweringError(f"binds: {tensor.name} is bound to the buffer {buffer.name}, and neither is an argument",
-                                hint=f"pass {tensor.name} or {buffer.name} too; memory between stages is laid out by "
+                                hint=f"pass the tensor {tensor.name} or that buffer too; memory between stages is laid out by "
                                      f"s[{tensor.name}].storage_align and transform_layout")
     return Arguments(tuple(params), buffer_map, tensors)
 

@@ -241,6 +241,8 @@ def test_what_the_schedule_does_not_compute_is_no_argument():
         lower_schedule(schedule(), [A, other, C])
     with pytest.raises(LoweringError, match="B is bound to the buffer mine, and neither is an argument"):
         lower_schedule(schedule(), [A, C], binds={B: decl_buffer((10,), "float32", name="mine")})
+    with pytest.raises(LoweringError, match="hint: pass the tensor B or that buffer too"):  # often they have one name
+        lower_schedule(schedule(), [A, C], binds={B: decl_buffer((10,), "float32", name="B")})
 
 
 @pytest.mark.parametrize("shape, dtype", [((15,), "float32"), ((17,), "float32"), ((4, 4), "float32"), ((16,), "float64")])
