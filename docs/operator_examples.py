@@ -130,6 +130,7 @@ EXAMPLES: dict[str, Callable[..., Any]] = {
     "nn.batch_norm": lambda new: nn.batch_norm(new(1, 4, 3, 3), *[new(4) for _ in range(4)])[0],
     "nn.batch_to_space_nd": lambda new: nn.batch_to_space_nd(new(4, 2, 2, 3), [2, 2], [0, 0], [0, 0]),
     "nn.bias_add": lambda new: nn.bias_add(new(2, 3), new(3)),
+    "nn.conv": square(nn.conv, (4, 2, 3, 3), 1, 1, 1, 2, "NCHW"),
     "nn.conv1d": conv1d,
     "nn.conv1d_ncw": square(nn.conv1d_ncw, (4, 4, 3)),
     "nn.conv1d_nwc": square(nn.conv1d_nwc, (3, 4, 4)),

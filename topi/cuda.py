@@ -14,7 +14,7 @@ from tedsl.target import Target
 from topi import by_target, indexing, nn, ordering, scan, vision
 from topi.indexing.scatter_threads import scatter_add_by_threads
 from topi.kinds import ConvOp, MatmulOp
-from topi.nn import conv
+from topi.nn import convolution
 from topi.schedules import gpu
 from topi.schedules.gpu.conv import ConvTiles
 from topi.schedules.gpu.limits import limits_of
@@ -178,7 +178,7 @@ conv3d_ncdhw, conv3d_ndhwc = by_target.conv3d_ncdhw, by_target.conv3d_ndhwc
 dense, dense_int8 = by_target.dense, by_target.dense_int8
 depthwise_conv2d_nchw, depthwise_conv2d_NCHWc = by_target.depthwise_conv2d_nchw, by_target.depthwise_conv2d_NCHWc
 depthwise_conv2d_nhwc, group_conv2d_nchw = by_target.depthwise_conv2d_nhwc, by_target.group_conv2d_nchw
-conv2d, dense_tensorcore, conv2d_nhwc_tensorcore = conv.conv2d, dense, conv2d_nhwc
+conv2d, dense_tensorcore, conv2d_nhwc_tensorcore = convolution.conv2d, dense, conv2d_nhwc
 dense_small_batch = dense_large_batch = dense
 batch_matmul_tensorcore = batch_matmul_int8 = batch_matmul
 conv1d_ncw, conv1d_nwc = nn.conv1d_ncw, nn.conv1d_nwc

@@ -25,8 +25,8 @@ from topi.elementwise import full
 from topi.extents import as_int
 from topi.injective import injective
 from topi.kinds import ConvOp, DepthwiseConvOp, ExchangeOp
-from topi.nn.conv.depthwise import convolve_channels
-from topi.nn.conv.formula import SPACE, convolve
+from topi.nn.convolution.depthwise import convolve_channels
+from topi.nn.convolution.formula import SPACE, convolve
 from topi.nn.dense import matmul
 from topi.tag import INJECTIVE
 

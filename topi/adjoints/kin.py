@@ -10,7 +10,7 @@ from topi.adjoints.parts import Parts, in_dtype
 from topi.extents import as_int
 from topi.injective import injective
 from topi.kinds import ConvOp, DepthwiseConvOp, PackedConvOp, PackedDepthwiseConvOp, TiledConvOp, TransposedConvOp
-from topi.nn.conv.formula import convolve
+from topi.nn.convolution.formula import convolve
 
 
 def of_transposed(info: TransposedConvOp, op: te.Operation, head: te.Tensor) -> Parts:

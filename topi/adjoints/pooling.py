@@ -16,7 +16,7 @@ from topi.adjoints.parts import Parts
 from topi.extents import as_int, indices_at, row_major
 from topi.injective import injective
 from topi.kinds import PlacedSumOp, PoolOp
-from topi.nn.conv.formula import SPACE, Windows
+from topi.nn.convolution.formula import SPACE, Windows
 from topi.nn.pool.grad import grad_of_sums
 from topi.statements import loops, rows_kind
 

@@ -14,7 +14,7 @@ from tedsl.errors import ShapeError
 from tedsl.tir import Expr
 from topi.extents import differ, opening, shown
 from topi.kinds import PoolOp
-from topi.nn.conv.formula import pad_space, require_rank, result_dtype, windows
+from topi.nn.convolution.formula import pad_space, require_rank, result_dtype, windows
 
 
 def dilation2d_nchw(input: te.Tensor, filter: te.Tensor, stride: Any, padding: Any, dilations: Any,

@@ -1,11 +1,12 @@
-"""Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`, products of bits in `bits/`."""
+"""Operators of neural networks; convolutions stand in `convolution/`, pooling in `pool/`, products of bits in `bits/`."""
 
 from tedsl.errors import entries
 from tedsl.target.generic import give_implementations
 from topi.nn import utils
 from topi.nn.bias_add import bias_add
 from topi.nn.bits import binarize_pack, binary_dense, bitpack, bitserial_conv2d_nchw, bitserial_conv2d_nhwc, bitserial_dense
-from topi.nn.conv import (
+from topi.nn.convolution import (
+    conv,
     conv1d,
     conv1d_ncw,
     conv1d_nwc,
@@ -67,8 +68,9 @@ from topi.sparse.rearranged import sparse_add, sparse_transpose
 __all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
 __all__ += [
-    "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
-    "conv2d_nhwc", "conv2d_pack_weights", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc", "conv3d_transpose_ncdhw",
+    "conv", "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn",
+    "conv2d_nchw", "conv2d_nhwc", "conv2d_pack_weights", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc",
+    "conv3d_transpose_ncdhw",
     "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "dilate", "group_conv2d_nchw",
     "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
 ]

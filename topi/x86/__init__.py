@@ -14,7 +14,7 @@ from tedsl import te
 from tedsl.errors import entries
 from tedsl.target import Target
 from topi import by_target, indexing, nn, transform, vision
-from topi.nn.conv.weights import dense_weights
+from topi.nn.convolution.weights import dense_weights
 from topi.schedules.cpu.injective import map_elements
 from topi.schedules.kernel import Kernel
 from topi.schedules.schedule import advised_or_scheduled, as_target

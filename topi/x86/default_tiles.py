@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te, tir
-from topi.nn.conv.steps import Workload, _get_workload
+from topi.nn.convolution.steps import Workload, _get_workload
 from topi.transform import layout_transform
 from topi.x86.utils import get_fp32_len, get_simd_32bit_lanes
 

@@ -8,8 +8,8 @@ from tedsl import te
 from tests.topi.adjoints.differences import check_record, distinct
 from topi import nn
 from topi.adjoints.interleave import interleaved
-from topi.nn.conv.depthwise import convolve_channels
-from topi.nn.conv.formula import convolve
+from topi.nn.convolution.depthwise import convolve_channels
+from topi.nn.convolution.formula import convolve
 
 pytestmark = pytest.mark.whole
 

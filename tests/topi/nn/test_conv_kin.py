@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tests.topi.checking import check
 from topi import nn, testing
-from topi.nn.conv.winograd import transform_matrices
+from topi.nn.convolution.winograd import transform_matrices
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -106,3 +107,34 @@ A, W = te.placeholder((1, 4, 8, 8), name="a"), te.placeholder((4, 4, 3, 3), name
 def test_what_does_not_fit_is_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("data, kernel, layout", [
+    ((2, 4, 9), (6, 2, 3), "NCW"), ((2, 9, 4), (3, 2, 6), "NWC"), ((2, 4, 7, 9), (6, 2, 3, 3), "NCHW"),
+    ((2, 7, 9, 4), (3, 3, 2, 6), "NHWC"), ((7, 9, 4, 2), (3, 3, 4, 6), "HWCN"),
+    ((1, 4, 5, 6, 7), (6, 2, 3, 3, 3), "NCDHW"), ((1, 5, 6, 7, 4), (3, 3, 3, 2, 6), "NDHWC")])
+def test_conv_of_any_layout(data, kernel, layout):
+    groups = 1 if layout == "HWCN" else 2
+    letters = "NC" + "".join(letter for letter in layout if letter not in "NC")
+    rows = "OI" + letters[2:]
+    of_kernel = {"NWC": "WIO", "NHWC": "HWIO", "HWCN": "HWIO", "NDHWC": "DHWIO"}.get(layout, rows)
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal(data).astype("float32"), rng.standard_normal(kernel).astype("float32")
+    first = x.transpose([layout.index(letter) for letter in letters]), w.transpose([of_kernel.index(letter) for letter in rows])
+    X, W = te.placeholder(data, name="X"), te.placeholder(kernel, name="W")
+    Y = topi.nn.conv(X, W, 2, 1, 1, groups, layout, of_kernel, "float32")
+    y = np.empty([int(extent) for extent in Y.shape], "float32")
+    tedsl.build(topi.schedules.schedule([Y]), [X, W, Y])(x, w, y)
+    rank = len(letters) - 2
+    padded = np.pad(first[0].astype("float64"), [(0, 0), (0, 0)] + [(1, 1)] * rank)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3,) * rank, tuple(range(2, 2 + rank)))
+    windows = windows[(slice(None), slice(None), *[slice(None, None, 2)] * rank)]
+    halves = np.split(windows, groups, 1), np.split(first[1], groups, 0)
+    sums = [np.tensordot(part, filters, ([1, *range(2 + rank, 2 + 2 * rank)], [1, *range(2, 2 + rank)]))
+            for part, filters in zip(*halves)]
+    expected = np.moveaxis(np.concatenate(sums, -1), -1, 1)
+    np.testing.assert_allclose(y.transpose([layout.index(letter) for letter in letters]), expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ArgumentError, match="kernel_layout"):
+        topi.nn.conv(X, W, 2, 1, 1, groups, layout, "IO" + letters[2:])
+    with pytest.raises(ArgumentError, match='order is "CHWN"'):
+        topi.nn.conv(X, W, 2, 1, 1, groups, "CHWN")

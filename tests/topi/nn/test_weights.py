@@ -9,7 +9,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError, OptionError, ShapeError
 from tests.topi.checking import check, numbers, tensor
 from topi import nn, testing
-from topi.nn.conv.winograd import transform_matrices
+from topi.nn.convolution.winograd import transform_matrices
 
 X86 = topi.x86.schedule_injective
 

@@ -14,7 +14,7 @@ from tedsl.errors import DTypeError
 from topi.arguments import checked
 from topi.extents import opening, require_integers, require_shape
 from topi.nn.bits.pack import WORDS, bitpack
-from topi.nn.conv.formula import windows
+from topi.nn.convolution.formula import windows
 from topi.nn.pad import pad
 
 

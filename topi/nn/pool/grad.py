@@ -14,7 +14,7 @@ from tedsl.errors import ShapeError
 from topi.arguments import Widths, checked
 from topi.extents import differ, opening, row_major, shown
 from topi.kinds import PoolOp
-from topi.nn.conv.formula import Windows
+from topi.nn.convolution.formula import Windows
 from topi.nn.pad import pad
 from topi.nn.pool.layout import letters_of, lowest, require_type, wide
 from topi.nn.pool.windows import element_counts, windows_of

@@ -16,7 +16,7 @@ from tedsl import te
 from topi.arguments import Widths, checked, takes_older_calls
 from topi.extents import opening
 from topi.kinds import PoolOp
-from topi.nn.conv.formula import Windows, windows
+from topi.nn.convolution.formula import Windows, windows
 from topi.nn.pad import pad
 from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wide
 

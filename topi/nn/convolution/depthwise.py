@@ -2,7 +2,8 @@
 
     out[n, c * multiplier + m, y, x] = sum over ky, kx of  data[n, c, y * stride + ky * dilation, ...] * kernel[c, m, ky, kx]
 
-Arguments are those of `topi.nn.conv.direct`. Chollet, Xception: Deep Learning with Depthwise Separable Convolutions (2017).
+Arguments are those of `topi.nn.convolution.direct`. Chollet, Xception: Deep Learning with Depthwise Separable Convolutions
+(2017).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tedsl import te
 from tedsl.errors import ShapeError
 from topi.extents import differ, opening, shown
 from topi.kinds import DepthwiseConvOp
-from topi.nn.conv.formula import SPACE, accumulated, pad_space, require_rank, result_dtype, w_indices, windows
+from topi.nn.convolution.formula import SPACE, accumulated, pad_space, require_rank, result_dtype, w_indices, windows
 
 _LOOPS = {"N": "b", "C": "c", "H": "i", "W": "j"}
 _REDUCED = {"H": "di", "W": "dj"}

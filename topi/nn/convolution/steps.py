@@ -10,8 +10,8 @@ from tedsl.errors import ArgumentError
 from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp
-from topi.nn.conv.formula import require_rank
-from topi.nn.conv.winograd import conv2d_winograd_nchw, conv2d_winograd_nhwc, transform_matrices
+from topi.nn.convolution.formula import require_rank
+from topi.nn.convolution.winograd import conv2d_winograd_nchw, conv2d_winograd_nhwc, transform_matrices
 from topi.nn.dilate import dilate
 from topi.nn.pad import pad
 from topi.nn.utils import pad_widths, spatial

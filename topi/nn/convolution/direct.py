@@ -1,19 +1,43 @@
 """Convolutions by TVM's names, one for each layout.
 
 stride, dilation: an int or one for each spatial dimension. padding: see `topi.nn.utils`. out_dtype: the dtype of the sums and
-of the result, None for that of the data; 16-bit floats are summed in float32. Formula and source: `topi.nn.conv.formula`.
+of the result, None for that of the data; 16-bit floats are summed in float32. Formula and source:
+`topi.nn.convolution.formula`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from topi.arguments import checked
-from topi.nn.conv.formula import convolve
-from topi.nn.conv.packed import conv2d_NCHWc
+from topi.nn.convolution.formula import convolve
+from topi.nn.convolution.packed import conv2d_NCHWc
+
+# The layout of the kernel that belongs to each layout of the data.
+_KERNELS = {"NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+
+
+@checked
+def conv(inp: te.Tensor, filt: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int, order: str | None = None,
+         out_dtype: Any = None, later_dtype: Any = None, *, data_layout: str | None = None,
+         kernel_layout: str = "") -> te.Tensor:
+    """The convolution of one, two or three dimensions for data of the layout `order`: "NCW", "NWC", "NCHW" (if none is given),
+    "NHWC", "HWCN", "NCDHW" or "NDHWC", with channels in `groups`.
+
+    data_layout: the name of `order` in later versions. kernel_layout, later_dtype: as of conv2d.
+
+    Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
+    """
+    where = f"conv of {inp.name}"
+    kernel_layout, out_dtype = _by_place("conv", kernel_layout, out_dtype, later_dtype)
+    layout = _one_layout(where, order, data_layout, "NCHW", name="order")
+    if layout not in _KERNELS:
+        raise ArgumentError(f'{where}: order is "{layout}"', hint=", ".join(f'"{one}"' for one in _KERNELS))
+    _check_kernel(where, layout, kernel_layout)
+    return convolve("conv", inp, filt, stride, padding, dilation, out_dtype, layout=layout, kernel_layout=_KERNELS[layout],
+                    groups=groups)
 
 
 @checked
@@ -36,7 +60,7 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
     if isinstance(dilation, str):
         dilation, layout = 1, _one_layout(f"conv2d of {input.name}", layout, dilation, "NCHW")
     layout = _one_layout(f"conv2d of {input.name}", layout, data_layout, "NCHW")
-    _check_kernel(f"conv2d of {input.name}", layout, kernel_layout, {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"})
+    _check_kernel(f"conv2d of {input.name}", layout, kernel_layout)
     if layout == "NCHWc" and input.ndim == 5:
         return conv2d_NCHWc(input, filter, strides, padding, dilation, layout, layout, out_dtype)
     convolution = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
@@ -106,7 +130,7 @@ def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = 
     """
     kernel_layout, out_dtype = _by_place("conv1d", kernel_layout, out_dtype, later_dtype)
     layout = _one_layout(f"conv1d of {data.name}", layout, data_layout, "NCW")
-    _check_kernel(f"conv1d of {data.name}", layout, kernel_layout, {"NCW": "OIW", "NWC": "WIO"})
+    _check_kernel(f"conv1d of {data.name}", layout, kernel_layout)
     convolution = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
     if convolution is None:
         raise ArgumentError(f'conv1d of {data.name}: layout is "{layout}"', hint='"NCW" or "NWC"')
@@ -161,17 +185,17 @@ def _by_place(where: str, kernel_layout: str, out_dtype: Any, later_dtype: Any) 
     return kernel_layout, out_dtype
 
 
-def _one_layout(where: str, layout: str | None, data_layout: str | None, default: str) -> str:
+def _one_layout(where: str, layout: str | None, data_layout: str | None, default: str, name: str = "layout") -> str:
     """Returns the layout of the data, given by either of its two names; ArgumentError if they contradict each other."""
     if layout is not None and data_layout is not None and layout != data_layout:
-        raise ArgumentError(f'{where}: layout is "{layout}" and data_layout is "{data_layout}"',
+        raise ArgumentError(f'{where}: {name} is "{layout}" and data_layout is "{data_layout}"',
                             hint="they say the same: pass one")
     return next((given for given in (layout, data_layout) if given is not None), default)
 
 
-def _check_kernel(where: str, layout: str, kernel_layout: str, of_data: Mapping[str, str]) -> None:
+def _check_kernel(where: str, layout: str, kernel_layout: str) -> None:
     """Refuses a layout of the kernel that does not belong to that of the data."""
-    wanted = of_data.get(layout)
+    wanted = _KERNELS.get(layout)
     if kernel_layout and wanted is not None and kernel_layout != wanted:
         raise ArgumentError(f'{where}: kernel_layout is "{kernel_layout}"; to data of "{layout}" belongs "{wanted}"',
                             hint=f'topi.layout_transform(kernel, "{kernel_layout}", "{wanted}")')

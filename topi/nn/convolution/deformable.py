@@ -19,7 +19,7 @@ from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import taps, weighted
 from topi.kinds import ConvOp
-from topi.nn.conv.formula import accumulated, require_channels, require_rank, result_dtype, windows
+from topi.nn.convolution.formula import accumulated, require_channels, require_rank, result_dtype, windows
 
 
 @checked

@@ -3,7 +3,8 @@
     out[n, O, y, x, o] = sum over c, ky, kx of  data[n, c / block, y * stride + ky * dilation, ..., c % block]
                                               * kernel[O, c / block, ky, kx, c % block, o]
 
-Liu et al., Optimizing CNN Model Inference on CPUs (2019). Arguments are those of `topi.nn.conv.direct`; layout and out_layout
+Liu et al., Optimizing CNN Model Inference on CPUs (2019). Arguments are those of `topi.nn.convolution.direct`; layout and
+out_layout
 are names like "NCHW16c", for programs that carry them.
 """
 
@@ -17,7 +18,7 @@ from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp, PanelsOp
-from topi.nn.conv.formula import accumulated, pad_space, require_rank, result_dtype, windows
+from topi.nn.convolution.formula import accumulated, pad_space, require_rank, result_dtype, windows
 
 _AXES = ("n", "oc_chunk", "oh", "ow", "oc_block")
 

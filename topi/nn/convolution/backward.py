@@ -9,7 +9,7 @@ from tedsl import te
 from tedsl.errors import ShapeError
 from topi.arguments import checked
 from topi.extents import differ, opening, require_shape, shown
-from topi.nn.conv.depthwise import depthwise_conv2d_nhwc
+from topi.nn.convolution.depthwise import depthwise_conv2d_nhwc
 
 
 @checked

@@ -9,8 +9,8 @@ from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, opening, require_shape, shown
 from topi.injective import injective
-from topi.nn.conv.formula import require_rank
-from topi.nn.conv.packed import conv2d_NCHWc
+from topi.nn.convolution.formula import require_rank
+from topi.nn.convolution.packed import conv2d_NCHWc
 from topi.nn.dense import dense_unpack_weights
 
 

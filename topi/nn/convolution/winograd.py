@@ -22,7 +22,7 @@ from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp, ReduceOp, TiledConvOp, TransformOp
-from topi.nn.conv.formula import require_channels, require_rank, result_dtype, windows
+from topi.nn.convolution.formula import require_channels, require_rank, result_dtype, windows
 from topi.nn.pad import pad
 
 Matrix = list[list[Fraction]]

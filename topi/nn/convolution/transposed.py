@@ -19,7 +19,7 @@ from tedsl.record import record
 from topi.arguments import Widths, checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, TransposedConvOp
-from topi.nn.conv.formula import accumulated, require_rank, result_dtype
+from topi.nn.convolution.formula import accumulated, require_rank, result_dtype
 from topi.nn.dilate import dilate
 from topi.nn.pad import pad
 from topi.nn.utils import pad_widths, spatial
