@@ -9,6 +9,7 @@ import multiprocessing
 import signal
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -170,6 +171,7 @@ def preload() -> None:
 def _work(seeds: Sequence[int], current: Any, until: float, queue: Any, step: Step) -> None:
     gc.freeze()  # modules stay: garbage collection need not look at them again and again
     gc.set_threshold(10_000)
+    warnings.simplefilter("ignore", UserWarning)  # of directives that say what they drop
     report, state, done = Report(), None, 0
     for done, seed in enumerate(seeds):
         if time.monotonic() > until:

@@ -15,6 +15,8 @@ from tedsl.fuzz.scheduler import Scheduler
 from tedsl.fuzz.schedules import draw_directives
 from tedsl.ir.verify import verify
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*as in TVM:UserWarning")  # of marks that random directives drop
+
 BLOCKS, BLOCK = 8, 40
 
 

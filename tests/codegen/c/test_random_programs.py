@@ -12,6 +12,8 @@ from tedsl.fuzz.targets.in_c import check_batch, run_in_c
 from tedsl.target import Target
 from tests.codegen.c.compilers import needs_compiler, strict_target
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*as in TVM:UserWarning")  # of marks that random directives drop
+
 
 @needs_compiler
 @pytest.mark.parametrize("options, first", [("-math=own", 30_000), ("-vectors=gcc -parallel=serial", 30_024)])

@@ -12,6 +12,8 @@ from tedsl.errors import LoweringError, ScheduleError
 from tedsl.lang.hybrid.nests import nests_of
 from tedsl.schedule.script_loops import axes_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*as in TVM:UserWarning")  # of marks that random directives drop
+
 ROWS, COLUMNS = 6, 10
 DIRECTIVES = ["split", "split", "split", "reorder", "reorder", "reorder", "fuse", "vectorize", "vectorize", "unroll",
               "parallel", "bind"]
