@@ -1,14 +1,16 @@
 """Data arithmetic wraps: the rules of ideal integers apply only where the range is proved to fit."""
 
+import itertools
 import random
 
+import numpy as np
 import pytest
 from arith_reference import value
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
-from tedsl.ir.expr import BufferLoad, Cast, IntImm, Let, Select, Var
+from tedsl.ir.expr import Add, BufferLoad, Cast, IntImm, Let, Mul, Select, Sub, Var
 from tedsl.ir.walk.visitor import post_order
 
 NARROW = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535)}
@@ -111,3 +113,19 @@ def test_a_condition_on_a_variable_that_was_loaded_holds():
     with known.constraint_scope(build.logical_and(y >= 0, y < 4)):
         assert known.bounds(y) == (0, 3)
         assert known.can_prove(y < 4)
+
+
+@pytest.mark.parametrize("narrow", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("wide", ["int32", "int64", "uint32"])
+def test_constants_that_wrap_keep_their_value_in_a_wider_type(narrow, wide):
+    """int32(uint16(0) - 3) is 65533: random programs found -3."""
+    least, most = np.iinfo(narrow).min, np.iinfo(narrow).max
+    some = [least, least + 1, 0, 1, 3, most - 1, most]
+    for a, b in itertools.product(some, some):
+        for kind, of in ((Add, np.add), (Sub, np.subtract), (Mul, np.multiply)):
+            expr = Cast(wide, kind(IntImm(narrow, a), IntImm(narrow, b)))
+            expected = int(of(np.array([a], narrow), np.array([b], narrow)).astype(wide)[0])
+            analyzer = Analyzer()
+            assert value(analyzer.simplify(expr), {}) == expected
+            bound = analyzer.const_int_bound(expr)
+            assert bound.min_value <= expected <= bound.max_value

@@ -43,6 +43,8 @@ def _narrow(e: Cast, known: Bounds) -> Expr | None:
     """Simplifies int32(int64(x) // 4) → x // 4: integer arithmetic on casts of narrower values, all of which fit."""
     if not isinstance(e.value, _KEPT_NARROW) or not e.value.dtype.is_integer or not e.dtype.is_integer or e.dtype.lanes != 1:
         return None
+    if not _holds(e.value.dtype, e.dtype):
+        return None  # what wraps in the narrower type fits the wider one
     return _narrowed(e.value, e.dtype, known, [MAX_NARROWED])
 
 
