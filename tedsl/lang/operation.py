@@ -53,6 +53,9 @@ class Operation:
             if name.startswith("_") or name == "name":
                 raise AttributeError(name)
             instead = {one: f"{self.name}.{one}, of the tensor" for one in ("shape", "dtype", "ndim")}
+            if isinstance(self, PlaceholderOp):
+                loops = f"the loops of what reads {self.name}, or of a copy: s.cache_read({self.name}, 'global', [reader])"
+                instead |= dict.fromkeys(("axis", "reduce_axis"), loops)
             raise missing_attribute(f"the operation {self.name}", name, self, instead)
 
         def __call__(self, *args: Any, **named: Any) -> Any:

@@ -138,7 +138,13 @@ class NDArray:
             return
         values = value._read() if isinstance(value, NDArray) else value
         if whole:
-            self.copyfrom(numpy.broadcast_to(numpy.asarray(values), self.shape))
+            given = numpy.asarray(values)
+            try:
+                spread = numpy.broadcast_to(given, self.shape)
+            except ValueError:
+                raise ArgumentError(f"the array has the shape {self.shape}, what is assigned to its elements {given.shape}",
+                                    hint="assign an array of that shape, or one that numpy broadcasts to it") from None
+            self.copyfrom(spread)
         elif isinstance(self._array, DeviceArray):
             changed = self._array.copy_out()
             changed[index] = values

@@ -186,7 +186,8 @@ def LoopPartition() -> ModulePass:
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False. A
-    while loop inside of one is refused, for it runs as often as its lane says; `build` makes such a loop serial.
+    while loop inside of one is refused, for it runs as often as its lane says; `build` makes such a loop serial. Functions with
+    such loops and multi-dimensional buffers go through StorageFlatten first.
     """
     if enable_vectorize not in (True, False):
         raise ArgumentTypeError(f"VectorizeLoop: enable_vectorize is True or False, not {enable_vectorize!r}")
@@ -194,10 +195,11 @@ def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     def step(func: PrimFunc) -> PrimFunc:
         if enable_vectorize:
             _refuse_while(func)
-        made = vectorize_loops(func, enable=enable_vectorize) if not (enable_vectorize and has_buffers(func)) else func
-        if made is func and any(isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED for stmt in statements(func.body)):
-            raise _not_flat("VectorizeLoop", func)
-        return made
+        if enable_vectorize and has_buffers(func):
+            if not any(isinstance(stmt, For) and stmt.kind is ForKind.VECTORIZED for stmt in statements(func.body)):
+                return func
+            func = flatten_storage(func)
+        return vectorize_loops(func, enable=enable_vectorize)
 
     return own_pass("VectorizeLoop", step)
 

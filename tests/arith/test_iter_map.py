@@ -242,3 +242,8 @@ def test_maps_print_their_parts():
     (found,) = arith.detect_iter_map([X // 2], loops(x=8))
     assert str(found) == "IterSum([IterSplit(IterMark(x: int32, extent=8), lower_factor=2, extent=4, scale=1)], base=0)"
     assert repr(found) == str(found)
+
+
+def test_inner_iterators_are_a_list():
+    with pytest.raises(ArgumentTypeError, match="sub_iters are the inner iterators, a list of variables, not 3"):
+        arith.subspace_divide([X], {X: ir.Range(0, 4)}, 3)

@@ -16,6 +16,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, ExpressionError, Lowe
     ("tvm.transform.PassContext(config={'tir.UnrolLoop': {}})", "did you mean tir.UnrollLoop?"),
     ("tvm.build_config(restricted_fun=True)", "did you mean restricted_func"),
     ("tvm.target.Target('llvm -num-corez 4')", "did you mean -num-cores?"),
+    ("te.placeholder((4,), name='P').op.axis", "the loops of what reads P, or of a copy: s.cache_read(P, 'global', [reader])"),
+    ("tir.stmt_functor.ir_transform(te.var('x'), None, None, 5)", 'only_enable is a list of names of node classes'),
     ("te.zzz", "names the nearest are "), ("tvm.contrib.zzz", "it has cblas, cc, clang, "),
     ("topi.embed_grad", "te.gradient(loss, [weight]) differentiates topi.take"),
     ("topi.x86.dense_cblas", "write topi.nn.dense: its schedule is for the processor, and no BLAS is called"),

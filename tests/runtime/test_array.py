@@ -54,6 +54,8 @@ def test_copies_in_and_between():
     b[:] = 7
     assert (b.numpy() == 7).all()
     b[:] = np.ones((2, 3))
+    with pytest.raises(ArgumentError, match=r"the array has the shape \(2, 3\), what is assigned to its elements \(2, 2\)"):
+        b[:] = np.ones((2, 2))
     b[1, 2] = 4
     assert b[1, 2] == 4 and b.numpy().sum() == 9 and len(b) == 2
     c = a.copyto(tedsl.cpu())

@@ -369,10 +369,22 @@ def test_rfactor_after_compute_at(matmul, refused):
             "s[A_local].compute_root()")
 
 
-def test_rfactor_after_an_annotation(matmul, refused):
+def test_rfactor_drops_marks_with_a_warning(matmul, refused):
+    s = matmul.s
+    s[matmul.C].parallel(matmul.C.op.axis[0])
+    _, ki = s[matmul.C].split(matmul.k, 10)
+    s[matmul.C].unroll(ki)
+    with pytest.warns(UserWarning) as warned:
+        s.rfactor(matmul.C, ki)
+    dropped = [str(one.message).partition(": ")[2].partition(",")[0] for one in warned]
+    assert dropped == ["i was parallel", "k.inner was unrolled"]
+    assert not any(stage.state.annotation_of(loop) for stage in s.stages for loop in stage.leaf_iter_vars)
+
+
+def test_rfactor_of_a_bound_loop(matmul, refused):
     _, ki = matmul.s[matmul.C].split(matmul.k, 10)
-    matmul.s[matmul.C].unroll(ki)
-    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, ki), "k.inner is already unrolled", "call rfactor first")
+    matmul.s[matmul.C].bind(ki, te.thread_axis("threadIdx.x"))
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, ki), "k.inner is already bound", "call rfactor first")
 
 
 @pytest.mark.parametrize("place, words", [(3, "factor_axis=3 is out of range: the new tensor has 3 dimensions"),

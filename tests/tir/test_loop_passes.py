@@ -461,6 +461,48 @@ def test_vectors_of_consecutive_lanes_are_one_vector(first, value, lanes):
         assert isinstance(made.body.value, tir.Broadcast) == ("const" in value.__code__.co_names)
 
 
+def written_by_hand(rank, write):
+    """A function over A and B, of 8 and 4 elements or, with rank 2, rows of them; write(ib, a, b, j) in a vectorized loop."""
+    shapes = ((8,), (4,)) if rank == 1 else ((2, 8), (2, 4))
+    A, B = (tir.decl_buffer(shape, "float32", name=name) for shape, name in zip(shapes, "AB"))
+    ib = tir.ir_builder.create()
+    with ib.for_range(0, 4, "j", kind="vectorize") as j:
+        write(ib, ib.buffer_ptr(A), ib.buffer_ptr(B), j)
+    pa, pb = te.var("pa", "handle"), te.var("pb", "handle")
+    return PrimFunc([pa, pb], ib.get(), None, {pa: A, pb: B}).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize("formula, expected", [
+    (lambda a, v: tir.if_then_else(v < 5, a[v], 1.0), [3, 4, 1, 1]),
+    (lambda a, v: tir.if_then_else(v < 5, a[tir.min(v, 6)], 1.0), [3, 4, 1, 1]),
+    (lambda a, v: tir.Select(v < 5, a[tir.min(v, 6)], tir.const(1.0)), [3, 4, 1, 1])])
+def test_choices_on_a_let_of_lanes_are_built(formula, expected):
+    """A check of memory took the condition of four lanes for that of a scalar choice."""
+    def write(ib, a, b, j):
+        v = ib.let("v", j + 3)
+        b[j] = formula(a, v)
+
+    made = alone(VECTORS)(written_by_hand(1, write))
+    a, b = np.arange(8, dtype="float32"), np.zeros(4, "float32")
+    tedsl.build(IRModule({"main": made}))(a, b)
+    np.testing.assert_array_equal(b, expected)
+
+
+def test_multi_dimensional_memory_is_flattened_where_loops_become_vectors():
+    def write(ib, a, b, j):
+        b[1, j] = a[0, j] * 2.0
+
+    before = written_by_hand(2, write)
+    made = alone(VECTORS)(before)
+    verify(made, flat=True)
+    assert not any(isinstance(node, For) for node in post_order(made.body))
+    a = np.arange(16, dtype="float32").reshape(2, 8)
+    results = [np.zeros((2, 4), "float32") for _ in range(2)]
+    for func, result in zip((before, made), results):
+        tedsl.build(IRModule({"main": func}))(a, result)
+        np.testing.assert_array_equal(result, [[0] * 4, a[0, :4] * 2])
+
+
 @pytest.mark.parametrize("n", [0, 2, 9])
 def test_branches_of_sizes_and_of_lanes(n, golden):
     f = Function(A=(4,), B=(4,))

@@ -293,7 +293,8 @@ def _fields(data: te.Tensor, where: str) -> int:
 
 def _require_field(value: int, count: int, where: str, name: str, least: int = 0) -> None:
     if as_int(value) is None or not least <= value < count:
-        raise ArgumentError(f"{where}: {name} is {value}", hint=f"a number from {least} to {count - 1}")
+        raise ArgumentError(f"{where}: {name} is {value}", hint=f"a number from {least} to {count - 1}: the last dimension of "
+                            "the data holds the numbers of a box, four of them from coord_start on")
 
 
 def _copy(ib: Any, target: Any, at: tuple[Any, Any], fields: int, value: Callable[[Any], Any]) -> None:

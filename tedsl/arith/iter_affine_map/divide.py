@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tedsl.arith.iter_affine_map.detect import Search
 from tedsl.arith.iter_affine_map.nodes import IterMark, IterSplitExpr, IterSumExpr, normalize_iter_map_to_expr
 from tedsl.arith.iter_affine_map.sums import Sums
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
@@ -24,6 +25,9 @@ def subspace_divide(bindings: Sequence[Expr | int], input_iters: Mapping[Var | I
 
         z*12 + y*3 + x + c over x in [0, 3), sub_iters [x]  ->  [[z*4 + y, x + c], [True, True]]
     """
+    if isinstance(sub_iters, str) or not isinstance(sub_iters, Iterable):
+        raise ArgumentTypeError(f"subspace_divide: sub_iters are the inner iterators, a list of variables, not {sub_iters!r}",
+                                hint="subspace_divide(bindings, {x: Range, y: Range}, [x])")
     search = Search.of("subspace_divide", bindings, input_iters, predicate)
     maps = search.maps(search.indices, require_bijective)
     if maps is None:

@@ -61,8 +61,9 @@ def _node(replaced: Any) -> Any:
 
 def _enabled(stmt: Node, names: Iterable[str]) -> set[str]:
     """The names of classes that `names` mean; a warning where accesses to buffers are meant and `stmt` has flat ones alone."""
-    if isinstance(names, str):
-        raise ArgumentTypeError(f"only_enable is a list of names, not {names!r}", hint=f"[{names!r}]")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ArgumentTypeError(f"only_enable is a list of names of node classes, not {names!r}",
+                                hint=f"[{names!r}]" if isinstance(names, str) else '["tir.For"]')
     enabled = {str(name).split(".")[-1]: name for name in names}
     for short, name in enabled.items():
         if not _is_class_of_nodes(short):

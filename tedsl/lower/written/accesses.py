@@ -321,8 +321,10 @@ class AccessChecker(ScopedRewriter):
         return wanted
 
     def implied(self, conditions: list[Expr], wanted: Expr) -> Expr:
-        """The condition that `wanted` holds wherever all `conditions` do; each is evaluated only where those before it hold."""
-        for condition in reversed(conditions):
+        """The condition that `wanted` holds wherever all `conditions` do; each is evaluated only where those before it hold.
+        Conditions on lanes turn nothing off: both sides of a choice by lanes are evaluated, and masks are in `wanted`.
+        """
+        for condition in reversed([one for one in conditions if one.dtype.lanes == 1]):
             wanted = build.if_then_else(condition, wanted, build.true())
         return wanted
 

@@ -18,6 +18,7 @@ from tedsl.record import record
 from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
+from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.reductions.equal_parts import EqualParts, along_axis, equal_parts
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, show
@@ -51,6 +52,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0, alo
     parts = None if axis is None else equal_parts(stage, [*terms, condition], axis, plan.own, directive)
     factored = _factored(op, whole, plan, terms, condition, parts, place)
     final = _final(op, whole, factored, plan, parts, place)
+    drop_marks(stage, stage.leaf_iter_vars, directive)
     stage.schedule.rewire(stage.schedule.rewired({stage: final}))
     join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:
@@ -88,7 +90,7 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     stage.must_have_no_guests(stage.leaf_iter_vars, directive)
     must_have_plain_tails(stage, directive)
     for one in stage.leaf_iter_vars:
-        stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages")
+        stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages", but_for_marks=True)
     both = touched_by(op.axis, stage.relations)
     if loop in both:
         raise stage.refuse(directive, f"{loop.name} runs over elements and over the reduction at once",
