@@ -1,9 +1,11 @@
 """Malformed nodes and texts are refused by errors of ours, or work: never an error of Python, a crash or a fault of ours."""
 
+import mmap
+
 import pytest
 
 from tedsl.fuzz.malformed.nodes import EXPRESSIONS, OTHERS, PRELUDE, STATEMENTS
-from tedsl.fuzz.malformed.run import KINDS, outcome_of, run_script, script_of
+from tedsl.fuzz.malformed.run import KINDS, MEMORY, outcome_of, run_script, script_of
 from tedsl.fuzz.run import run_many
 from tedsl.shell.table import main
 
@@ -40,3 +42,13 @@ def test_all_kinds_are_refused_or_work():
     assert report.counts["sequences"] == 500 and len(KINDS) == 5
     assert not report.findings, report.found()
     assert report.counts["refused"] > 200
+
+
+def test_a_process_that_has_taken_much_address_space_builds():
+    """The limit of memory was one for all of a process: other modules, as torch, left nothing of it."""
+    space = mmap.mmap(-1, MEMORY, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+    try:
+        report = run_many(range(27, 28), step=run_script, jobs=1, chunk=1)
+    finally:
+        space.close()
+    assert report.counts["sequences"] == 1 and not report.findings, report.found()

@@ -14,6 +14,7 @@ from tedsl.fuzz.malformed.journals import journal_script
 from tedsl.fuzz.malformed.nodes import PRELUDE, node_script
 from tedsl.fuzz.malformed.texts import intrinsic_script, name_script, target_script
 from tedsl.fuzz.report import Finding, Report
+from tedsl.tune.measure.process import address_space_taken
 
 KINDS: dict[Callable[[Draw], str], int] = {node_script: 60, journal_script: 15, target_script: 10, name_script: 10,
                                            intrinsic_script: 5}
@@ -43,10 +44,11 @@ def outcome_of(script: str) -> tuple[str, str] | None:
 
 
 def run_script(seed: int, report: Report, limited: bool | None = None) -> bool:
-    """Draw and run script number `seed`, and count what happens. The process is limited to MEMORY from then on."""
+    """Draw and run script number `seed`, and count what happens. The process may take MEMORY more from then on."""
     if not limited:
         _, most = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most), most))
+        limit = address_space_taken() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
     script = script_of(seed)
     outcome = outcome_of(script)
     report.counts["sequences"] += 1

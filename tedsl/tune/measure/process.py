@@ -164,7 +164,7 @@ class Process:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if self._memory:
             _, most = resource.getrlimit(resource.RLIMIT_AS)
-            limit = _taken() + self._memory
+            limit = address_space_taken() + self._memory
             resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
         if cores:
             keep_processors()
@@ -235,7 +235,7 @@ def _memory_file(name: str) -> BinaryIO:
     return os.fdopen(os.dup(tempfile.TemporaryFile().fileno()), "w+b")
 
 
-def _taken() -> int:
+def address_space_taken() -> int:
     """The bytes of addresses that this process has taken."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
