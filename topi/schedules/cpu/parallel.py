@@ -40,6 +40,11 @@ def share_out(stage: Any, axes: list[Any], work: int | None) -> Any:
     return loop
 
 
+def keep_cores_busy(target: Target, tasks: int) -> bool:
+    """Whether so many equal tasks leave no core without work for long."""
+    return tasks % target.machine.cores == 0 or tasks >= SHARES * target.machine.cores
+
+
 class Cover(NamedTuple):
     """How tiles cover a dimension of `extent` elements: by `size` of them."""
 
@@ -53,12 +58,12 @@ def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> l
 
     The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
     """
-    tasks, cores = 1, target.machine.cores
+    tasks = 1
     for at, (extent, size) in enumerate(covers[loop] for loop in loops):
         if extent is None:
             return loops
         if extent > size and extent % size:
-            return loops[:at] if tasks % cores == 0 or tasks >= SHARES * cores else loops
+            return loops[:at] if keep_cores_busy(target, tasks) else loops
         tasks *= -(-extent // size)
     return loops
 

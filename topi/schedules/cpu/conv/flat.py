@@ -19,7 +19,7 @@ from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import tile_of_image
-from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
+from topi.schedules.cpu.parallel import Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -39,14 +39,9 @@ def flat_tile(kernel: Kernel) -> ImageTile | None:
         return None
     for dividing in (False, True):
         tile, panels = tile_of_image(kernel, (1, pixels), channels * block, block, dividing=dividing)
-        if _keep_cores_busy(kernel, n * (panels or 1) * (pixels // tile.across if dividing else 1)):
+        if keep_cores_busy(kernel.target, n * (panels or 1) * (pixels // tile.across if dividing else 1)):
             return tile
     return None
-
-
-def _keep_cores_busy(kernel: Kernel, tasks: int) -> bool:
-    cores = kernel.target.machine.cores
-    return tasks % cores == 0 or tasks >= SHARES * cores
 
 
 def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
@@ -69,7 +64,7 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     tail.vectorize(ci)
     covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1)), po: Cover(pixels, some)}
     panels = (extent_of(n) or 1) * -(-(covers[co].extent or 1) // covers[co].size)
-    loops = [n, co] if _keep_cores_busy(kernel, panels) else [n, co, po]
+    loops = [n, co] if keep_cores_busy(kernel.target, panels) else [n, co, po]
     shared = whole_loops(kernel.target, loops, covers)
     place = share_out(tail, shared, work_of(kernel))
     inside = place if po in shared else po
