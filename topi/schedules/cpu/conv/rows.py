@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topi.kinds import DepthwiseConvOp, TransposedConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
+from topi.schedules.cpu.conv.register_tiles import best_tile
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import extent_of, product
@@ -21,16 +22,15 @@ def is_short(kernel: Kernel) -> bool:
 
 def schedule_rows(kernel: Kernel) -> None:
     s, record = kernel.schedule, kernel.record
-    wide, vectors = _row_tile(extent_of(kernel.tail.axis[-1]), kernel.lanes(kernel.anchor))
+    tile, wide = _row_tile(kernel)
     if not isinstance(record, TransposedConvOp) and record.strides[-1] > _NEAR:
         _phases(kernel)
     sums = sums_of(kernel)
     tail = s[kernel.tail]
     n, o, *rows, x = tail.op.axis
-    most = max(registers(kernel.target) // 2 // vectors, 1)
     down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
     others = [axis for axis in (o, *rows) if axis is not down]
-    outer, tall = tail.split(down, factor=divisor_near(extent_of(down), most, -(-most // 2)))
+    outer, tall = tail.split(down, factor=tile)
     xo, xi = tail.split(x, factor=wide)
     blocks = [outer, *others] if down is o else [*others, outer]
     tail.reorder(n, *blocks, xo, tall, xi)
@@ -46,12 +46,24 @@ def schedule_rows(kernel: Kernel) -> None:
     stage.vectorize(x)
 
 
-def _row_tile(width: int | None, lanes: int) -> tuple[int, int]:
-    """The columns of a tile and its vectors in a row: the fewest vectors in all, at most four in a tile."""
-    if width is None:
-        return 2 * lanes, 2
-    vectors = min((4, 3, 2, 1), key=lambda v: -(-width // (v * lanes)) * v)
-    return (width, -(-width // lanes)) if width <= vectors * lanes else (vectors * lanes, vectors)
+def _row_tile(kernel: Kernel) -> tuple[int, int]:
+    """The channels of a tile, or its rows where each channel has a filter of its own, and its columns."""
+    record, lanes, width = kernel.record, kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1])
+    if isinstance(record, DepthwiseConvOp):
+        return _depthwise_tile(kernel, width, lanes)
+    terms, channels = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), extent_of(kernel.tail.axis[1])
+    groups = getattr(record, "groups", 1)
+    tall, vectors = best_tile(kernel.target, channels and channels // groups, width, terms, lanes)
+    return tall, vectors * lanes
+
+
+def _depthwise_tile(kernel: Kernel, width: int | None, lanes: int) -> tuple[int, int]:
+    """Rows and columns: the fewest vectors in all, at most four in a row of a tile."""
+    vectors = 2 if width is None else min((4, 3, 2, 1), key=lambda v: -(-width // (v * lanes)) * v)
+    wide = vectors * lanes if width is None else min(width, vectors * lanes)
+    most = max(registers(kernel.target) // 2 // -(-wide // lanes), 1)
+    rows = kernel.tail.axis[-2] if len(kernel.tail.axis) > 3 else kernel.tail.axis[1]
+    return divisor_near(extent_of(rows), most, -(-most // 2)), wide
 
 
 def _phases(kernel: Kernel) -> None:
