@@ -22,7 +22,8 @@ from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_we
 from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
-from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
+from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
 from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
 from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
@@ -32,6 +33,7 @@ from topi.schedules.kernel import Kernel
 
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
 _AHEAD = 2  # pieces of weights that are read while others are turned
+_TURN, _PACK = 6, 12  # cycles to turn a vector of a result, to pack one of weights
 
 
 # --- channels innermost -----------------------------------------------------------------------------------------------
@@ -125,21 +127,37 @@ def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[
 
 # --- width innermost --------------------------------------------------------------------------------------------------
 
-def fills_vectors(kernel: Kernel) -> bool:
-    """Whether vectors along the output channels are fuller than vectors along the width; or the width has a stride, with which
-    a vector along it is made of several loads.
+def is_turned(kernel: Kernel) -> bool:
+    """Whether vectors along the output channels take less time than vectors along the width, by the model of both where all
+    sizes are known and weights stay near; else whether they are fuller, or the width has a stride.
     """
     record, lanes = kernel.record, kernel.lanes(kernel.anchor)
     channels, width = extent_of(kernel.tail.axis[1]), extent_of(kernel.tail.axis[-1])
-    if isinstance(record, DepthwiseConvOp) or channels is None or channels < lanes:
+    if isinstance(record, DepthwiseConvOp) or channels is None or is_short(kernel):
         return False
     if any(constant(extent) is None for extent in weights_of(kernel).shape):
         return False
     if record.groups > 1 and channels // record.groups % lanes:
         return False
+    known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
+    if type(record) is ConvOp and record.groups == 1 and known and _stay_near(kernel):
+        return _turned_cycles(kernel) <= cycles_by_rows(kernel)
+    if channels < lanes:
+        return False
     used = channels / (-(-channels // lanes) * lanes)
     strided = type(record) is ConvOp and record.strides[-1] > 1
     return width is None or strided or used >= 0.9 * width / (-(-width // lanes) * lanes)
+
+
+def _turned_cycles(kernel: Kernel) -> float:
+    """The cycles of a convolution by `schedule_turned`, as far as they differ from those of `schedule_rows`."""
+    record, lanes, image = kernel.record, kernel.lanes(kernel.anchor), image_of(kernel.tail.axis[2:])
+    channels, terms = extent_of(kernel.tail.axis[1]) or 0, product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 0
+    apart = record.padded.dtype.bits // 8 * record.strides[-1]
+    tiles = cycles_of_image(kernel.target, image, channels, terms, lanes, apart, _turned_tile(kernel)[0])
+    images = product([extent_of(axis) for axis in (kernel.tail.axis[0], *kernel.tail.axis[2:-2])]) or 0
+    vectors = -(-channels // lanes) * (image[0] or 0) * (image[1] or 0)
+    return images * (tiles + _TURN * vectors) + _PACK * channels * terms / lanes
 
 
 def schedule_turned(kernel: Kernel) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.channels import (
-    fills_vectors,
+    is_turned,
     panel_width,
     schedule_blocks,
     schedule_channels_last,
@@ -13,7 +13,7 @@ from topi.schedules.cpu.conv.channels import (
 from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
 from topi.schedules.cpu.conv.pixels import is_product, schedule_product
-from topi.schedules.cpu.conv.rows import is_short, schedule_rows
+from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
 from topi.schedules.cpu.windows import is_over_channels, reads_alone, schedule_windows
 from topi.schedules.kernel import Kernel
@@ -35,7 +35,7 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_windows(kernel)
     elif is_product(kernel):
         schedule_product(kernel)
-    elif fills_vectors(kernel) and not is_short(kernel):
+    elif is_turned(kernel):
         schedule_turned(kernel)
     else:
         schedule_rows(kernel)
@@ -47,4 +47,4 @@ def panels_of(kernel: Kernel) -> int | None:
     """
     record = kernel.record
     plain = type(record) is ConvOp and (record.layout, record.kernel_layout, record.groups) == ("NCHW", "OIHW", 1)
-    return panel_width(kernel) if plain and not is_product(kernel) and fills_vectors(kernel) and not is_short(kernel) else None
+    return panel_width(kernel) if plain and not is_product(kernel) and is_turned(kernel) else None

@@ -40,19 +40,21 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
 
     The factors of a row are neighbours in memory, the rows follow each other.
     """
-    vectors, apart = None if columns is None else -(-columns // lanes), (terms or 1) * (target.vector_bits // lanes // 8)
-    lines = _lines(target, columns, lanes)
+    vectors = None if columns is None else -(-columns // lanes)
     tiles = [(tall, wide) for wide in range(1, min(_MOST_VECTORS, vectors or _MOST_VECTORS) + 1)
              for tall in range(1, min(registers(target), rows or registers(target)) + 1)
              if _fits(target, tall, _widest(columns, wide, lanes)) or (tall, wide) == (1, 1)]
+    return min(tiles, key=lambda tile: (cycles_of_rows(target, rows, columns, terms, lanes, tile), -tile[0]))
 
-    def cycles(tile: tuple[int, int]) -> float:
-        tall, wide = tile
-        masked = _MASKED if columns is not None and columns % lanes and wide * lanes < columns else 1
-        across = registers_of_rows(columns, wide, lanes)
-        return _cycles(target, _parts(rows, tall), across, terms, lanes, apart, lines) * masked
 
-    return min(tiles, key=lambda tile: (cycles(tile), -tile[0]))
+def cycles_of_rows(target: Target, rows: int | None, columns: int | None, terms: int | None, lanes: int,
+                   tile: tuple[int, int]) -> float:
+    """The cycles of a result by tiles of (rows, vectors), as of `best_tile`."""
+    tall, wide = tile
+    apart = (terms or 1) * (target.vector_bits // lanes // 8)
+    masked = _MASKED if columns is not None and columns % lanes and wide * lanes < columns else 1
+    across = registers_of_rows(columns, wide, lanes)
+    return _cycles(target, _parts(rows, tall), across, terms, lanes, apart, _lines(target, columns, lanes)) * masked
 
 
 @functools.lru_cache(maxsize=4096)
@@ -73,14 +75,20 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
             for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
                 if not _fits(target, down * across, _widest(channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
                     continue
-                pixels = _products(_parts(rows, down), _parts(columns, across))
-                masked = channels is not None and channels % (wide * lanes) and wide * lanes < channels
-                across_channels = registers_of_rows(channels, wide, lanes)
-                cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS)
-                cycles *= _MASKED if masked else 1
+                tile = ImageTile(down, across, wide * lanes)
+                cycles = cycles_of_image(target, image, channels, terms, lanes, apart, tile)
                 if (cycles, down) < (least, best.down):
                     best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
     return best
+
+
+def cycles_of_image(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
+                    apart: int, tile: ImageTile) -> float:
+    """The cycles of a result by tiles of pixels and channels, as of `image_tile`."""
+    pixels = _products(_parts(image[0], tile.down), _parts(image[1], tile.across))
+    masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
+    across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes)
+    return _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS) * masked
 
 
 def _fits(target: Target, tall: int, wide: int) -> bool:

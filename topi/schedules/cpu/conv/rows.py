@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from topi.kinds import DepthwiseConvOp, TransposedConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
-from topi.schedules.cpu.conv.register_tiles import best_tile
+from topi.schedules.cpu.conv.register_tiles import best_tile, cycles_of_rows
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _FEW_TERMS = 32  # of sums, beside which turning a tile of channels and storing its parts takes longer than the products
+_STRIDED = 6  # cycles to load a vector of what a stride skips
+_ENDS = 1.1  # of the ends of rows, whose narrower vectors wait for each other
 _NEAR = 4  # the largest stride at which a vector is loaded with what lies between its elements
 
 
@@ -48,13 +50,28 @@ def schedule_rows(kernel: Kernel) -> None:
 
 def _row_tile(kernel: Kernel) -> tuple[int, int]:
     """The channels of a tile, or its rows where each channel has a filter of its own, and its columns."""
-    record, lanes, width = kernel.record, kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1])
-    if isinstance(record, DepthwiseConvOp):
-        return _depthwise_tile(kernel, width, lanes)
-    terms, channels = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), extent_of(kernel.tail.axis[1])
-    groups = getattr(record, "groups", 1)
-    tall, vectors = best_tile(kernel.target, channels and channels // groups, width, terms, lanes)
+    lanes = kernel.lanes(kernel.anchor)
+    if isinstance(kernel.record, DepthwiseConvOp):
+        return _depthwise_tile(kernel, extent_of(kernel.tail.axis[-1]), lanes)
+    tall, vectors = best_tile(kernel.target, *_sizes(kernel), lanes)
     return tall, vectors * lanes
+
+
+def _sizes(kernel: Kernel) -> tuple[int | None, int | None, int | None]:
+    """The channels of a group, the columns, and the terms."""
+    channels, groups = extent_of(kernel.tail.axis[1]), getattr(kernel.record, "groups", 1)
+    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    return channels and channels // groups, extent_of(kernel.tail.axis[-1]), terms
+
+
+def cycles_by_rows(kernel: Kernel) -> float:
+    """The cycles of a convolution of known sizes by `schedule_rows`, as far as they differ from those of others."""
+    lanes, strides = kernel.lanes(kernel.anchor), kernel.record.strides
+    channels, width, terms = _sizes(kernel)
+    tile = best_tile(kernel.target, channels, width, terms, lanes)
+    cycles = _ENDS * cycles_of_rows(kernel.target, channels, width, terms, lanes, tile)
+    strided = _STRIDED * (terms or 0) * (width or 0) / lanes if strides[-1] > 1 else 0
+    return (product([extent_of(axis) for axis in (kernel.tail.axis[0], *kernel.tail.axis[2:-1])]) or 0) * (cycles + strided)
 
 
 def _depthwise_tile(kernel: Kernel, width: int | None, lanes: int) -> tuple[int, int]:
