@@ -30,9 +30,9 @@ def row_of(case, seconds, ratio):
 def test_a_table_is_made_in_parts(tmp_path, monkeypatch, capsys):
     measured = []
 
-    def compared(case, seconds, seed, torch):
-        measured.append(case[0])
-        return row_of(case[0], seconds, 2.0 if len(measured) % 2 else 0.5)
+    def compared(shape, seconds):
+        measured.append(shape)
+        return row_of(tuned_programs.drawn(*shape)[0], seconds, 2.0 if len(measured) % 2 else 0.5)
 
     monkeypatch.setattr(tuning, "compared", compared)
     kept, other = tmp_path / "kept.jsonl", tmp_path / "other.jsonl"
@@ -48,6 +48,9 @@ def test_a_table_is_made_in_parts(tmp_path, monkeypatch, capsys):
     assert len(measured) == 4 and capsys.readouterr().out == said
     tuning.main([*first[:-1], str(other), "--count", "2", "--joined", str(kept)])
     assert len(measured) == 4 and capsys.readouterr().out == said
+    monkeypatch.setattr(tuning, "again", lambda shape, row: replace(row, ratios={"default": (3.0, 3.0, 3.0)}))
+    tuning.main([*first, "--count", "2", "--again"])
+    assert len(measured) == 4 and "geomean: 3.00 of default" in capsys.readouterr().out
     monkeypatch.setattr(tuning, "machine_model", lambda target: "another machine")
     tuning.main([*first, "--count", "1"])
     assert len(measured) == 6
@@ -64,27 +67,36 @@ def test_a_row_and_the_mean():
 
 
 @pytest.mark.parametrize("steady, sittings", [(True, tuning.FEW), (False, tuning.MOST)])
-def test_ratios_are_those_of_rounds_and_measured_until_they_are_sure(monkeypatch, steady, sittings):
+def test_ratios_are_those_of_rounds_and_measured_until_they_are_sure(steady, sittings):
     made, draw = [], random.Random(0)
 
-    def samples_of(calls, rounds, settle):
-        made.append(calls)
-        drift = [1 + draw.random() for _ in range(rounds)]  # of the machine, which slows both
-        return {"best": drift, "torch": [3 * one * (1 if steady else 0.5 + draw.random()) for one in drift]}
+    def sitting():
+        made.append([1 + draw.random() for _ in range(tuning.ROUNDS)])  # the drift of the machine, which slows both
+        return {"best": made[-1], "torch": [3 * one * (1 if steady else 0.5 + draw.random()) for one in made[-1]]}
 
-    monkeypatch.setattr(tuning, "samples_of", samples_of)
-    medians, ratios = tuning.in_turns(lambda: {"best": len, "torch": len})
+    medians, ratios = tuning.in_turns(sitting)
     low, middle, high = ratios["torch"]
     assert len(made) == sittings and low <= middle <= high and 1 < medians["best"] < 2
     assert middle == pytest.approx(3) if steady else high - low > 0.06
 
 
 def test_where_the_search_keeps_the_default_nothing_is_compared(monkeypatch):
-    case = tuned_programs.drawn("rows", 0, 0)
-    rules = Problem(case[1], Target("llvm")).default.schedule
+    shape = ("rows", 0, 0)
+    rules = Problem(tuned_programs.drawn(*shape)[1], Target("llvm")).default.schedule
     best = tune.Record("", "", "", "", {"decisions": {}}, tune.Outcome((1.0,)))
     monkeypatch.setattr(tuning, "searched", lambda args, seconds, seed: (best, rules, 5))
-    monkeypatch.setattr(tuning, "in_turns", lambda sitting: (dict.fromkeys(sitting(), 1e-3), {}))
-    one = tuning.compared(case, 1.0, 0, None)
+    monkeypatch.setattr(tuning, "in_turns", lambda sitting: (dict.fromkeys(sitting.args[0](*sitting.args[1:]), 1e-3), {}))
+    monkeypatch.setattr(tuning, "torch_or_none", lambda threads: None)
+    one = tuning.compared(shape, 1.0)
     assert one.ratios["default"] == tuning.KEPT and one.medians == {"best": 1e-3, "default": 1e-3}
     assert one.directives == str(rules.journal)
+
+
+def test_a_schedule_that_was_found_is_measured_again_in_a_process_of_its_own(monkeypatch):
+    shape = ("rows", 0, 0)
+    _, args, _ = tuned_programs.drawn(*shape)
+    found = tuning.scheduled(args, None)
+    found[args[-1]].split(args[-1].op.axis[0], factor=4)
+    before = replace(row_of("case", 1.0, 1.0), journal=found.journal.to_json(indent=None))
+    after = tuning.again(shape, before)
+    assert after.medians["best"] > 0 and after.ratios["default"][1] != 1.0 and after.journal == before.journal
