@@ -193,6 +193,11 @@ class Target:
             return "d" in self.features
         return self.architecture in ("aarch64", "nvptx64") or bool(self.features & {"fma", "vfp4"})
 
+    @property
+    def has_mask_registers(self) -> bool:
+        """Tells whether a load with a mask takes no longer than one without, as with the masks of AVX-512."""
+        return not self.is_device and "avx512f" in self.features
+
     @functools.cached_property
     def has_gather(self) -> bool:
         """Tells whether one gather instruction is faster than one load per lane."""

@@ -104,6 +104,14 @@ def test_tails_are_masked(target, loads):
     assert f"icmp slt <{lanes} x i32>" in kernel.text and f"<{lanes} x i64>" not in kernel.text
 
 
+@pytest.mark.parametrize("lanes", [5, 12, 14])
+def test_a_vector_of_any_number_of_lanes_is_one_load_by_a_mask(lanes):
+    a, b, at = array("a", (64,), "float32"), array("b", (16,), "float32"), Ramp(const(0), const(1), lanes)
+    load = Load(dtype("float32").with_lanes(lanes), a[1].data, Ramp(const(3), const(1), lanes))
+    text = Kernel(function(Store(b[1].data, build.mul(load, load), at), a, b), AVX512).assembly()
+    assert len(re.findall(r"{%k[0-7]} {z}", text)) == 1 and text.count("vmulps") == 1
+
+
 def test_byte_tails_are_masked_by_bytes():
     a, b, n = array("a", (64,), "int8"), array("b", (64,), "int8"), Var("n")
     at = Ramp(const(0), const(1), 64)

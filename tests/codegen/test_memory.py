@@ -47,6 +47,20 @@ def test_strided_loads_and_stores(stride, of, target):
 
 @TARGETS
 @pytest.mark.parametrize("of", DTYPES)
+@pytest.mark.parametrize("lanes, stride", [(3, 1), (7, -1), (12, 1), (13, 1), (14, -1), (15, 1)])
+def test_vectors_of_any_number_of_lanes(lanes, stride, of, target):
+    a, b = array("a", (40,), of), array("b", (40,), of)
+    at = Ramp(const(4 if stride == 1 else 4 + lanes - 1), const(stride), lanes)
+    kernel = Kernel(function(store(b, load(a, at), Ramp(const(9), const(1), lanes)), a, b), target)
+    x, y = data(of, 40), np.zeros(40, data(of, 1).dtype)
+    assert kernel(x, y) == 0
+    expected = np.zeros_like(y)
+    expected[9:9 + lanes] = x[4:4 + lanes][::stride]
+    np.testing.assert_array_equal(y, expected)
+
+
+@TARGETS
+@pytest.mark.parametrize("of", DTYPES)
 def test_masked_tails_touch_nothing_beyond(of, target):
     """for io: b[io*8 + lane] = a[...] where io*8 + lane < n"""
     a, b, n, io = array("a", (64,), of), array("b", (64,), of), Var("n"), Var("io")

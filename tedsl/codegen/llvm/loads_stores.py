@@ -107,16 +107,39 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
     pointer = address(out, info, first, element, whole)
     align = alignment(info, first, d.bytes)
     align = gcd(align, lanes * d.bytes) if info.broken else align
-    if whole:
+    if mask is None and _takes_a_mask(out, info, first, d):
+        value = _load_first(out, info, pointer, align, d)
+    elif whole:
         value = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
         if mask is not None:
             value = out.assign(f"select <{lanes} x i1> {mask}, {t} {value}, {t} zeroinitializer")
     else:
-        name = f"llvm.masked.load.v{lanes}{_short(element)}.p0"
-        symbol = out.module.declare(name, f"declare {t} @{name}(ptr, i32, <{lanes} x i1>, {t})")
-        value = out.load(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
-                         f"{info.alias}", info)
+        value = _masked_load(out, info, pointer, align, d, mask)
     return value if index.stride == 1 else reverse(out, value, element, lanes)
+
+
+def _masked_load(out: Emitter, info: BufferInfo, pointer: str, align: int, d: DType, mask: str | None) -> str:
+    t, name = memory_type(d), f"llvm.masked.load.v{d.lanes}{_short(memory_type(d.element))}.p0"
+    symbol = out.module.declare(name, f"declare {t} @{name}(ptr, i32, <{d.lanes} x i1>, {t})")
+    return out.load(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{d.lanes} x i1> {mask}, {t} zeroinitializer)"
+                    f"{info.alias}", info)
+
+
+def _takes_a_mask(out: Emitter, info: BufferInfo, first: Index, d: DType) -> bool:
+    """Tells whether a vector of lanes that are no power of two, which LLVM loads in several parts, is better loaded by a mask:
+    but of an array that LLVM keeps in registers.
+    """
+    in_registers = info.count > 0 and not first.terms
+    return d.lanes.bit_count() > 1 and not in_registers and out.target.has_mask_registers and out.target.can_mask(d.element) \
+        and d.lanes * d.bytes * 8 <= out.target.vector_bits
+
+
+def _load_first(out: Emitter, info: BufferInfo, pointer: str, align: int, d: DType) -> str:
+    """Emits the load of a wider vector, of which the first lanes are on."""
+    wide = d.with_lanes(1 << d.lanes.bit_length())
+    on = ", ".join(f"i1 {'true' if k < d.lanes else 'false'}" for k in range(wide.lanes))
+    value, t = _masked_load(out, info, pointer, align, wide, f"<{on}>"), memory_type(wide)
+    return out.assign(f"shufflevector {t} {value}, {t} poison, <{d.lanes} x i32> <{', '.join(f'i32 {k}' for k in range(d.lanes))}>")
 
 
 def _is_within(info: BufferInfo, first: Index, lanes: int) -> bool:

@@ -8,7 +8,7 @@ after:   let count = n - i
 A statement with a mask other than "the first lanes", or with several masks, is executed lane by lane. A mask that the target
 supports stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register
 file, or are not a power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
-accumulators of a loop do. They are cut into powers of two.
+accumulators of a loop do. They are cut into powers of two; with the masks of AVX-512, into vectors of the machine and a rest.
 """
 
 from __future__ import annotations
@@ -89,10 +89,19 @@ class _Splitter(ScopedRewriter):
         """Returns how to cut a vector of `lanes` elements: the lanes of one step of a loop (0: no loop), and the lanes handled
         before the rest is cut into powers of two. None if it is better left whole.
         """
-        native = max(1, self.target.vector_bits // (8 * dtype.bytes))
+        native = self.native(dtype)
         if lanes > REGISTERS * native:
             return native, lanes - lanes % native
         return (0, 0) if lanes > native and lanes & (lanes - 1) else None
+
+    def native(self, dtype: DType) -> int:
+        """Returns the lanes of a vector of the machine."""
+        return max(1, self.target.vector_bits // (8 * dtype.bytes))
+
+    def loads_odd(self, store: Store) -> bool:
+        """Tells whether the target loads vectors of any number of lanes at once, of the elements in `store`."""
+        return self.target.has_mask_registers and all(
+            self.target.can_mask(access_dtype(n).element) for n in of_kinds(store, Load, Store) if isinstance(n, (Load, Store)))
 
     def unmasked(self, store: Store, lanes: int) -> Stmt:
         prefix = self.prefix(store)
@@ -161,7 +170,7 @@ class _Splitter(ScopedRewriter):
 
 def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: int) -> Stmt:
     """Returns `store` cut into narrower stores: a loop of `step` lanes (one vector if `step` is 0) for the first `main` lanes,
-    then powers of two.
+    then powers of two; what remains below a vector of the machine stays one where masks load it at once.
     """
     parts: list[Stmt] = []
     if step and main:
@@ -170,7 +179,10 @@ def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: in
         parts.append(For(chunk, IntImm(chunk.dtype, 0), IntImm(chunk.dtype, main // step), ForKind.SERIAL, splitter.stmt(body)))
     elif main:
         parts.append(splitter.stmt(slice_lanes(store, lanes, 0, main)))
-    parts += [splitter.stmt(slice_lanes(store, lanes, main + at, width)) for at, width in powers(lanes - main)]
+    rest = lanes - main
+    odd = rest % splitter.native(store.value.dtype) if splitter.loads_odd(store) else 0
+    pieces = [*powers(rest - odd), *([(rest - odd, odd)] if odd else [])]
+    parts += [splitter.stmt(slice_lanes(store, lanes, main + at, width)) for at, width in pieces]
     return seq(*parts)
 
 

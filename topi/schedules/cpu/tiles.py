@@ -75,18 +75,19 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     return tall, vectors * lanes
 
 
-def registers_of_rows(columns: int | None, vectors: int, lanes: int) -> list[tuple[float, int]]:
+def registers_of_rows(columns: int | None, vectors: int, lanes: int, masks: bool = False) -> list[tuple[float, int]]:
     """How many tiles of `vectors` vectors lie beside each other, and the registers that hold a row of each; whole ones first.
 
     The rest of columns that fill no vector is parted into powers of two, 13 into 8, 4 and 1: all of them where one tile is as
-    wide as the columns, else one or two; more are a vector with a mask. Columns that are fewer than lanes are one vector.
+    wide as the columns, else one or two; more are a vector with a mask. Columns that are fewer than lanes are one vector. masks:
+    whether the target loads vectors of any number of lanes at once, so that the rest of one wide tile is a vector, too.
     """
     if columns is None:
         return [(_UNKNOWN / (vectors * lanes), vectors)]
     whole, rest = divmod(columns, vectors * lanes)
     pieces = (rest % lanes).bit_count()
-    if whole == 0 and rest < lanes:
-        return [(1.0, 1)]
+    if whole == 0 and (rest < lanes or masks):
+        return [(1.0, -(-rest // lanes))]
     held = rest // lanes + (pieces if whole == 0 or pieces <= _PIECES else 1)
     return [(count, row) for count, row in ((float(whole), vectors), (1.0, held)) if count and row]
 
