@@ -138,8 +138,9 @@ def _load_first(out: Emitter, info: BufferInfo, pointer: str, align: int, d: DTy
     """Emits the load of a wider vector, of which the first lanes are on."""
     wide = d.with_lanes(1 << d.lanes.bit_length())
     on = ", ".join(f"i1 {'true' if k < d.lanes else 'false'}" for k in range(wide.lanes))
+    picks = ", ".join(f"i32 {k}" for k in range(d.lanes))
     value, t = _masked_load(out, info, pointer, align, wide, f"<{on}>"), memory_type(wide)
-    return out.assign(f"shufflevector {t} {value}, {t} poison, <{d.lanes} x i32> <{', '.join(f'i32 {k}' for k in range(d.lanes))}>")
+    return out.assign(f"shufflevector {t} {value}, {t} poison, <{d.lanes} x i32> <{picks}>")
 
 
 def _is_within(info: BufferInfo, first: Index, lanes: int) -> bool:

@@ -62,12 +62,12 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel:
     the columns of a tile, where they are given. block: rows that are computed together, which those of a tile divide.
     """
-    available = registers(target)
+    available, masks = registers(target), target.has_mask_registers
     embeds = embeds and target.vector_bits == 512
     most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
     widths = range(1, min(16, most_vectors) + 1) if panel is None else [panel // lanes]
     tiles = [(tall, vectors) for vectors in widths
-             for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes)), default=1)]
+             for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes, masks)), default=1)]
              for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1) if block is None or block % tall == 0
              if tall * held + held + (held > 1 or not embeds) <= available or (tall, vectors) == (1, 1)]
     size = (rows, columns, terms or _TERMS)
@@ -79,8 +79,8 @@ def registers_of_rows(columns: int | None, vectors: int, lanes: int, masks: bool
     """How many tiles of `vectors` vectors lie beside each other, and the registers that hold a row of each; whole ones first.
 
     The rest of columns that fill no vector is parted into powers of two, 13 into 8, 4 and 1: all of them where one tile is as
-    wide as the columns, else one or two; more are a vector with a mask. Columns that are fewer than lanes are one vector. masks:
-    whether the target loads vectors of any number of lanes at once, so that the rest of one wide tile is a vector, too.
+    wide as the columns, else one or two; more are a vector with a mask. Columns that are fewer than lanes are one vector.
+    masks: whether the target loads vectors of any number of lanes at once: then the rest of one wide tile is a vector, too.
     """
     if columns is None:
         return [(_UNKNOWN / (vectors * lanes), vectors)]
@@ -102,7 +102,7 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
         return terms * max(*near, _WAITS * far, target.machine.fma_latency + _SLACK) + _STORES * height * held
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
-    across = registers_of_rows(columns, vectors, lanes)
+    across = registers_of_rows(columns, vectors, lanes, target.has_mask_registers)
     down = [(float(whole), tall)] * bool(whole) + [(1.0, rest)] * bool(rest)
     cut = bool(rest and rows is not None) + bool(columns is not None and columns % (vectors * lanes))
     return sum(n * m * one(height, held) for n, height in down for m, held in across) * _ENDS**cut

@@ -43,7 +43,7 @@ def best_tile(target: Target, rows: int | None, columns: int | None, terms: int 
     vectors = None if columns is None else -(-columns // lanes)
     tiles = [(tall, wide) for wide in range(1, min(_MOST_VECTORS, vectors or _MOST_VECTORS) + 1)
              for tall in range(1, min(registers(target), rows or registers(target)) + 1)
-             if _fits(target, tall, _widest(columns, wide, lanes)) or (tall, wide) == (1, 1)]
+             if _fits(target, tall, _widest(target, columns, wide, lanes)) or (tall, wide) == (1, 1)]
     return min(tiles, key=lambda tile: (cycles_of_rows(target, rows, columns, terms, lanes, tile), -tile[0]))
 
 
@@ -53,7 +53,7 @@ def cycles_of_rows(target: Target, rows: int | None, columns: int | None, terms:
     tall, wide = tile
     apart = (terms or 1) * (target.vector_bits // lanes // 8)
     masked = _MASKED if columns is not None and columns % lanes and wide * lanes < columns else 1
-    across = registers_of_rows(columns, wide, lanes)
+    across = registers_of_rows(columns, wide, lanes, target.has_mask_registers)
     return _cycles(target, _parts(rows, tall), across, terms, lanes, apart, _lines(target, columns, lanes)) * masked
 
 
@@ -73,7 +73,7 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
             if dividing and (columns is None or columns % across):
                 continue
             for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
-                if not _fits(target, down * across, _widest(channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
+                if not _fits(target, down * across, _widest(target, channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
                     continue
                 tile = ImageTile(down, across, wide * lanes)
                 cycles = cycles_of_image(target, image, channels, terms, lanes, apart, tile)
@@ -87,7 +87,7 @@ def cycles_of_image(target: Target, image: tuple[int | None, int | None], channe
     """The cycles of a result by tiles of pixels and channels, as of `image_tile`."""
     pixels = _products(_parts(image[0], tile.down), _parts(image[1], tile.across))
     masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
-    across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes)
+    across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes, target.has_mask_registers)
     return _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS) * masked
 
 
@@ -101,9 +101,9 @@ def _lines(target: Target, columns: int | None, lanes: int) -> float:
     return 1.0 if columns is None or columns % lanes == 0 else 1 + (size - item) / target.machine.line
 
 
-def _widest(columns: int | None, wide: int, lanes: int) -> int:
+def _widest(target: Target, columns: int | None, wide: int, lanes: int) -> int:
     """The most registers that hold a row of a tile of `wide` vectors."""
-    return max((row for _, row in registers_of_rows(columns, wide, lanes)), default=1)
+    return max((row for _, row in registers_of_rows(columns, wide, lanes, target.has_mask_registers)), default=1)
 
 
 def _parts(extent: int | None, size: int) -> Parts:
