@@ -51,11 +51,16 @@ def test_the_model_of_another_machine_changes_the_tile():
 
 
 def test_a_rest_that_fills_no_vector_takes_registers_by_its_pieces():
-    """25 columns in one tile are vectors of 16, 8 and 1; beside a whole tile, 15 are one vector with a mask, 9 are 8 and 1."""
+    """25 columns in one tile are vectors of 16, 8 and 1; beside a whole tile, 15 are one vector with a mask, 9 are 8 and 1.
+
+    Masks load 9 at once: 25 columns are two vectors.
+    """
     assert registers_of_rows(25, 2, 16) == [(1.0, 3)] and registers_of_rows(111, 7, 16) == [(1.0, 10)]
+    assert registers_of_rows(25, 2, 16, True) == [(1.0, 2)] and registers_of_rows(111, 7, 16, True) == [(1.0, 7)]
+    assert registers_of_rows(41, 1, 16, True) == [(2.0, 1), (1.0, 2)] and registers_of_rows(0, 1, 16, True) == []
     assert registers_of_rows(31, 1, 16) == [(1.0, 1), (1.0, 1)] and registers_of_rows(41, 1, 16) == [(2.0, 1), (1.0, 2)]
     assert registers_of_rows(96, 3, 16) == [(2.0, 3)] and registers_of_rows(15, 1, 16) == [(1.0, 1)]
     for columns in (25, 37, 47, 100, 111):
         with Target("llvm -mcpu=znver4") as target:
             tall, wide = tile_of(500, columns, 300, 16, target)
-            assert all((tall + 1) * held < 32 for _, held in registers_of_rows(columns, wide // 16, 16))
+            assert all((tall + 1) * held < 32 for _, held in registers_of_rows(columns, wide // 16, 16, True))

@@ -86,7 +86,7 @@ def registers_of_rows(columns: int | None, vectors: int, lanes: int, masks: bool
         return [(_UNKNOWN / (vectors * lanes), vectors)]
     whole, rest = divmod(columns, vectors * lanes)
     pieces = (rest % lanes).bit_count()
-    if whole == 0 and (rest < lanes or masks):
+    if whole == 0 and rest and (rest < lanes or masks):
         return [(1.0, -(-rest // lanes))]
     held = rest // lanes + (pieces if whole == 0 or pieces <= _PIECES else 1)
     return [(count, row) for count, row in ((float(whole), vectors), (1.0, held)) if count and row]

@@ -73,7 +73,8 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
             if dividing and (columns is None or columns % across):
                 continue
             for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
-                if not _fits(target, down * across, _widest(target, channels, wide, lanes)) and (down, across, wide) != (1, 1, part):
+                fits = _fits(target, down * across, _widest(target, channels, wide, lanes))
+                if not fits and (down, across, wide) != (1, 1, part):
                     continue
                 tile = ImageTile(down, across, wide * lanes)
                 cycles = cycles_of_image(target, image, channels, terms, lanes, apart, tile)
