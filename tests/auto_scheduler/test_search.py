@@ -109,6 +109,7 @@ def test_the_default_stays_unless_another_is_surely_faster():
 
     default, faster, unsure = record(1.9, 2.0, 2.1), record(1.7, 1.8, 1.9), record(1.0, 1.6, 2.2)
     assert searching.winner([default, faster]) is faster and searching.winner([default, unsure]) is default
+    assert searching.winner([default, record(1.96, 1.97, 1.98)]) is default, "another place in memory makes as much"
     assert searching.winner([record(), unsure]) is unsure and searching.winner([record(), record()]) is None
 
 
