@@ -24,7 +24,7 @@ from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
-from tedsl.tune.records.ranking import surely_fastest
+from tedsl.tune.records.ranking import confirmed
 from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
@@ -84,9 +84,8 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
     finals = _finals(done, best, checker, build, float(seconds) * _FINAL, cluster) if has_final else []
-    chosen = surely_fastest(finals, lambda trial: trial.outcome) if finals and finals[0].candidate is done.default \
-        else min(finals or best, key=lambda trial: trial.cost)
-    default = next((trial for trial in finals or done.trials if trial.candidate is done.default), None)
+    chosen = finals[-1] if finals else min(best, key=lambda trial: trial.cost)
+    default = next((trial for trial in reversed(finals or done.trials) if trial.candidate is done.default), None)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
 
 
@@ -231,23 +230,35 @@ def _searched(search: Search, measurer: Measurer | RemoteMeasurer, done: _Trials
 def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, build: BuildOption | None,
             seconds: float, cluster: bool | str) -> list[Trial]:
     """The default and the best measured again, each in turns with a reference, and written: these times count. It goes on, up
-    to _MOST_FINALISTS, while a candidate that was not measured again seems faster than all that were.
+    to _MOST_FINALISTS, while a candidate that was not measured again seems faster than all that were. The last one is the
+    result.
     """
     default = [trial for trial in ranked if trial.candidate is done.default]
     others = [trial for trial in ranked if trial.candidate is not done.default]
-    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 1)), timeout=10.0,
+    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 3)), timeout=10.0,
                        cooldown_interval=0.0)
     found: list[Trial] = []
+
+    def again(before: Trial) -> Trial | None:
+        for candidate, outcome in measurer.measure([before.candidate]):
+            trial = Trial(candidate, outcome, before.choices, before.seconds, before.predicted)
+            done.write(trial)
+            if outcome.failure is None:
+                found.append(trial)
+                return trial
+        return None
+
     with _measurer(done.search.target, build, option, checker, cluster) as measurer:
         try:
             for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
                 if at >= _FINALISTS + len(default) and found and before.cost > min(trial.cost for trial in found):
                     break
-                for candidate, outcome in measurer.measure([before.candidate]):
-                    trial = Trial(candidate, outcome, before.choices, before.seconds, before.predicted)
-                    done.write(trial)
-                    if outcome.failure is None:
-                        found.append(trial)
+                again(before)
+            if not found:
+                return []
+            is_beside_default = found[0].candidate is done.default
+            chosen = confirmed(list(found), again, lambda trial: trial.outcome) if is_beside_default \
+                else min(found, key=lambda trial: trial.cost)
         except KeyboardInterrupt:
             return []
-    return found
+    return [*found, chosen]

@@ -76,7 +76,7 @@ def test_the_default_is_measured_first_and_again_each_schedule_once(imagination)
     assert len(texts) == len(set(texts)) == 32
     assert seen[0].record.candidate["sketch"] == "default" and seen[0].record.candidate["decisions"] == {}
     finals = [trial.record for trial in seen if trial.final]
-    assert len(finals) == 5 and finals[0].candidate == seen[0].record.candidate
+    assert len(finals) == 7 and finals[0].candidate == finals[5].candidate == seen[0].record.candidate
 
 
 @pytest.mark.whole
@@ -108,9 +108,19 @@ def test_the_default_stays_unless_another_is_surely_faster():
         return tune.Record("", "", "", "", None, tune.Outcome(costs, failure))
 
     default, faster, unsure = record(1.9, 2.0, 2.1), record(1.7, 1.8, 1.9), record(1.0, 1.6, 2.2)
-    assert searching.winner([default, faster]) is faster and searching.winner([default, unsure]) is default
-    assert searching.winner([default, record(1.96, 1.97, 1.98)]) is default, "another place in memory makes as much"
-    assert searching.winner([record(), unsure]) is unsure and searching.winner([record(), record()]) is None
+
+    def winner(*finals, then=()):
+        later = iter(then)
+        return searching.winner([(one, str(at)) for at, one in enumerate(finals)],
+                                lambda proposal: [(next(later, finals[int(proposal)]), proposal)])
+
+    assert winner(default, faster) is faster and winner(default, unsure) is default
+    assert winner(default, record(1.96, 1.97, 1.98)) is default, "another place in memory makes as much"
+    assert winner(record(), unsure) is unsure and winner(record(), record()) is None and winner() is None
+    lucky, slower = record(1.5), record(2.2)
+    assert winner(default, lucky, faster, then=[default, slower]) is default, "luck does not come twice"
+    assert winner(default, faster, then=[record(), faster]) is faster
+    assert winner(default, lucky, then=[default, record()]) is default
 
 
 def test_later_rounds_are_faster(imagination):

@@ -18,7 +18,7 @@ from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOptio
 from tedsl.tune.measure import RemoteMeasurer, limited
 from tedsl.tune.measure.machine import is_estimated, machine_model, tool_versions
 from tedsl.tune.records import last_records
-from tedsl.tune.records.ranking import surely_fastest
+from tedsl.tune.records.ranking import confirmed
 
 _ROUND = 16  # trials between two looks at the model
 _DRAWN = 4  # random proposals from which one of the first round is chosen
@@ -46,6 +46,7 @@ class Trial:
 
 
 OnTrial = Callable[[Trial], object]
+_Final = tuple[Record, Proposal]  # a proposal that was measured again
 
 
 class Search:
@@ -204,15 +205,18 @@ class Search:
         default = default_proposal(self.problem)
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
                       key=lambda pair: pair[0])
-        each = 2.0 if seconds is None else max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 1) / 2)
+        each = 2.0 if seconds is None else max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 3) / 2)
         measurer.run = replace(self.run_option, precise=True, precise_seconds=each)
-        finals: list[Record] = []
+
+        def measured(proposal: Proposal) -> list[_Final]:
+            return [(self._note(proposal, outcome, final=True), proposal) for _, outcome in measurer.measure([proposal])]
+
+        finals: list[_Final] = []
         for seemed, proposal in [(0.0, default), *fast[:_MOST_FINALISTS]]:
-            if len(finals) > _FINALISTS and seemed > min(one.cost for one in finals):
+            if len(finals) > _FINALISTS and seemed > min(one.cost for one, _ in finals):
                 break
-            for _, outcome in measurer.measure([proposal]):
-                finals.append(self._note(proposal, outcome, final=True))
-        self.best = winner(finals) or self.best
+            finals += measured(proposal)
+        self.best = winner(finals, measured) or self.best
 
 
 def check_budget(what: str, seconds: object, trials: object) -> None:
@@ -226,7 +230,15 @@ def check_budget(what: str, seconds: object, trials: object) -> None:
         raise ArgumentError(f"{what}: trials is an int of at least 1, not {trials!r}")
 
 
-def winner(finals: Sequence[Record]) -> Record | None:
-    """The fastest of finals, of which the first is the default, if it is surely faster than that; None if all failed."""
-    found = surely_fastest(finals, lambda one: one.outcome)
+def winner(finals: Sequence[_Final], measured: Callable[[Proposal], Sequence[_Final]]) -> Record | None:
+    """The fastest of finals, of which the first is the default, if it is surely faster than that, also when both are measured
+    once more; None if all failed.
+    """
+    if not finals:
+        return None
+
+    def again(final: _Final) -> _Final | None:
+        return next((one for one in measured(final[1]) if math.isfinite(one[0].cost)), None)
+
+    found, _ = confirmed(finals, again, lambda one: one[0].outcome)
     return found if math.isfinite(found.cost) else None
