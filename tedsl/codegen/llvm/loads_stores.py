@@ -80,8 +80,8 @@ def emit_load(out: Emitter, e: Load) -> str:
     if isinstance(index, Ramp) and index.stride == 0 and mask is None:
         scalar = _load_scalar(out, info, index.base, d.element, None)
         return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
-    if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and mask is None:
-        return from_memory(out, _load_every(out, info, index, d), d)
+    if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and (mask is None or _spreads_masks(out, d)):
+        return from_memory(out, _load_every(out, info, index, d, mask), d)
     return from_memory(out, _gather(out, info, index, d, mask), d)
 
 
@@ -151,19 +151,35 @@ def _is_within(info: BufferInfo, first: Index, lanes: int) -> bool:
     return low >= 0 and high <= info.count - lanes
 
 
-def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType) -> str:
+def _spreads_masks(out: Emitter, d: DType) -> bool:
+    """Tells whether a vector of which a mask turns off lanes is better loaded as all that lies between its elements, with the
+    mask of each: where masks are registers, this is a load and a shuffle for each vector, and a gather an access for each lane.
+    """
+    return out.target.has_mask_registers and out.target.can_mask(d.element) and d.lanes * d.bytes * 8 <= out.target.vector_bits
+
+
+def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask: str | None = None) -> str:
     """Emits contiguous loads of all that lies between the first and the last element, and shuffles that pick every stride-th.
 
-    The last of the loads ends with the last element: what follows it may not be there.
+    The last of the loads ends with the last element: what follows it may not be there. With a mask, they load nothing but the
+    elements that it turns on.
     """
     lanes, step, t, element = d.lanes, abs(index.stride), memory_type(d), memory_type(d.element)
     low = index.base if index.stride > 0 else Index(index.base.terms, index.base.const + (lanes - 1) * index.stride)
     starts = [*(lanes * k for k in range(step - 1)), (lanes - 1) * (step - 1)]
     value, known = "", [0] * lanes
+    if mask is not None and index.stride < 0:
+        mask = reverse(out, mask, "i1", lanes)
     for number, start in enumerate(starts):
         first = Index(low.terms, low.const + start)
-        pointer = address(out, info, first, element, True)
-        part = out.load(f"load {t}, ptr {pointer}, align {alignment(info, first, d.bytes)}{info.alias}", info)
+        pointer = address(out, info, first, element, mask is None)
+        align = alignment(info, first, d.bytes)
+        if mask is not None:
+            part = _masked_load(out, info, pointer, align, d, _spread(out, mask, lanes, start, step))
+        elif _takes_a_mask(out, info, first, d):
+            part = _load_first(out, info, pointer, align, d)
+        else:
+            part = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
         ends = starts[number + 1] if number + 1 < len(starts) else lanes * step
         for k in range(lanes):
             if start <= k * step < ends:
@@ -175,6 +191,14 @@ def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType) -> str:
         else:
             value = part
     return value if index.stride > 0 else reverse(out, value, element, lanes)
+
+
+def _spread(out: Emitter, mask: str, lanes: int, start: int, step: int) -> str:
+    """Emits the mask of `lanes` elements from `start` on, of which every step-th is an element that `mask` is about; the others
+    are off.
+    """
+    picks = ", ".join(f"i32 {lanes if place % step else place // step}" for place in range(start, start + lanes))
+    return out.assign(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> zeroinitializer, <{lanes} x i32> <{picks}>")
 
 
 def reverse(out: Emitter, value: str, element: str, lanes: int) -> str:

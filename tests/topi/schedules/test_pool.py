@@ -61,7 +61,9 @@ def test_short_rows_are_copied_without_a_loop(size, loop):
     ((1, 2, 37, 2050), 3, 2, 1, "max"), ((1, 3, 55, 55), 3, 2, 0, "max"), ((1, 3, 7, 7), 3, 1, 1, "max"),
     ((1, 4, 12, 12), 3, 2, 1, "avg"), ((1, 2, 5, 5), 5, 1, 2, "max"), ((1, 3, 88, 88), 5, 2, 0, "avg"),
     ((2, 3, 41, 41), 5, 2, 2, "max"), ((1, 2, 5, 5), 5, 2, 0, "avg"),
-    ((1, 1, 6, 6), 5, 2, 2, "max"), ((1, 2, 33, 67), 5, 3, 1, "avg")])
+    ((1, 1, 6, 6), 5, 2, 2, "max"), ((1, 2, 33, 67), 5, 3, 1, "avg"),
+    ((1, 3, 54, 54), 3, 2, 1, "max"), ((2, 2, 65, 66), 3, 2, 1, "max"), ((1, 2, 94, 93), 3, 2, 1, "avg"), ((1, 3, 83, 83), 2, 2, 0, "max"),
+    ((1, 2, 50, 61), 3, 3, 1, "max")])
 def test_pools_compute_what_numpy_does(shape, kernel, stride, pad, kind):
     x, y = pool(shape, kernel, stride, pad, kind)
     data = np.random.default_rng(0).standard_normal(shape).astype("float32")
@@ -82,6 +84,46 @@ def test_columns_of_windows_apart_are_reduced_once(kernel, stride, size, parts):
         s = topi.schedules.schedule(y)
     shared = [stage.op.output(0) for stage in s.stages if stage.op.name.endswith(".rf")]
     assert [tuple(int(extent) for extent in tensor.shape[2:4]) for tensor in shared] == parts
+
+
+@pytest.mark.parametrize("model, shared", [("znver3", True), ("skylake-avx512", False)])
+def test_columns_are_reduced_once_only_where_shuffles_are_more_than_they_save(model, shared):
+    """A window of 3x3 with a stride of two: six vectors of columns and three shuffles of them, or nine shuffles."""
+    _, y = pool((1, 8, 99, 99), 3, 2, 1)
+    with Target(f"llvm -mcpu={model} -model={model}"):
+        s = topi.schedules.schedule(y)
+        of_five = topi.schedules.schedule(pool((1, 8, 99, 99), 5, 2, 2)[1])
+    assert any(stage.op.name.endswith(".rf") for stage in s.stages) is shared
+    assert any(stage.op.name.endswith(".rf") for stage in of_five.stages)
+
+
+@pytest.mark.parametrize("kernel, size, rows", [(3, 54, 7), (3, 99, 5), (3, 25, 7), (2, 64, 4), (2, 22, 6), (3, 11, 6)])
+def test_windows_that_share_few_rows_have_few_rows_in_a_piece(kernel, size, rows):
+    """Rows of a number that divides those of the image if it is near: no piece has conditions around its terms."""
+    x, y = pool((1, 8, size, size), kernel, 2, kernel // 2 if kernel == 3 else 0)
+    with Target("llvm -mcpu=skylake-avx512 -model=skylake-avx512"):
+        text = topi.schedules.schedule(y).journal
+    assert f"factor={rows})" in str(text)
+
+
+@pytest.mark.parametrize("model, shared", [("znver3", True), ("skylake-avx512", False)])
+def test_columns_are_reduced_once_only_where_shuffles_are_more_than_they_save(model, shared):
+    """A window of 3x3 with a stride of two: six vectors of columns and three shuffles of them, or nine shuffles."""
+    _, y = pool((1, 8, 99, 99), 3, 2, 1)
+    with Target(f"llvm -mcpu={model} -model={model}"):
+        s = topi.schedules.schedule(y)
+        of_five = topi.schedules.schedule(pool((1, 8, 99, 99), 5, 2, 2)[1])
+    assert any(stage.op.name.endswith(".rf") for stage in s.stages) is shared
+    assert any(stage.op.name.endswith(".rf") for stage in of_five.stages)
+
+
+@pytest.mark.parametrize("kernel, size, rows", [(3, 54, 7), (3, 99, 5), (3, 25, 7), (2, 64, 4), (2, 22, 6), (3, 11, 6)])
+def test_windows_that_share_few_rows_have_few_rows_in_a_piece(kernel, size, rows):
+    """Rows of a number that divides those of the image if it is near: no piece has conditions around its terms."""
+    x, y = pool((1, 8, size, size), kernel, 2, kernel // 2 if kernel == 3 else 0)
+    with Target("llvm -mcpu=skylake-avx512 -model=skylake-avx512"):
+        text = topi.schedules.schedule(y).journal
+    assert f"factor={rows})" in str(text)
 
 
 @pytest.mark.parametrize("kernel, stride, dilation, rows", [

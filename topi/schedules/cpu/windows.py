@@ -26,6 +26,8 @@ _SHORT = 6  # vectors of a row with its border that is copied without a loop
 _NARROWEST = 4  # lanes of a vector
 _MOST_VECTORS = 4  # of a row in a piece: rows below one another share what windows read, vectors beside one another do not
 _APART = 2  # vectors of results in a row that has its columns reduced first, and more
+_SHUFFLED = 3  # loads that take the time of a vector of elements apart: two loads, and shuffles of each
+_MOST_ROWS = 7  # of results in a piece whose windows do not have rows of the image reduced once: they keep what they read twice
 _SPARE = 4  # registers beside those of results
 
 
@@ -110,12 +112,16 @@ def schedule_windows(kernel: Kernel) -> None:
 
 def _shares_columns(kernel: Kernel) -> bool:
     """Whether the windows of a row of a pool share columns, and start apart: then the columns of a row of results are reduced
-    first, from contiguous vectors, and only what they give is taken apart by shuffles, not each row of the image.
+    first, from contiguous vectors, and only what they give is taken apart by shuffles, not each row of the image: if that is
+    less work.
     """
     record = kernel.record
     if not isinstance(record, PoolOp) or record.operator not in ("max", "sum") or len(record.kernel) != 2:
         return False
     (height, width), step = record.kernel, record.strides[1]
+    place = 1 if registers(kernel.target) == 32 else _SHUFFLED  # of two vectors, in one instruction
+    if height * step + width * place >= height * width * place:
+        return False
     results = extent_of(kernel.tail.axis[-1]) or 1  # few wait for the vectors just stored, which they read in parts
     return results > _APART * kernel.lanes(kernel.anchor) and record.dilation[1] == 1 and width > step > 1 and height > 1
 
@@ -206,9 +212,14 @@ def _piece(kernel: Kernel) -> tuple[int, int, int]:
     vectors = min(counts, key=lambda count: -(-width // (count * lanes)) * count)
     if len(kernel.tail.axis) == 3 or _shares_columns(kernel):
         return 1, vectors, lanes
-    height = extent_of(kernel.tail.axis[-2]) or 1
-    pieces = -(-height // max(1, (registers(kernel.target) - _SPARE) * 3 // 4 // vectors))
-    return -(-height // pieces), vectors, lanes
+    height, room = extent_of(kernel.tail.axis[-2]) or 1, registers(kernel.target) - _SPARE
+    most = max(1, room * 3 // 4 // vectors)
+    if isinstance(kernel.record, PoolOp) and _rows_read(kernel, -(-height // -(-height // most))) is None:
+        most = max(1, min(most, _MOST_ROWS // vectors))
+        equal = next((rows for rows in range(most, most // 2, -1) if height % rows == 0), None)
+        if equal is not None:
+            return equal, vectors, lanes
+    return -(-height // -(-height // most)), vectors, lanes
 
 
 def _rows_of_block(kernel: Kernel, down: int) -> int:
