@@ -28,6 +28,7 @@ _MOST_VECTORS = 4  # of a row in a piece: rows below one another share what wind
 _APART = 2  # vectors of results in a row that has its columns reduced first, and more
 _SHUFFLED = 3  # loads that take the time of a vector of elements apart: two loads, and shuffles of each
 _MOST_ROWS = 7  # of results in a piece whose windows do not have rows of the image reduced once: they keep what they read twice
+_FEWEST_ROWS = 4  # of results in a piece without a loop: fewer do not share enough
 _SPARE = 4  # registers beside those of results
 
 
@@ -101,13 +102,25 @@ def schedule_windows(kernel: Kernel) -> None:
         _sum_up(s[sums], down * vectors)
     else:
         _sum_up_rows_once(s, sums, (tail, xo), read * vectors)
-    if border and any((*kernel.record.before, *kernel.record.after)):
+    if border and any((*kernel.record.before, *kernel.record.after)) and not _masks_the_border(kernel):
         padded = s[border[0]]
         padded.compute_at(tail, place)
         vector, lane = padded.split(padded.op.axis[-1], factor=kernel.lanes(kernel.anchor))
         if -(-(constant(border[0].output(0).shape[-1]) or 0) // kernel.lanes(kernel.anchor)) <= _SHORT:
             padded.unroll(vector)  # only the vectors at the ends hold the border
         padded.vectorize(lane)
+
+
+def _masks_the_border(kernel: Kernel) -> bool:
+    """Whether windows read the image itself, with masks, and not a copy with its border: where masks take no time, are not made
+    again in a loop over places of the window, and elements are stored that are read several times.
+    """
+    data, target = kernel.record.data, kernel.target
+    if not target.has_mask_registers or not target.can_mask(data.dtype):
+        return False
+    if _rows_unrolled(kernel) < _FEWEST_ROWS or (len(kernel.tail.axis) > 3 and _shares_columns(kernel)):
+        return False
+    return isinstance(data.op, te.PlaceholderOp) or kernel.schedule[data.op].attach_type != _INLINE
 
 
 def _shares_columns(kernel: Kernel) -> bool:
@@ -199,6 +212,11 @@ def _sum_up(stage: Any, vectors: int) -> None:
     stage.vectorize(x)
 
 
+def _rows_unrolled(kernel: Kernel) -> int:
+    """The rows of a piece, of one vector each, for which all places of the window are without a loop."""
+    return _UNROLLED // (product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or _UNROLLED)
+
+
 def _piece(kernel: Kernel) -> tuple[int, int, int]:
     """Returns the rows of a piece, its vectors in a row, and their lanes.
 
@@ -208,18 +226,23 @@ def _piece(kernel: Kernel) -> tuple[int, int, int]:
     lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
     while lanes // 2 >= max(width, _NARROWEST):
         lanes //= 2
-    counts = range(1, _MOST_VECTORS + 1) if isinstance(kernel.record, PoolOp) else range(_MOST_VECTORS, 0, -1)
+    is_pool, images = isinstance(kernel.record, PoolOp), len(kernel.tail.axis) > 3
+    unrolled = _rows_unrolled(kernel)
+    is_whole = images and unrolled >= _FEWEST_ROWS
+    counts = range(1, _MOST_VECTORS + 1) if is_pool or is_whole else range(_MOST_VECTORS, 0, -1)
     vectors = min(counts, key=lambda count: -(-width // (count * lanes)) * count)
-    if len(kernel.tail.axis) == 3 or _shares_columns(kernel):
+    if not images or _shares_columns(kernel):
         return 1, vectors, lanes
-    height, room = extent_of(kernel.tail.axis[-2]) or 1, registers(kernel.target) - _SPARE
-    most = max(1, room * 3 // 4 // vectors)
-    if isinstance(kernel.record, PoolOp) and _rows_read(kernel, -(-height // -(-height // most))) is None:
+    height, room = extent_of(kernel.tail.axis[-2]) or 1, registers(kernel.target)
+    most = max(1, (room - _SPARE) * 3 // 4 // vectors)
+    if is_pool and _rows_read(kernel, -(-height // -(-height // most))) is None:
         most = max(1, min(most, _MOST_ROWS // vectors))
-        equal = next((rows for rows in range(most, most // 2, -1) if height % rows == 0), None)
-        if equal is not None:
-            return equal, vectors, lanes
-    return -(-height // -(-height // most)), vectors, lanes
+    elif not is_pool and is_whole:
+        most = min(_MOST_ROWS, room // 4, unrolled)
+    else:
+        return -(-height // -(-height // most)), vectors, lanes
+    equal = next((rows for rows in range(most, most * 2 // 3, -1) if height % rows == 0), None)
+    return equal or -(-height // -(-height // most)), vectors, lanes
 
 
 def _rows_of_block(kernel: Kernel, down: int) -> int:
