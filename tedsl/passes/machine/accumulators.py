@@ -11,6 +11,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
+from tedsl.ir.ops import ADDRESS_OF, PREFETCH
 from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, Step
@@ -136,8 +137,11 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
     nodes = list(of_kinds(loop.body, Load, Store, For, LetStmt, Let, Allocate, While, Call))
     stored = dict.fromkeys(n.buffer_var for n in nodes if isinstance(n, Store))
     loaded = {n.buffer_var for n in nodes if isinstance(n, Load)}
-    wanted = [v for v in stored if v in loaded and v in hopeful]
-    if not wanted or any(_has_effects(n) for n in nodes):
+    hints = [n for n in nodes if isinstance(n, Call) and n.op is PREFETCH]
+    addresses = {arg for hint in hints for arg in hint.args if isinstance(arg, Call) and arg.op is ADDRESS_OF}
+    pointed = {element.buffer_var for address in addresses for element in address.args if isinstance(element, Load)}
+    wanted = [v for v in stored if v in loaded and v in hopeful and v not in pointed]
+    if not wanted or any(_has_effects(n) for n in nodes if n not in addresses and n not in hints):
         return None
     bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
     foreign = {v for v in (*stored, *loaded) if v not in allocated}

@@ -124,6 +124,23 @@ def test_aliasing_and_effects_forbid_it():
     assert promote_accumulators(before) is before
 
 
+def prefetched(f, name, index):
+    return Evaluate(build.call("tir.prefetch", build.call("tir.address_of", f.load(name, index), dtype_="handle"), 0, 3, 1,
+                               dtype_="int32"))
+
+
+def test_prefetches_do_not_forbid_it_unless_they_ask_for_the_place_itself():
+    f = Function(A=(16,), C=(2,))
+    update = accumulate(f, imm(0), f.load("A", K))
+    made = body_text(check(promote_accumulators, f.func(loop(K, 16, seq(prefetched(f, "A", K), update)))))
+    assert "C.acc[0] = ((float32*)C.acc[0] + (float32*)A_1[k])" in made and "@tir.address_of((float32*)A_1[k]" in made
+    before = f.func(loop(K, 16, seq(prefetched(f, "C", imm(0)), update)))
+    assert promote_accumulators(before) is before
+    address = Evaluate(build.call("tir.address_of", f.load("A", K), dtype_="handle"))
+    before = f.func(loop(K, 16, seq(address, update)))
+    assert promote_accumulators(before) is before  # who takes it may do anything
+
+
 def test_the_outermost_loop_counts(golden):
     f = Function(A=(16,), C=(4,))
     before = f.func(loop(I, 4, loop(J, 4, loop(K, 4, accumulate(f, I, f.load("A", build.add(build.mul(J, 4), K)))))))
