@@ -18,7 +18,7 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import NormalizeOp, ReduceOp
-from topi.schedules.cpu.reduce import reads_along, rows_of_block
+from topi.schedules.cpu.reduce import are_long, reads_along, rows_of_block
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel, RowBlocks
@@ -90,8 +90,8 @@ def _is_along_rows(kernel: Kernel, shape: tuple[int, ...], kept: int) -> bool:
     else:
         own = kernel.kept if kernel.inside else len(shape) - len(record.axes) if type(record) is NormalizeOp else 0
         whole = own == kept and axes == list(shape)
-    rows = list(kernel.tail.axis)[:kept]
-    return whole and rows_of_block(kernel, rows, product(list(shape[kept:]))) == 1
+    rows, length = list(kernel.tail.axis)[:kept], product(list(shape[kept:]))
+    return whole and (are_long(kernel, length) or rows_of_block(kernel, rows, length, None) == 1)
 
 
 def _blocks(group: Sequence[Kernel], shape: tuple[int, ...], kept: int) -> RowBlocks | None:

@@ -14,7 +14,7 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
-from topi.schedules.cpu.parallel import SERIAL, share_out, share_out_rows
+from topi.schedules.cpu.parallel import SERIAL, SHARES, keep_cores_busy, share_out, share_out_rows
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
@@ -22,9 +22,10 @@ from topi.schedules.kernel import Kernel
 _UNROLL = 4  # vectors of partial results: enough to hide the latency of an addition
 _CHUNK = 32 * 1024
 _FEW = 4  # lanes that are combined one after the other: each waits for the one before
-_SHORT = 32  # vectors of a row, up to which the lanes of several rows are combined together
+_SHORT = 32  # vectors of a row, up to which combining the lanes of it alone is a large part of the work
+_WAITS = 64  # vectors of a row, up to which that is so of sums that nothing waits for: processors begin the next row meanwhile
 _DEAR = 16  # operations on an element, which hide the latency of adding it, row beside row
-_UNROLLED = 64  # operations of a reduction without a loop
+UNROLLED = 64  # operations of a reduction without a loop
 _STRAIGHT = 16  # lanes that are combined without a loop
 
 
@@ -63,7 +64,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     at = last_of_many(axes)
     length = length_of(kernel.anchor)
     tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
-    block = rows_of_block(kernel, axes, length) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
+    block = rows_of_block(kernel, axes, length, work_of(kernel)) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
     partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None)
     axes = list(s[kernel.tail].op.axis)
     if block > 1:
@@ -87,29 +88,48 @@ def last_of_many(axes: list[Any]) -> int:
     return next((at for at in reversed(range(len(axes))) if extent_of(axes[at]) != 1), -1)
 
 
-def rows_of_block(kernel: Kernel, axes: list[Any], length: int | None) -> int:
-    """The number of rows, neighbours along the last of `axes`, whose partial results are combined together: lane by lane in
-    vectors across the rows. 1 where rows are so long that combining the lanes of each is a small part of the work.
+def are_long(kernel: Kernel, length: int | None) -> bool:
+    """Whether rows of so many elements are so long that combining the lanes of each is a small part of the work."""
+    return length is None or length > _SHORT * kernel.lanes(kernel.anchor)
 
-    A block of rows stays in half of the nearest cache. Blocks divide the axis, where that leaves them half as many rows as they
-    could have; else the last one is smaller, unless too few axes are around it that are shared out without it.
+
+def rows_of_block(kernel: Kernel, axes: list[Any], length: int | None, work: int | None, rows: int = 0) -> int:
+    """The number of rows, neighbours along the last of `axes`, whose partial results are combined together: lane by lane in
+    vectors across the rows; as many as a vector has lanes, or `rows`, if those are more. 1 where too few rows fit a cache, and
+    for long rows in blocks or loops of others.
+
+    A block of rows stays in half of the nearest cache. Where `work` is shared out, more rows than lanes, and long ones, are
+    together only if blocks are left that keep the cores busy. Blocks divide the axis, where that leaves them half as many rows
+    as they could have, and tiles of a few lanes of a few rows, which change places in registers, or where other axes are around
+    it or rows are long; else the last one is smaller, unless too few axes are around it that are shared out without it.
     """
     at = last_of_many(axes)
     extent = extent_of(axes[at]) if at >= 0 else None
     lanes, size = kernel.lanes(kernel.anchor), kernel.anchor.output(0).dtype.bytes
-    if extent is None or length is None or length > _SHORT * lanes:
+    alone = kernel.blocks is None and not kernel.within
+    if extent is None or length is None or (are_long(kernel, length) and not alone) or (not rows and length > _WAITS * lanes):
         return 1
-    most = min(lanes, kernel.target.machine.l1.size // 2 // (size * max(length, 1)))
+    around, cores = product([extent_of(axis) for axis in axes[:at]]), kernel.target.machine.cores
+    most: int = min(max(rows, lanes), kernel.target.machine.l1.size // 2 // (size * max(length, 1)))
+    if not alone:
+        most = min(most, lanes)
+    elif cores > 1 and (work is None or work >= SERIAL):
+        least = 1 if are_long(kernel, length) else lanes
+        most = min(most, max(least, (around or 1) * extent // (SHARES * cores)))
     power: int = 1 << max(most, 1).bit_length() - 1
     if kernel.blocks is not None or min(most, extent) < _FEW:
         rows = math.gcd(extent, power)
         return rows if rows >= _FEW else 1
-    rows = divisor_near(extent, most, max(_FEW, power // 2))
-    if extent % rows == 0:
+    least, exact = max(_FEW, power // 2), kernel.within or around != 1 or are_long(kernel, length)
+    tiles = next((n for n in range(most - most % _FEW, least - 1, -_FEW) if extent % n == 0), None)
+    if tiles is not None and not kernel.within:
+        return tiles
+    rows = divisor_near(extent, most, least)
+    if extent % rows == 0 and (exact or rows == extent):
         return rows
-    around = product([extent_of(axis) for axis in axes[:at]])
-    if around is not None and (around == 1 or around >= kernel.target.machine.cores):
-        return power
+    busy = around is not None and (keep_cores_busy(kernel.target, around) if are_long(kernel, length) else around >= cores)
+    if around == 1 or busy:
+        return most - most % _FEW
     fewer = divisor_near(extent, rows, _FEW)
     return fewer if extent % fewer == 0 else 1
 
@@ -188,10 +208,12 @@ def keep_in_registers(s: te.Schedule, partial: list[Any], across: int, cost: int
     made = [*partial[:-1], (copies[0] if isinstance(copies, list) else copies).op]
     stored = s[outputs[0]].op
     for op in made:
+        if op is not made[-1]:
+            s[op].set_scope("local")
         add_vectors(s[op], -1)
         s[op].compute_at(s[stored], stored.axis[across])
         extent = length_of(s[op].op)
-        if extent is not None and extent * (1 + cost) <= _UNROLLED:
+        if extent is not None and extent * (1 + cost) <= UNROLLED:
             for axis in s[op].op.reduce_axis:
                 s[op].unroll(axis)
         cost = 0

@@ -13,11 +13,14 @@ from tedsl import te
 from topi.kinds import SoftmaxOp
 from topi.schedules.cpu.injective import vectorize, vectors_together
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
-from topi.schedules.formulas import Formula, constant, extent_of, product
+from topi.schedules.cpu.reduce import UNROLLED, last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
+from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of a row at a time
+_ROWS = 64  # of a block: they wait together for the end of each sum, for quotients and roots
+_MANY = 8  # rows of a block that are worth more than to ask for the next row
+_SHARE = 2  # neighbouring rows that are computed together
 _NEIGHBOURS = 4  # vectors of neighbouring rows
 
 
@@ -59,11 +62,30 @@ def _work(kernel: Kernel) -> int | None:
     return None if count is None else 4 * count
 
 
+def _block(kernel: Kernel, rows: list[Any], columns: int | None) -> int:
+    """The rows of a block, 1 where each is computed by itself.
+
+    Rows that do not fit the second cache are by themselves, too, and the next one is asked for meanwhile, unless many of them
+    fit the nearest cache with all that is computed of their elements.
+    """
+    count = product([extent_of(axis) for axis in rows])
+    computed = [op for op in (*_stages(kernel), kernel.tail) if not op.reduce_axis and len(op.axis) == len(kernel.tail.axis)]
+    row = (columns or 0) * kernel.anchor.output(0).dtype.bytes
+    if _MANY * row * (1 + len(computed)) > kernel.target.machine.l1.size and _is_large(kernel, count, row):
+        return 1
+    return rows_of_block(kernel, rows, columns, _work(kernel), _ROWS)
+
+
+def _is_large(kernel: Kernel, count: int | None, row: int) -> bool:
+    """Whether so many rows of so many bytes do not fit the second cache."""
+    return count is not None and count * row > kernel.target.machine.l2.size
+
+
 def _along_rows(kernel: Kernel, reduced: int) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     axes = list(kernel.tail.axis)
     rows, own = axes[:len(axes) - reduced], axes[len(axes) - reduced:]
-    block = rows_of_block(kernel, rows, product([extent_of(axis) for axis in own]))
+    block = _block(kernel, rows, product([extent_of(axis) for axis in own]))
     across = last_of_many(rows) if block > 1 else None
     inside: list[Any] = []
     promised: list[tuple[Any, Any]] = []
@@ -89,10 +111,33 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         elif across is not None:
             s[op].vectorize(op.axis[across])
     _vectors(kernel, kernel.tail, own)
+    if across is not None and len(own) == 1:
+        _rows_together(kernel, in_block, block)
     for part, op in promised:
         _promise(kernel, part, op)
     if across is None and len(own) == 1 and kernel.blocks is None and product([extent_of(row) for row in rows]) != 1:
         _ask_for_next_rows(kernel, [*readers, (kernel.formula(kernel.tail), kernel.tail)], extent_of(own[0]))
+
+
+def _rows_together(kernel: Kernel, row: Any, block: int) -> None:
+    """Compute vectors of neighbouring rows one after the other, if those of all rows read vectors that are the same: once.
+
+    row: the loop of the tail over `block` rows, innermost but for those over a row.
+    """
+    stage, formula = kernel.schedule[kernel.tail], kernel.formula(kernel.tail)
+    chunks, *lane = stage.leaf_iter_vars[stage.leaf_iter_vars.index(row) + 1:]
+    if not lane:
+        return
+    of_rows = {axis.var for axis in kernel.tail.axis[:-1]}
+    shared = any(of_rows.isdisjoint(set().union(*map(variables_in, load.indices))) for load in formula.loads)
+    together = _SHARE if shared and block % _SHARE == 0 else 1
+    vectors = -(-(extent_of(kernel.tail.axis[-1]) or UNROLLED) // kernel.lanes(kernel.tail))
+    if vectors * together * formula.cost <= UNROLLED:
+        stage.unroll(chunks)
+    if together > 1:
+        pair, row = stage.split(row, factor=together)
+        stage.reorder(pair, chunks, row, *lane)
+        stage.unroll(row)
 
 
 def _promise(kernel: Kernel, part: Any, op: Any) -> None:
