@@ -50,12 +50,10 @@ def strided_vectors():
 
 
 def gathered_operand():
-    A = te.placeholder((192, 192), name="A")  # both fit the second cache
-    B = te.compute((192, 192), lambda i, j: A[j, i] + A[i, j], name="B")
+    A = te.placeholder((48, 48), name="A")  # it stays in the nearest cache, the result in the second
+    B = te.compute((16, 48, 48), lambda n, i, j: A[j, i] + 1.0, name="B")
     s = te.create_schedule(B.op)
-    i, j = s[B].op.axis
-    s[B].vectorize(s[B].split(j, 16)[1])
-    s[B].parallel(i)
+    s[B].vectorize(s[B].split(s[B].op.axis[2], 16)[1])
     return "gather", s, [A, B]
 
 
