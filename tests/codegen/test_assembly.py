@@ -141,18 +141,6 @@ def test_elements_that_a_mask_turns_on_are_picked_from_contiguous_loads(lanes, m
     assert "vinsertps" not in text and "vmovsd" not in text and re.search(r"vperm[it]2ps|vshufps", text)
 
 
-@pytest.mark.parametrize("lanes, masked", [(16, True), (11, False), (8, True)])
-def test_elements_that_a_mask_turns_on_are_picked_from_contiguous_loads(lanes, masked):
-    """A gather accesses each lane, and vectors of eleven elements were put together from twos."""
-    a, b, n = array("a", (1000,), "float32"), array("b", (16,), "float32"), Var("n")
-    on = build.less(Ramp(const(0), const(1), lanes), Broadcast(n, lanes)) if masked else None
-    load = Load(dtype(f"float32x{lanes}"), a[1].data, Ramp(const(100), const(2), lanes), on)
-    kernel = Kernel(function(Store(b[1].data, load, Ramp(const(0), const(1), lanes), on), a, b, n), AVX512)
-    text = kernel.assembly()
-    assert "gather" not in kernel.text and kernel.text.count("llvm.masked.load") == 3  # declared, and called for both vectors
-    assert "vinsertps" not in text and "vmovsd" not in text and re.search(r"vperm[it]2ps|vshufps", text)
-
-
 def test_gathers_take_32_bit_indices():
     a, x, b = array("a", (1000,), "float32"), array("x", (16,), "int32"), array("b", (16,), "float32")
     at = Ramp(const(0), const(1), 16)

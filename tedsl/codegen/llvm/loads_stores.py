@@ -80,7 +80,7 @@ def emit_load(out: Emitter, e: Load) -> str:
     if isinstance(index, Ramp) and index.stride == 0 and mask is None:
         scalar = _load_scalar(out, info, index.base, d.element, None)
         return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
-    if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and (mask is None or _spreads_masks(out, d)):
+    if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and (mask is None or _masks_are_free(out, d)):
         return from_memory(out, _load_every(out, info, index, d, mask), d)
     return from_memory(out, _gather(out, info, index, d, mask), d)
 
@@ -130,8 +130,7 @@ def _takes_a_mask(out: Emitter, info: BufferInfo, first: Index, d: DType) -> boo
     but of an array that LLVM keeps in registers.
     """
     in_registers = info.count > 0 and not first.terms
-    return d.lanes.bit_count() > 1 and not in_registers and out.target.has_mask_registers and out.target.can_mask(d.element) \
-        and d.lanes * d.bytes * 8 <= out.target.vector_bits
+    return d.lanes.bit_count() > 1 and not in_registers and _masks_are_free(out, d)
 
 
 def _load_first(out: Emitter, info: BufferInfo, pointer: str, align: int, d: DType) -> str:
@@ -151,9 +150,9 @@ def _is_within(info: BufferInfo, first: Index, lanes: int) -> bool:
     return low >= 0 and high <= info.count - lanes
 
 
-def _spreads_masks(out: Emitter, d: DType) -> bool:
-    """Tells whether a vector of which a mask turns off lanes is better loaded as all that lies between its elements, with the
-    mask of each: where masks are registers, this is a load and a shuffle for each vector, and a gather an access for each lane.
+def _masks_are_free(out: Emitter, d: DType) -> bool:
+    """Tells whether a load with a mask takes no longer than one without: of one vector, where masks are registers. Then loads
+    of all that lies between strided elements, with the mask of each, and a shuffle are better than a gather.
     """
     return out.target.has_mask_registers and out.target.can_mask(d.element) and d.lanes * d.bytes * 8 <= out.target.vector_bits
 

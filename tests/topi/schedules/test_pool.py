@@ -119,26 +119,6 @@ def test_windows_that_share_few_rows_have_few_rows_in_a_piece(kernel, size, rows
     assert f"factor={rows})" in str(text)
 
 
-@pytest.mark.parametrize("model, shared", [("znver3", True), ("skylake-avx512", False)])
-def test_columns_are_reduced_once_only_where_shuffles_are_more_than_they_save(model, shared):
-    """A window of 3x3 with a stride of two: six vectors of columns and three shuffles of them, or nine shuffles."""
-    _, y = pool((1, 8, 99, 99), 3, 2, 1)
-    with Target(f"llvm -mcpu={model} -model={model}"):
-        s = topi.schedules.schedule(y)
-        of_five = topi.schedules.schedule(pool((1, 8, 99, 99), 5, 2, 2)[1])
-    assert any(stage.op.name.endswith(".rf") for stage in s.stages) is shared
-    assert any(stage.op.name.endswith(".rf") for stage in of_five.stages)
-
-
-@pytest.mark.parametrize("kernel, size, rows", [(3, 54, 7), (3, 99, 5), (3, 25, 7), (2, 64, 7), (2, 22, 6), (3, 11, 6)])
-def test_windows_that_share_few_rows_have_few_rows_in_a_piece(kernel, size, rows):
-    """A number of rows that divides those of the image if it is near: no piece has conditions around its terms."""
-    x, y = pool((1, 8, size, size), kernel, 2, kernel // 2 if kernel == 3 else 0)
-    with Target("llvm -mcpu=skylake-avx512 -model=skylake-avx512"):
-        text = topi.schedules.schedule(y).journal
-    assert f"factor={rows})" in str(text)
-
-
 @pytest.mark.parametrize("kernel, stride, dilation, rows", [
     (3, 1, 1, 10), (5, 1, 1, 12), (5, 2, 1, 19), (3, 1, 2, 12), (3, 2, 2, 10),
     (3, 2, 1, None), (2, 2, 1, None), (3, 3, 1, None), (5, 2, 3, None), (1, 1, 1, None)])
