@@ -236,7 +236,7 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
     default = [trial for trial in ranked if trial.candidate is done.default]
     others = [trial for trial in ranked if trial.candidate is not done.default]
     option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 3)), timeout=10.0,
-                       cooldown_interval=0.0)
+                       cooldown_interval=0.0, many_places=True)
     found: list[Trial] = []
 
     def again(before: Trial) -> Trial | None:

@@ -206,7 +206,7 @@ class Search:
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
                       key=lambda pair: pair[0])
         each = 2.0 if seconds is None else max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 3) / 2)
-        measurer.run = replace(self.run_option, precise=True, precise_seconds=each)
+        measurer.run = replace(self.run_option, precise=True, precise_seconds=each, many_places=True)
 
         def measured(proposal: Proposal) -> list[_Final]:
             return [(self._note(proposal, outcome, final=True), proposal) for _, outcome in measurer.measure([proposal])]

@@ -41,6 +41,8 @@ class RunOption:
     have in this process.
     precise: calls take turns with those of a reference kernel, and what slows both is divided out, until the interval of the
     median is narrower than 2 % or `precise_seconds` have passed; `number` and `repeat` are chosen then.
+    many_places: these seconds are shared out over copies of the arrays at several places in memory, on which equal kernels
+    depend, too: the interval reaches from the least to the most of all places.
     """
 
     number: int = 4
@@ -51,6 +53,7 @@ class RunOption:
     enable_cpu_cache_flush: bool = False
     precise: bool = False
     precise_seconds: float = 2.0
+    many_places: bool = False
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ class RunOption:
             _check_count("RunOption", name, getattr(self, name), least)
         if self.threads is not None:
             _check_count("RunOption", "threads", self.threads, 1)
-        for name in ("enable_cpu_cache_flush", "precise"):
+        for name in ("enable_cpu_cache_flush", "precise", "many_places"):
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(f"RunOption: {name} is True or False, not {getattr(self, name)!r}")
         for name in ("timeout", "precise_seconds"):

@@ -13,10 +13,11 @@ from tedsl.runtime.timing import measure_in_turns, median_interval
 from tedsl.target.target import Target
 from tedsl.tune.measure.check import Expected
 from tedsl.tune.measure.estimate import estimated_seconds
-from tedsl.tune.measure.inputs import inputs_for, placed
+from tedsl.tune.measure.inputs import device_of, inputs_for, placed
 from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.options import RunOption
 from tedsl.tune.measure.outcome import Failure
+from tedsl.tune.measure.places import PLACES, moved
 from tedsl.tune.measure.process import Failed
 
 _SEED = 20  # of inputs that nobody gave
@@ -37,7 +38,8 @@ class Reference:
 def costs_of(code: bytes, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None,
              expected: Expected | None, reference: Reference | None) -> tuple[float, ...]:
     """Seconds per call of the module in `code`; with a `reference` the interval of the median: its low end, the median, its
-    high end; on a simulated device the one time of its model. Raises Failed where results differ from those `expected`.
+    high end, of all places in memory; on a simulated device the one time of its model. Raises Failed where results differ from
+    those `expected`.
     """
     set_num_threads(threads)
     module = from_bytes(code, "a candidate")
@@ -56,13 +58,28 @@ def costs_of(code: bytes, target: Target, option: RunOption, threads: int, input
                                       min_repeat_ms=option.min_repeat_ms, f_preproc=flushed)
         return timer(*args).results
     other = from_bytes(reference.code, "the reference")
-    others = args if reference.inputs is None else placed(reference.inputs, target)
-    with module.timed(module.entry_name, *args) as run, other.timed(other.entry_name, *others) as reference_run:
-        turns = measure_in_turns(run, reference_run, option.precise_seconds)
-    low, middle, high = median_interval(turns.ratios)
-    # Under six turns bound nothing: the smallest and the largest ratio stand for the interval.
-    low, high = (low, high) if high < float("inf") else (min(turns.ratios), max(turns.ratios))
-    return low * reference.seconds, middle * reference.seconds, high * reference.seconds
+    others = None if reference.inputs is None else placed(reference.inputs, target)
+    places = PLACES if option.many_places and device_of(target) is None else (None,)
+    found = []
+    for place in places:
+        here = args if place is None else moved(args, place)
+        with module.timed(module.entry_name, *here) as run, \
+                other.timed(other.entry_name, *(here if others is None else others)) as reference_run:
+            turns = measure_in_turns(run, reference_run, option.precise_seconds / len(places))
+        found.append(turns.ratios)
+    middle = median_interval([ratio for ratios in found for ratio in ratios])[1]
+    return tuple([ratio * reference.seconds for ratio in (min(map(_low, found)), middle, max(map(_high, found)))])
+
+
+def _low(ratios: Sequence[float]) -> float:
+    """The low end of the interval of the median; the least, where under six values bound nothing."""
+    low, _, high = median_interval(ratios)
+    return low if high < float("inf") else min(ratios)
+
+
+def _high(ratios: Sequence[float]) -> float:
+    high = median_interval(ratios)[2]
+    return high if high < float("inf") else max(ratios)
 
 
 def seconds_of(reference: Reference, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None) -> float:
