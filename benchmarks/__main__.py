@@ -20,6 +20,8 @@ from benchmarks.report.joining import joined, print_session, scaling
 from benchmarks.suites.table import SUITES
 
 THREAD_VARIABLES = ("TEDSL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# With these a machine's owner has OpenBLAS take the kernels of another processor; here each library is in its best form.
+OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 def main() -> None:
@@ -43,14 +45,19 @@ def main() -> None:
     sessions = []
     with tempfile.TemporaryDirectory() as folder:
         for threads in dict.fromkeys(options.threads):
-            environment = os.environ | {name: str(threads) for name in THREAD_VARIABLES}
             file = pathlib.Path(folder, f"{threads}.json")
             arguments = [sys.executable, "-m", "benchmarks", *sys.argv[1:], "--child", str(threads), "--json", str(file)]
-            subprocess.run(arguments, env=environment, check=True)
+            subprocess.run(arguments, env=environment(threads), check=True)
             sessions.append(json.loads(file.read_text()))
     print(*scaling(sessions), sep="\n")
     write(sessions, options)
     sys.exit(any(result["wrong"] for session in sessions for result in session["results"]))
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The variables of a process in which every library has `threads` threads and chooses its kernels itself."""
+    kept = {name: value for name, value in os.environ.items() if name not in OVERRIDES}
+    return kept | {name: str(threads) for name in THREAD_VARIABLES}
 
 
 def parsed() -> argparse.Namespace:
