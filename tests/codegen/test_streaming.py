@@ -52,9 +52,16 @@ def test_every_element_is_written_and_no_other(kind, of, lanes, target):
 
 def test_aligned_vectors_pass_the_cache():
     for target, instruction in ((HOST, "vmovntps"), (AVX2, "vmovntps"), (PLAIN, "movntps")):
-        text = streaming_kernel(stream(), target).assembly()
-        assert instruction in text and "sfence" in text
-        assert text.index("movntps") < text.index("sfence")
+        kernel = streaming_kernel(stream(), target)
+        assert instruction in kernel.assembly() and "sfence" in kernel.assembly()
+        assert kernel.text.index(", !nontemporal") < kernel.text.index("call void @llvm.x86.sse.sfence")
+
+
+def test_parts_of_lines_are_stored_as_usual():
+    for target in (HOST, AVX2, PLAIN):
+        text = streaming_kernel(stream(), target).text
+        past = [line for line in text.splitlines() if "!nontemporal" in line]
+        assert past and all("store <16 x float>" in line and "align 64" in line for line in past)
 
 
 def test_small_outputs_stay_in_the_cache_and_large_ones_do_not(monkeypatch):

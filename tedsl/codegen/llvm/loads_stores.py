@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, PastCache
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Index, Lanes, Ramp
 from tedsl.codegen.llvm.indices.vectors import splat_register
+from tedsl.codegen.llvm.store_of_lanes import store_of_lanes
 from tedsl.codegen.llvm.types import expect, memory_type, steps, vector_of
 from tedsl.codegen.llvm.values.convert import from_memory, to_memory
 from tedsl.errors import InternalError
@@ -16,7 +17,6 @@ from tedsl.ir.build import is_true
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Expr, Load, Var
 from tedsl.ir.stmt import Store
-from tedsl.passes.machine.mark_streams import PART
 
 _NEAR = 4  # the largest stride at which loads of all that lies between the elements are faster than one load for each
 
@@ -324,10 +324,10 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
         old = out.assign(f"load {t}, ptr {pointer}, align {align}{info.alias}")
         value, mask = out.assign(f"select <{lanes} x i1> {mask}, {t} {value}, {t} {old}"), None
     if mask is None and past is not None:
-        out.stores_nontemporal = True
         if past.elements is not None:
             _store_elements(out, past, first, pointer, value, d)
             return
+        out.stores_nontemporal = True
         node, sure = out.module.nontemporal_node(), min(past.alignment, lanes * d.bytes)
         out.line(f"store {t} {value}, ptr {pointer}, align {sure}{info.alias}, !nontemporal {node}")
     elif mask is None:
@@ -339,35 +339,16 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
 
 
 def _store_elements(out: Emitter, past: PastCache, first: Index, pointer: str, value: str, d: DType) -> None:
-    """Emits a store past the cache of those lanes of `value` that are elements of an end of a row."""
+    """Emits a store of those lanes of `value` that are elements of an end of a row."""
     assert past.elements is not None
     unit = past.alignment // d.bytes
     apart = ix.add(first, past.start, -1)
     expect(all(c % unit == 0 for c in apart.terms.values()), "rows whose lines begin at different positions")
     offset = apart.const % unit  # of the vector in an iteration
     low, high = (out.here(f"sub i64 {bound}, {offset}") if offset else bound for bound in past.elements)
-    out.line(f"call void {_store_of_lanes(out, d)}(ptr {pointer}, {memory_type(d)} {value}, i64 {low}, i64 {high})")
-
-
-def _store_of_lanes(out: Emitter, d: DType) -> str:
-    """Returns the function that stores some lanes of a vector past the cache, in parts of 16 bytes; the address of the vector
-    and the lanes are multiples of that. It is not inlined: both ends of a loop call it for every store.
-    """
-    t, element, step = memory_type(d), memory_type(d.element), PART // d.bytes
-    name = f"tedsl.store_lanes.v{d.lanes}{_short(element)}"
-    if name not in out.module.definitions:
-        node = out.module.nontemporal_node()
-        lines = [f"define internal void @{name}(ptr %p, {t} %v, i64 %low, i64 %high) noinline {out.module.attributes} {{"]
-        for at in range(0, d.lanes, step):
-            picks = ", ".join(f"i32 {k}" for k in range(at, at + step))
-            lines += [f"  %after{at} = icmp sle i64 %low, {at}", f"  %before{at} = icmp sgt i64 %high, {at}",
-                      f"  %on{at} = and i1 %after{at}, %before{at}", f"  br i1 %on{at}, label %store{at}, label %next{at}",
-                      f"store{at}:", f"  %part{at} = shufflevector {t} %v, {t} poison, <{step} x i32> <{picks}>",
-                      f"  %p{at} = getelementptr {element}, ptr %p, i64 {at}",
-                      f"  store <{step} x {element}> %part{at}, ptr %p{at}, align {PART}, !nontemporal {node}",
-                      f"  br label %next{at}", f"next{at}:"]
-        out.module.definitions[name] = "\n".join([*lines, "  ret void", "}"])
-    return f"@{name}"
+    name = store_of_lanes(out.module, d, past.alignment < out.target.machine.line)
+    out.stores_nontemporal = out.stores_nontemporal or past.alignment < out.target.machine.line
+    out.line(f"call void {name}(ptr {pointer}, {memory_type(d)} {value}, i64 {low}, i64 {high})")
 
 
 def _scatter(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DType, mask: str | None) -> None:

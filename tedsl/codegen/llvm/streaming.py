@@ -8,11 +8,13 @@ becomes, when the output is large (decided at run time) and f is the same functi
     for i in 0..n-1: out[16*i + p + lane] = f(16*i + p + lane)    whole lines
     out[16*(n-1) + lane] = f(16*(n-1) + lane) for lane >= p       the rest
 
-or, if p is 0, the loop in the middle with all iterations. All of these bypass the cache, the first and the last in parts of 16
-bytes: an ordinary store to a line of which another part bypasses the cache costs 0.3 microseconds. Memory that is not aligned
-to 16 bytes gets ordinary stores. f may not read the
-output. A loop may also write one vector to each of several rows, as a tile of a transposition does, if the lines of all rows
-begin at the same positions. Such stores are ordered by an sfence before the function returns.
+or, if p is 0, the loop in the middle with all iterations. Whole lines bypass the cache. What the first and the last iteration
+write are parts of lines, whose other parts other loops write, all by ordinary stores: such a store to a line of which another
+part bypasses the cache costs 0.3 microseconds, and parts that bypass it go to memory one by one. Vectors that are parts of
+lines themselves have ends that bypass the cache as well, in parts of 16 bytes. Memory that is not aligned to its elements, or
+to 16 bytes for such vectors, gets ordinary stores. f may not read the output. A loop may also write one vector to each of
+several rows, as a tile of a transposition does, if the lines of all rows begin at the same positions.
+Such stores are ordered by an sfence before the function returns.
 """
 
 from __future__ import annotations
@@ -168,9 +170,11 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
 
 def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
     """Emits the condition under which a loop of `count` iterations uses non-temporal stores."""
-    wanted = [emit_condition(out, "sge", count, ix.constant(_FEWEST)),
-              out.assign(f"icmp eq i64 {out.assign(f'and i64 {place}, {PART - 1}')}, 0")]
-    if stream.alignment > PART:
+    wanted = [emit_condition(out, "sge", count, ix.constant(_FEWEST))]
+    unit = PART if stream.alignment < out.target.machine.line else stream.element.bytes
+    if unit > 1:
+        wanted.append(out.assign(f"icmp eq i64 {out.assign(f'and i64 {place}, {unit - 1}')}, 0"))
+    if stream.alignment > unit:
         of_lines = out.assign(f"and i64 {place}, {stream.alignment - 1}")
         is_long = emit_condition(out, "sge", count, ix.constant(_MANY))
         wanted.append("true" if is_long == "true" else
