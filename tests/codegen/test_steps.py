@@ -91,6 +91,22 @@ def test_a_tile_that_fills_the_registers_stays_in_them(cpu):
     assert not [line for line in loop.splitlines() if re.search(r"vmov\w+\s+%zmm\d+, -?\d*\(%r[sb]p", line)]
 
 
+@pytest.mark.parametrize("cpu, rows, columns", [
+    ("znver5", 463, 39), ("znver5", 463, 24), ("x86-64-v4", 463, 40), ("znver3", 460, 18), ("znver3", 178, 36),
+    ("znver3", 45, 11), ("znver3", 80, 15)])
+@pytest.mark.parametrize("terms", [62, 64])
+def test_sums_of_products_stay_in_registers(cpu, rows, columns, terms):
+    """Of columns that end in a narrower vector, or in tiles of many rows of one vector, two steps together stored sums."""
+    a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b")
+    with tedsl.target.Target(f"llvm -mcpu={cpu} -model={cpu if cpu != 'x86-64-v4' else 'icelake-server'}"):
+        c = topi.matmul(a, b)
+        s = topi.schedules.schedule([c])
+        blocks = re.split(r"(?m)^\S+:", str(tedsl.build(s, [a, b, c]).get_source("asm")))
+    loop = max(blocks, key=lambda block: block.count("vfmadd"))
+    assert loop.count("vfmadd") >= 8
+    assert not [line for line in loop.splitlines() if re.search(r"vmov\w+\s+%[xyz]mm\d+, -?\d*\(%r[sb]p", line)]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "int8"])
 @pytest.mark.parametrize("terms", [1, 8, 21, 24])
 def test_values(dtype, terms):

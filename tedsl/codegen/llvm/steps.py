@@ -9,7 +9,8 @@
 A step of 12 sums takes 20 instructions, beside which the counter, the comparison, and indices that fit no addressing mode took
 five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is
 no instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
-stored them on the stack where a tile of 28 sums leaves two registers.
+stored them on the stack where a tile of 28 sums leaves two registers. Multiply-adds still cross a fence. On x86 that, too, has
+sums stored on the stack in two cases, where a step stays alone (`_crowds`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tedsl.record import record
 _LEAST = 5  # vectors of sums in a step: with fewer, LLVM's unroller helps (effort.has_short_loops)
 _SUMS = 96  # of an iteration: eight steps of a tile of twelve vectors
 _MOST = 8
+_REGISTERS = 16  # of x86 but for AVX-512
+_SPARE = 9  # registers beside the sums, where each element of the rows is read for one sum
 
 
 @record
@@ -75,7 +78,7 @@ def steps_of(out: Emitter, loop: For) -> Steps:
     sums = _sums(loop.body)
     vectors = sum(-(-s.value.dtype.bits * s.value.dtype.lanes // out.target.vector_bits) for s in sums)
     counts = [count for count in range(2, min(_MOST, _SUMS // max(vectors, 1)) + 1) if extent % count == 0]
-    if vectors < _LEAST or not counts or any(_apart(s.index, loop.loop_var) != 0 for s in sums):
+    if vectors < _LEAST or not counts or _crowds(out, sums) or any(_apart(s.index, loop.loop_var) != 0 for s in sums):
         return Steps()
     elements = _elements(out, loop, sums)
     count = max((count for count in counts if elements and not _share(list(elements.values()), count)), default=1)
@@ -87,6 +90,24 @@ def _sums(body: Stmt) -> list[Store]:
     parts = [part for part in statements(body) if not isinstance(part, SeqStmt)]
     sums = [part for part in parts if isinstance(part, Store) and part.value.dtype.is_vector]
     return sums if len(sums) == len(parts) else []
+
+
+def _crowds(out: Emitter, sums: list[Store]) -> bool:
+    """Tells whether several steps would have LLVM store sums on the stack. On x86 a multiply-add overwrites one of its
+    operands: where vectors of two widths take one element, LLVM has the narrower one overwrite the element, and moves sums
+    about. Where an element is read for one sum, and is no operand in memory, as with 512 bits, it reads many of them ahead.
+    """
+    target = out.target
+    if target.architecture != "x86-64":
+        return False
+    bits = [s.value.dtype.bits * s.value.dtype.lanes for s in sums]
+    if min(bits) <= target.vector_bits // 2 < max(bits):
+        return True
+    vectors = sum(-(-each // target.vector_bits) for each in bits)
+    if target.vector_bits == 512 or vectors + _SPARE <= _REGISTERS:
+        return False
+    elements = {node for s in sums for node in post_order(s.value) if isinstance(node, Load) and node.dtype.lanes == 1}
+    return len(elements) == vectors
 
 
 def _elements(out: Emitter, loop: For, sums: list[Store]) -> dict[Expr, Element] | None:

@@ -20,11 +20,12 @@ from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panel
 from topi.schedules.cpu.parallel import share_out, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, multiply_rows
 from topi.schedules.cpu.rows import schedule_softmax
-from topi.schedules.cpu.tiles import divisor_near, registers, tile_of
+from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _SHORT = 16  # vectors of a row that is copied without a loop
+_FEW_HALVED = 3  # rows of a tile
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -138,20 +139,27 @@ def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int
 
 
 def _may_be_halved(kernel: Kernel) -> bool:
-    """Whether registers hold a second sum of each element of a tile as wide as a line: that is as fast, and rounds less."""
+    """Whether registers hold a second sum of each element of a tile as wide as a line: that is as fast, and rounds less. Not
+    where they hold few rows of it, since the columns are parted into many vectors.
+    """
     columns, terms = extent_of(kernel.tail.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
     if columns is None or terms is None:
         return False
     fits = columns * kernel.anchor.output(0).dtype.bits // 8 <= kernel.target.machine.line
-    return fits and terms >= _HALVED and terms % 2 == 0
+    return fits and terms >= _HALVED and terms % 2 == 0 and _rows_of_halves(kernel) >= _FEW_HALVED
+
+
+def _rows_of_halves(kernel: Kernel) -> int:
+    """The rows of which registers hold two halves of each sum, where a tile is as wide as the result."""
+    columns, lanes = extent_of(kernel.tail.axis[-1]) or 1, kernel.lanes(kernel.anchor)
+    held = max(row for _, row in registers_of_rows(columns, -(-columns // lanes), lanes, kernel.target.has_mask_registers))
+    return (registers(kernel.target) - held - 1) // (2 * held)
 
 
 def _tile_of_halves(kernel: Kernel, rows: int) -> tuple[int, int]:
     """The rows and columns of a tile whose sums have two halves: rows that fit the registers, in tiles of one size."""
     lanes = kernel.lanes(kernel.anchor)
-    vectors = -(-(extent_of(kernel.tail.axis[-1]) or 1) // lanes)
-    most = max(1, (registers(kernel.target) - vectors - 1) // (2 * vectors))
-    return -(-rows // -(-rows // most)), vectors * lanes
+    return -(-rows // -(-rows // _rows_of_halves(kernel))), -(-(extent_of(kernel.tail.axis[-1]) or 1) // lanes) * lanes
 
 
 def _multiply_halves(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> None:
