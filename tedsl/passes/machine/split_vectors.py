@@ -54,8 +54,10 @@ class _Splitter(ScopedRewriter):
                 return stmt
             case Store():
                 return self.store(stmt)
-            case LetStmt() if stmt.value.dtype.lanes > 1 and self.lacks_mask(stmt):
-                return self.lane_by_lane(stmt, stmt.value.dtype.lanes)
+            case LetStmt() if stmt.value.dtype.lanes > 1:
+                if self.lacks_mask(stmt):
+                    return self.lane_by_lane(stmt, stmt.value.dtype.lanes)
+                return self.bound(stmt, stmt.value.dtype.lanes)
             case _:
                 return self.descend(stmt)
 
@@ -68,10 +70,24 @@ class _Splitter(ScopedRewriter):
                 return slice_lanes(store, lanes, lanes - 1, 1)  # one place: the last lane stays
             pieces = self.pieces(lanes, store.value.dtype)
             if pieces is not None:
-                return pieces_of(self, store, lanes, *pieces)
+                return pieces_of(self, store, store, lanes, *pieces)
             return self.unmasked(store, lanes) if self.lacks_mask(store) or self.is_short(store, lanes) else store
         except CannotSlice:
             return store
+
+    def bound(self, stmt: LetStmt, lanes: int) -> Stmt:
+        """Cuts vectors that are bound, and what stores them, into the same pieces: each is one value from loop to loop."""
+        stores = [n for n in of_kinds(stmt, Store) if isinstance(n, Store)]
+        if not stores or any(store.value.dtype.lanes != lanes for store in stores):
+            return self.descend(stmt)
+        widest = max(stores, key=lambda store: store.value.dtype.bytes)
+        pieces = self.pieces(lanes, widest.value.dtype)
+        if pieces is None or pieces[0]:
+            return self.descend(stmt)
+        try:
+            return pieces_of(self, stmt, widest, lanes, *pieces)
+        except CannotSlice:
+            return self.descend(stmt)
 
     def lacks_mask(self, stmt: Stmt) -> bool:
         """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""
@@ -98,10 +114,10 @@ class _Splitter(ScopedRewriter):
         """Returns the lanes of a vector of the machine."""
         return max(1, self.target.vector_bits // (8 * dtype.bytes))
 
-    def loads_odd(self, store: Store) -> bool:
-        """Tells whether the target loads vectors of any number of lanes at once, of the elements in `store`."""
+    def loads_odd(self, stmt: Stmt) -> bool:
+        """Tells whether the target loads vectors of any number of lanes at once, of the elements in `stmt`."""
         return self.target.has_mask_registers and all(
-            self.target.can_mask(access_dtype(n).element) for n in of_kinds(store, Load, Store) if isinstance(n, (Load, Store)))
+            self.target.can_mask(access_dtype(n).element) for n in of_kinds(stmt, Load, Store) if isinstance(n, (Load, Store)))
 
     def unmasked(self, store: Store, lanes: int) -> Stmt:
         prefix = self.prefix(store)
@@ -168,21 +184,22 @@ class _Splitter(ScopedRewriter):
                 return stmt
 
 
-def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: int) -> Stmt:
-    """Returns `store` cut into narrower stores: a loop of `step` lanes (one vector if `step` is 0) for the first `main` lanes,
-    then powers of two; what remains below a vector of the machine stays one where masks load it at once.
+def pieces_of(splitter: _Splitter, stmt: Stmt, store: Store, lanes: int, step: int, main: int) -> Stmt:
+    """Returns `stmt`, which is `store` or contains it, cut into narrower vectors: a loop of `step` lanes (one vector if `step`
+    is 0) for the first `main` lanes, then powers of two; what remains below a vector of the machine stays one where masks load
+    it at once.
     """
     parts: list[Stmt] = []
     if step and main:
         chunk = Var("chunk")
-        body = slice_lanes(store, lanes, build.mul(chunk, step), step)
+        body = slice_lanes(stmt, lanes, build.mul(chunk, step), step)
         parts.append(For(chunk, IntImm(chunk.dtype, 0), IntImm(chunk.dtype, main // step), ForKind.SERIAL, splitter.stmt(body)))
     elif main:
-        parts.append(splitter.stmt(slice_lanes(store, lanes, 0, main)))
+        parts.append(splitter.stmt(slice_lanes(stmt, lanes, 0, main)))
     rest = lanes - main
-    odd = rest % splitter.native(store.value.dtype) if splitter.loads_odd(store) else 0
+    odd = rest % splitter.native(store.value.dtype) if splitter.loads_odd(stmt) else 0
     pieces = [*powers(rest - odd), *([(rest - odd, odd)] if odd else [])]
-    parts += [splitter.stmt(slice_lanes(store, lanes, main + at, width)) for at, width in pieces]
+    parts += [splitter.stmt(slice_lanes(stmt, lanes, main + at, width)) for at, width in pieces]
     return seq(*parts)
 
 

@@ -3,18 +3,21 @@
 before:  for (i: 0, n) { attr [A] "prefetch_scope" = 1 { for (j: 0, m) { B[i, j] = A[i, j] } } }
 after:   for (i: 0, n) { prefetch(A, [i + 1:i + 2, 0:m]) { for (j: 0, m) { B[i, j] = A[i, j] } } }
 
-A region that is not known (its position depends on data) is not prefetched, for prefetching is only a hint.
+A region that is not known (its position depends on data) is not prefetched, for prefetching is only a hint. Elements of an
+argument that lie behind each other across its last dimensions, as a loop over both at once reads them, are part of a long row:
+
+    prefetch(A, [0:1, m*i + 16*j:m*i + 16*j + 16])
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
+from tedsl.ir.buffer import Buffer, flat_index
 from tedsl.ir.expr import BufferLoad, Expr, Load
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
@@ -33,11 +36,14 @@ Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 def inject_prefetch(func: PrimFunc) -> PrimFunc:
     """Returns `func` with a Prefetch at the start of each marked loop body."""
-    return func.with_body(_Injector()(func.body)) if contains(func.body, SCOPE) else func
+    return func.with_body(_Injector(func.buffers)(func.body)) if contains(func.body, SCOPE) else func
 
 
 class _Injector(ScopedRewriter):
-    def __init__(self) -> None:
+    """arguments: the buffers of the caller; the others need not lie in memory as they are declared."""
+
+    def __init__(self, arguments: Collection[Buffer]) -> None:
+        self.arguments = arguments
         self.loops: list[For] = []
         self.analyzer = Analyzer()
 
@@ -66,36 +72,61 @@ class _Injector(ScopedRewriter):
                 return self.descend(stmt)
 
     def region(self, buffer: Buffer, body: Stmt) -> list[Range] | None:
-        """Returns the region of `buffer` that `body` reads; None if that is empty or unknown."""
-        regions = self.touched(buffer, body)
+        """Returns the region of `buffer` that `body` reads; None if that is empty or unknown.
+
+        Of an argument without strides, the smallest of those with some of the last dimensions as one row, if that is smaller.
+        """
+        rank = len(buffer.shape)
+        joined = rank if buffer in self.arguments and not buffer.strides else 1
+        best, fewest = None, None
+        for last in range(1, joined + 1):
+            region = self.region_of_rows(buffer, body, last)
+            count = None if region is None else _count(region)
+            if last == 1 or (count is not None and (fewest is None or count < fewest)):
+                best, fewest = region, count
+        return best
+
+    def region_of_rows(self, buffer: Buffer, body: Stmt, last: int) -> list[Range] | None:
+        """As `region`, with the `last` dimensions as one row, along the last of them."""
+        regions = self.touched(buffer, body, last)
         if not regions:
             return None
         region = []
-        for dim in range(len(buffer.shape)):
+        for dim in range(len(regions[0])):
             low, high = regions[0][dim]
             for ends in regions[1:]:
                 low, high = self.least(low, ends[dim][0]), self.greatest(high, ends[dim][1])
             region.append(Range.from_min_extent(low, self.analyzer.simplify(build.add(build.sub(high, low), 1))))
-        return region
+        begin = Range.from_min_extent(build.const(0, "int32"), build.const(1, "int32"))
+        return [*region[:-1], *[begin] * (last - 1), region[-1]]
 
-    def touched(self, buffer: Buffer, body: Stmt) -> list[tuple[Ends, ...]] | None:
-        """Returns, for each load of `buffer` in `body`, the interval of each index over the loops inside; None if one is
-        unknown.
+    def touched(self, buffer: Buffer, body: Stmt, last: int) -> list[tuple[Ends, ...]] | None:
+        """Returns, for each load of `buffer` in `body`, the interval of each index over the loops inside, of the `last` ones as
+        one; None if one is unknown.
         """
         regions: dict[BufferLoad, tuple[Ends, ...]] = {}
         for access in accesses(body):
             if access.memory is buffer and not access.writes and access.node not in regions:
-                region = self.reached(access)
+                region = self.reached(access, self.joined(buffer, access.indices, last))
                 if region is None:
                     return None
                 regions[access.node] = region
         return list(regions.values())
 
-    def reached(self, load: Access) -> tuple[Ends, ...] | None:
-        """Returns the interval of each index of `load` over all iterations of the loops around it; None if unknown."""
-        if any(_reads(index) or index.dtype.lanes > 1 for index in load.indices):
+    def joined(self, buffer: Buffer, indices: tuple[Expr, ...], last: int) -> tuple[Expr, ...]:
+        if last == 1:
+            return indices
+        first = len(indices) - last
+        row = flat_index(indices[first:], buffer.shape[first:], ())
+        return *indices[:first], self.analyzer.simplify(row)
+
+    def reached(self, load: Access, indices: tuple[Expr, ...]) -> tuple[Ends, ...] | None:
+        """Returns the interval of each of the `indices` of `load` over all iterations of the loops around it; None if one is
+        unknown.
+        """
+        if any(_reads(index) or index.dtype.lanes > 1 for index in indices):
             return None
-        region: tuple[Ends, ...] = tuple((index, index) for index in load.indices)
+        region: tuple[Ends, ...] = tuple((index, index) for index in indices)
         for step in load.around:
             if isinstance(step, Binding) and any(step.var in variables(end) for ends in region for end in ends):
                 return None
@@ -119,6 +150,17 @@ class _Injector(ScopedRewriter):
 
     def greatest(self, a: Expr, b: Expr) -> Expr:
         return self.analyzer.simplify(build.maximum(a, b))
+
+
+def _count(region: list[Range]) -> int | None:
+    """Returns the number of elements of `region`; None if it is not a constant."""
+    count = 1
+    for part in region:
+        extent = build.as_int(part.extent)
+        if extent is None:
+            return None
+        count *= extent
+    return count
 
 
 def _reads(expr: Expr) -> bool:

@@ -121,6 +121,19 @@ def test_places_that_depend_on_data_are_not_asked_for():
     check_both(s, [A, index, B], {A: whole_numbers((9,)), index: abs(whole_numbers((6,), "int32"))})
 
 
+def test_a_loop_over_two_dimensions_reads_a_part_of_one_long_row():
+    A = te.placeholder((6, 4, 12), name="A")
+    k = te.reduce_axis((0, 6), "k")
+    B = te.compute((4, 12), lambda i, j: te.sum(A[k, i, j], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    block, lane = s[B].split(s[B].fuse(*B.op.axis), factor=16)
+    s[B].reorder(block, k, lane)
+    s[B].prefetch(A, block, 1)
+    (line,) = region(s, [A, B])  # all columns of every row that a block touches were asked for, a number that LLVM did not know
+    assert line.startswith("prefetch(A, [0:6, 0:1, ") and line.endswith("16)])") and "div" not in line, line
+    check_both(s, [A, B], {A: whole_numbers((6, 4, 12))})
+
+
 def test_a_tensor_that_is_not_read_there_is_refused():
     A = te.placeholder((9, 20), name="A")
     B = te.compute((9, 20), lambda i, j: A[i, j] + 1.0, name="B")

@@ -4,11 +4,12 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, Var
+from tedsl.ir.stmt import LetStmt
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.split_vectors import powers, split_vectors
 from tedsl.target.target import Target
-from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, when
+from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, seq, when
 
 SSE, AVX2 = Target("llvm -mtriple=x86_64-linux-gnu"), Target("llvm -mtriple=x86_64-linux-gnu -mattr=+avx2,+fma")
 AVX512 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
@@ -69,6 +70,18 @@ def test_very_wide_and_odd_vectors_are_cut(lanes, golden):
     f = Function(A=(600,), B=(600,))
     before = vectorize_loops(f.func(loop(V, lanes, f.store("B", V, f.load("A", V)), VECTORIZED)))
     check(split_vectors, before, AVX512, golden=golden)
+
+
+def test_vectors_that_are_bound_are_cut_with_their_stores():
+    f = Function(A=(112,), B=(112,), C=(112, "int32"))
+    a, better = Var("a", "float32"), f.load("B", V)
+    kept = build.greater_equal(better, f.load("A", V))
+    stores = seq(f.store("C", V, build.if_then_else(kept, f.load("C", V), I)), f.store("B", V, a))
+    body = loop(V, 56, LetStmt(a, build.maximum(better, f.load("A", V)), stores), VECTORIZED)
+    before = vectorize_loops(f.func(loop(I, 3, body)))
+    after = check(split_vectors, before, AVX512)
+    bound = [node.value.dtype.lanes for node in post_order(after.body) if isinstance(node, LetStmt)]
+    assert sorted(bound) == [8, 16, 32], body_text(after)
 
 
 def test_powers():

@@ -1,5 +1,8 @@
 """Reductions along any axes by every schedule: rows, columns, all, pairs, narrow and symbolic ones, with their neighbours."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
@@ -257,3 +260,34 @@ def test_blocks_of_columns_are_whole_lines_and_alone_where_the_last_is_smaller(s
         y = topi.sum(x, axis)
         text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
     assert f'{loops[0]}) "parallel"' in text and loops[1] in text, text
+
+
+@pytest.mark.parametrize("operator", ["sum", "max", "argmax"])
+@pytest.mark.parametrize("shape, axis, ahead", [
+    ((600, 14336), 0, "+ 384)"), ((30, 90, 56, 56), 1, "+ 384)"), ((7000, 700), 0, "*16)) + 5600)"),
+    ((5000, 20, 56), 1, "+ 3024)"), ((2048, 4096), 1, "+ 3072)"), ((80000, 56), 1, "+ 2688)"), ((100, 200), 1, "")], ids=str)
+def test_what_comes_from_memory_is_asked_for(shape, axis, ahead, operator):
+    target = tedsl.target.Target("llvm -mcpu=znver5 -num-cores=2")
+    x = te.placeholder(shape, name="x")
+    with target:
+        y = getattr(topi, operator)(x, axis)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
+    lines = [line for line in text.splitlines() if "tir.prefetch" in line]
+    columns = axis < len(shape) - 1
+    assert len(lines) == (1 if ahead and not (operator == "sum" and columns) else 0), lines
+    assert all(ahead in line for line in lines), lines
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 90, 4000), 1), ((40, 45, 333), 1), ((700, 1300), 1), ((9000, 70), 1),
+                                         ((7, 40, 20, 41), 1), ((200, 1000), None)], ids=str)
+def test_results_are_the_same_where_memory_is_asked(shape, axis, tmp_path):
+    machine = dataclasses.asdict(tedsl.target.Target("llvm").machine)
+    machine |= {"l2": {"size": 65536, "ways": 8}, "l3": {"size": 65536, "ways": 8}}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    data = rng.integers(-9, 10, shape).astype("float32")
+    x = te.placeholder(shape, name="x")
+    with tedsl.target.Target(f"llvm -model={tmp_path / 'machine.json'}"):
+        asked = topi.argmax(x, axis)
+        assert "tir.prefetch" in str(tedsl.lower(topi.schedules.schedule(asked), [x, asked])) or axis is None
+        np.testing.assert_array_equal(run(asked, {x: data}), data.argmax(axis))
+        np.testing.assert_array_equal(run(topi.sum(x, axis), {x: data}), data.sum(axis))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
+from topi.schedules.cpu.ahead import adds_up, bytes_ahead, far_arguments, rows_are_whole
 from topi.schedules.cpu.contraction import tiles_fit
 from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import SERIAL, share_out
@@ -25,6 +26,7 @@ _ROWS = 8  # rows that are read side by side: processors prefetch for some more 
 _TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
 _WORTH = 16  # times the work that is worth sharing, from which on partial results cost little beside it
 _FAR = 16  # times the second cache: then reading takes so long that guards of the rows of an uneven chunk cost nothing
+_LINES = 4  # of a row, from which on few are those of the next one, too
 _SUMS = 4  # vectors of columns whose partial results are added up at a time
 
 
@@ -215,10 +217,13 @@ def add_rows(kernel: Kernel, stage: te.Stage, columns: list[Any], reduced: list[
     last = stage.fuse(*columns) if len(columns) > 1 else columns[0]
     *slow, row = reduced
     pairs = stage.op.num_outputs > 1
+    far = [] if adds_up(kernel) else far_arguments(kernel)
     most = registers(kernel.target) // _PAIRS if pairs else _COLUMNS
     if extent is not None and extent <= most * lanes:
         stage.reorder(*slow, row, last)
         stage.vectorize(last)
+        for tensor in far:
+            stage.prefetch(tensor, row, max(1, bytes_ahead(kernel) // (extent * tensor.dtype.bytes)))
         return
     if pairs and extent is not None and extent % width:
         width = lanes
@@ -226,3 +231,16 @@ def add_rows(kernel: Kernel, stage: te.Stage, columns: list[Any], reduced: list[
     middle, lane = stage.split(last, factor=width)
     stage.reorder(*slow, rows, middle, row, lane)
     stage.vectorize(lane)
+    for tensor in far:
+        _ask_for_lines(kernel, stage, tensor, middle, width, extent)
+
+
+def _ask_for_lines(kernel: Kernel, stage: te.Stage, tensor: te.Tensor, middle: Any, width: int, extent: int | None) -> None:
+    """Prefetch what the loop `middle` reads of each of the rows side by side some lines later. Of rows for more of which the
+    nearest cache has room, the next ones are asked for, if they are whole and not so short that they share lines.
+    """
+    machine, step = kernel.target.machine, _ROWS * width * kernel.anchor.output(0).dtype.bytes
+    if extent is None or (rows := extent * step // width) > machine.l1.size // 2:
+        stage.prefetch(tensor, middle, max(1, bytes_ahead(kernel) // step))
+    elif rows >= _ROWS * _LINES * machine.line and rows_are_whole(tensor, extent):
+        stage.prefetch(tensor, middle, -(-_ROWS * extent * max(1, bytes_ahead(kernel) // rows) // width))

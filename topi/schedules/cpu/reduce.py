@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
+from topi.schedules.cpu.ahead import bytes_ahead, far_arguments
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
 from topi.schedules.cpu.parallel import SERIAL, SHARES, keep_cores_busy, share_out, share_out_rows
@@ -65,7 +67,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     length = length_of(kernel.anchor)
     tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
     block = rows_of_block(kernel, axes, length, work_of(kernel)) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
-    partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None)
+    partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None, far_arguments(kernel))
     axes = list(s[kernel.tail].op.axis)
     if block > 1:
         axes[at], row = tail.split(axes[at], factor=block)
@@ -145,11 +147,13 @@ def share_out_blocks(kernel: Kernel, stage: te.Stage, axes: list[Any], at: int, 
     return axes[-1]
 
 
-def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None) -> list[Any]:
+def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None,
+                    far: Sequence[te.Tensor] = ()) -> list[Any]:
     """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
     Several vectors first, to hide the latency of the additions, then fewer lanes, then single lanes.
     across: the number of the axis along which rows are neighbours; their lanes are combined in vectors across them.
+    far: what is asked for before it is read.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
@@ -169,11 +173,12 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
             if width is not widths[-1]:
                 (loop,) = s[op].op.reduce_axis
         if across is not None:
-            partial = [keep_in_registers(s, partial, across, formula.cost)]
+            partial = [keep_in_registers(kernel, partial, across, formula.cost, far)]
         else:
             for tensor in partial:
                 add_vectors(s[tensor], place)
             combine_lanes(s[op], widths[-1])
+            ask_ahead(kernel, s[partial[0]], -2, widths[0], far)
     if across is not None and op is not kernel.tail:
         add_across(s[op], across)
     return partial
@@ -201,8 +206,18 @@ def add_vectors(stage: te.Stage, lane: int) -> None:
     stage.vectorize(lanes)
 
 
-def keep_in_registers(s: te.Schedule, partial: list[Any], across: int, cost: int) -> Any:
-    """Compute the `partial` results of each row in registers; returns the stage that stores the last of them after the row."""
+def ask_ahead(kernel: Kernel, stage: te.Stage, loop: int, elements: int, far: Sequence[te.Tensor]) -> None:
+    """Prefetch what later iterations of loop number `loop`, which read so many elements each, read of the tensors `far`."""
+    for tensor in far:
+        stage.prefetch(tensor, stage.leaf_iter_vars[loop], max(1, bytes_ahead(kernel) // (elements * tensor.dtype.bytes)))
+
+
+def keep_in_registers(kernel: Kernel, partial: list[Any], across: int, cost: int, far: Sequence[te.Tensor]) -> Any:
+    """Compute the `partial` results of each row in registers; returns the stage that stores the last of them after the row.
+
+    far: what is asked for vectors ahead, or rows ahead where the vectors of a row have no loop.
+    """
+    s = kernel.schedule
     outputs = [partial[-1].output(v) for v in range(partial[-1].num_outputs)]
     copies = s.cache_write(outputs, "local")
     made = [*partial[:-1], (copies[0] if isinstance(copies, list) else copies).op]
@@ -213,9 +228,14 @@ def keep_in_registers(s: te.Schedule, partial: list[Any], across: int, cost: int
         add_vectors(s[op], -1)
         s[op].compute_at(s[stored], stored.axis[across])
         extent = length_of(s[op].op)
+        elements = extent_of(s[op].op.axis[-1]) or 1
         if extent is not None and extent * (1 + cost) <= UNROLLED:
             for axis in s[op].op.reduce_axis:
                 s[op].unroll(axis)
+            if op is made[0]:
+                ask_ahead(kernel, s[stored], s[stored].leaf_iter_vars.index(stored.axis[across]), extent * elements, far)
+        elif op is made[0]:
+            ask_ahead(kernel, s[op], -2, elements, far)
         cost = 0
     s[stored].vectorize(stored.axis[-1])
     return stored
@@ -264,6 +284,7 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)
         stage.compute_at(s[chunks], chunk)
+    ask_ahead(kernel, s[partial[0]], -2, _UNROLL * lanes, far_arguments(kernel))
     combine_lanes(s[chunks], lanes)
     if kernel.fused and s[kernel.tail].op.axis:
         s[op].compute_at(s[kernel.tail], s[kernel.tail].op.axis[-1])
