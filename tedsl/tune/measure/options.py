@@ -42,7 +42,7 @@ class RunOption:
     precise: calls take turns with those of a reference kernel, and what slows both is divided out, until the interval of the
     median is narrower than 2 % or `precise_seconds` have passed; `number` and `repeat` are chosen then.
     many_places: these seconds are shared out over copies of the arrays at several places in memory, on which equal kernels
-    depend, too: the interval reaches from the least to the most of all places.
+    depend, too: the interval reaches from the least to the most of the medians at each of them.
     """
 
     number: int = 4

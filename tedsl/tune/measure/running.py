@@ -38,8 +38,8 @@ class Reference:
 def costs_of(code: bytes, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None,
              expected: Expected | None, reference: Reference | None) -> tuple[float, ...]:
     """Seconds per call of the module in `code`; with a `reference` the interval of the median: its low end, the median, its
-    high end, of all places in memory; on a simulated device the one time of its model. Raises Failed where results differ from
-    those `expected`.
+    high end, or the least and the most of the medians at several places in memory; on a simulated device the one time of its
+    model. Raises Failed where results differ from those `expected`.
     """
     set_num_threads(threads)
     module = from_bytes(code, "a candidate")
@@ -67,19 +67,13 @@ def costs_of(code: bytes, target: Target, option: RunOption, threads: int, input
                 other.timed(other.entry_name, *(here if others is None else others)) as reference_run:
             turns = measure_in_turns(run, reference_run, option.precise_seconds / len(places))
         found.append(turns.ratios)
-    middle = median_interval([ratio for ratios in found for ratio in ratios])[1]
-    return tuple([ratio * reference.seconds for ratio in (min(map(_low, found)), middle, max(map(_high, found)))])
-
-
-def _low(ratios: Sequence[float]) -> float:
-    """The low end of the interval of the median; the least, where under six values bound nothing."""
-    low, _, high = median_interval(ratios)
-    return low if high < float("inf") else min(ratios)
-
-
-def _high(ratios: Sequence[float]) -> float:
-    high = median_interval(ratios)[2]
-    return high if high < float("inf") else max(ratios)
+    low, middle, high = median_interval([ratio for ratios in found for ratio in ratios])
+    if len(places) > 1:
+        medians = [median_interval(ratios)[1] for ratios in found]
+        low, high = min(medians), max(medians)
+    elif high == float("inf"):  # under six turns bound nothing: the smallest and the largest ratio stand for the interval
+        low, high = min(found[0]), max(found[0])
+    return tuple([ratio * reference.seconds for ratio in (low, middle, high)])
 
 
 def seconds_of(reference: Reference, target: Target, option: RunOption, threads: int, inputs: Sequence[Any] | None) -> float:
