@@ -68,6 +68,7 @@ def test_the_interval_reaches_over_all_places(monkeypatch):
         return Turns((next(of_places),) * 9, (1.0,) * 9)
 
     monkeypatch.setattr(running, "measure_in_turns", turns)
+    monkeypatch.setattr(running, "set_num_threads", lambda threads: None)  # of this process, which is not one of a measurer
     code, option = _kernel(), RunOption(precise=True, precise_seconds=2.0, many_places=True)
     costs = running.costs_of(code, Target("llvm"), option, 1, None, None, running.Reference(code, None, 2.0))
     assert costs == (1.9, 1.9, 2.2) and seconds == [0.5] * 4
