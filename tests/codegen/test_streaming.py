@@ -64,6 +64,14 @@ def test_parts_of_lines_are_stored_as_usual():
         assert past and all("store <16 x float>" in line and "align 64" in line for line in past)
 
 
+def test_bytes_pass_the_cache_wherever_they_begin():
+    kernel = streaming_kernel(stream(64, of="uint8"))
+    a, whole = np.arange(64 * 40, dtype="uint8"), np.full(64 * 43, 7, "uint8")
+    assert kernel(a, whole[64 + 13:][:a.size], a.size, 1) == 0
+    np.testing.assert_array_equal(whole[64 + 13:][:a.size], a + np.arange(a.size).astype("uint8"))
+    assert (whole[:64 + 13] == 7).all() and (whole[64 + 13 + a.size:] == 7).all()
+
+
 def test_small_outputs_stay_in_the_cache_and_large_ones_do_not(monkeypatch):
     kernel = streaming_kernel(stream(directive=False))
     assert f", {HOST.machine.large}" in kernel.text and "!nontemporal" in kernel.text

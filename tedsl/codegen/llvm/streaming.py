@@ -183,7 +183,7 @@ def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
     if flag is not None:
         wanted.append(out.scope.data[flag])
     return functools.reduce(lambda a, b: b if a == "true" else out.assign(f"and i1 {a}, {b}"),
-                            [condition for condition in wanted if condition != "true"])
+                            [condition for condition in wanted if condition != "true"], "true")
 
 
 def _shift(out: Emitter, stream: Stream, place: str) -> str:
