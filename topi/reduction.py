@@ -168,13 +168,22 @@ def _worst(operator: str, of: Any) -> Any:
 
 
 def _better(operator: str, x: Any, y: Any, last: bool) -> tuple[Any, Any]:
-    """The pair (place, value) that comes first in the order: NaN, the better value, the earlier (or later) place."""
-    keeps, yields = _at_least(operator, x[1], y[1]), _at_least(operator, y[1], x[1])
-    chosen = te.all(keeps, te.any(~yields, x[0] > y[0] if last else x[0] < y[0]))
+    """The pair (place, value) that comes first in the order: NaN, the better value, the earlier (or later) place.
+
+    Whether y is NaN is asked first: that does not wait for x, which was combined just before.
+    """
+    keeps, worse = _at_least(operator, x[1], y[1]), ~_is_as_good(operator, y[1], x[1])
+    if y[1].dtype.is_float:
+        worse = te.all(~te.isnan(y[1]), worse)
+    chosen = te.all(keeps, te.any(worse, x[0] > y[0] if last else x[0] < y[0]))
     return te.select(chosen, x[0], y[0]), te.select(chosen, x[1], y[1])
 
 
 def _at_least(operator: str, a: Any, b: Any) -> Any:
     """Whether the value `a` is as good as `b`, or NaN."""
-    best = a >= b if operator == "argmax" else a <= b
+    best = _is_as_good(operator, a, b)
     return te.any(best, te.isnan(a)) if a.dtype.is_float else best
+
+
+def _is_as_good(operator: str, a: Any, b: Any) -> Any:
+    return a >= b if operator == "argmax" else a <= b

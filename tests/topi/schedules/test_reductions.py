@@ -291,3 +291,16 @@ def test_results_are_the_same_where_memory_is_asked(shape, axis, tmp_path):
         assert "tir.prefetch" in str(tedsl.lower(topi.schedules.schedule(asked), [x, asked])) or axis is None
         np.testing.assert_array_equal(run(asked, {x: data}), data.argmax(axis))
         np.testing.assert_array_equal(run(topi.sum(x, axis), {x: data}), data.sum(axis))
+
+
+@pytest.mark.parametrize("shape, combined", [((64, 56), True), ((2, 3, 56, 40), True), ((57, 40), True), ((5, 15, 40), False)],
+                         ids=str)
+def test_places_of_rows_are_combined_before_they_are_stored(shape, combined):
+    x = te.placeholder(shape, name="x")
+    with tedsl.target.Target("llvm -mcpu=znver5 -num-cores=2"):
+        y = topi.argmax(x, -1)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
+    assert ("x_red_temp.repl.local.v0" in text) == combined, text  # in memory they were masked stores that the next step read
+    data = rng.integers(0, 20, shape).astype("float32")
+    data.flat[[3, 41, 77]] = np.nan, -0.0, np.nan
+    np.testing.assert_array_equal(run(y, {x: data}), data.argmax(-1))

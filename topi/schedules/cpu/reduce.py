@@ -68,16 +68,29 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
     block = rows_of_block(kernel, axes, length, work_of(kernel)) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
     partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None, far_arguments(kernel))
+    combined = None
+    if block > 1 and block % _FEW == 0 and partial and not kernel.fused and kernel.tail.num_outputs > 1:
+        combined = _in_registers(s, s[kernel.tail].op)
     axes = list(s[kernel.tail].op.axis)
     if block > 1:
         axes[at], row = tail.split(axes[at], factor=block)
         tail.reorder(*axes, *s[kernel.tail].op.reduce_axis, row)
         tail.vectorize(row)
     place = share_out_blocks(kernel, tail, axes, at, block, work_of(kernel))
-    inside = [*partial, *([kernel.anchor] if kernel.fused else [])]
+    inside = [*partial, *([kernel.anchor] if kernel.fused else []), *([] if combined is None else [combined])]
     for op in inside:
         if place is not None:
             s[op].compute_at(tail, place)
+    if combined is not None:
+        add_across(s[combined], at)
+
+
+def _in_registers(s: te.Schedule, op: Any) -> Any:
+    """The operation that computes the results of `op`, each of several values, before they are stored: LLVM makes masked stores
+    of selections that are stored, and what reads these waits.
+    """
+    copies = s.cache_write([op.output(v) for v in range(op.num_outputs)], "local")
+    return copies[0].op
 
 
 def length_of(op: Any) -> int | None:
