@@ -304,3 +304,14 @@ def test_places_of_rows_are_combined_before_they_are_stored(shape, combined):
     data = rng.integers(0, 20, shape).astype("float32")
     data.flat[[3, 41, 77]] = np.nan, -0.0, np.nan
     np.testing.assert_array_equal(run(y, {x: data}), data.argmax(-1))
+
+
+@pytest.mark.parametrize("shape, block", [((3, 56, 40), 28), ((1000, 77), 20), ((96, 56), 32), ((5, 51, 52), 16)], ids=str)
+def test_places_of_some_vectors_of_rows_are_combined_together(shape, block):
+    x = te.placeholder(shape, name="x")
+    with tedsl.target.Target("llvm -mcpu=znver5 -num-cores=2"):
+        y = topi.argmin(x, -1)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y]))
+    assert f", 0, {block})" in text, text
+    data = rng.integers(0, 20, shape).astype("float32")
+    np.testing.assert_array_equal(run(y, {x: data}), data.argmin(-1))

@@ -28,6 +28,7 @@ _SHORT = 32  # vectors of a row, up to which combining the lanes of it alone is 
 _WAITS = 64  # vectors of a row, up to which that is so of sums that nothing waits for: processors begin the next row meanwhile
 _DEAR = 16  # operations on an element, which hide the latency of adding it, row beside row
 UNROLLED = 64  # operations of a reduction without a loop
+_PAIRS = 32  # rows of a block of values with their places, if they divide the rows
 _STRAIGHT = 16  # lanes that are combined without a loop
 
 
@@ -66,7 +67,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     at = last_of_many(axes)
     length = length_of(kernel.anchor)
     tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
-    block = rows_of_block(kernel, axes, length, work_of(kernel)) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
+    block = _rows_together(kernel, axes, length) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
     partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None, far_arguments(kernel))
     combined = None
     if block > 1 and block % _FEW == 0 and partial and not kernel.fused and kernel.tail.num_outputs > 1:
@@ -83,6 +84,18 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
             s[op].compute_at(tail, place)
     if combined is not None:
         add_across(s[combined], at)
+
+
+def _rows_together(kernel: Kernel, axes: list[Any], length: int | None) -> int:
+    """The number of rows of a block, as `rows_of_block` has it; of values with their places more, if the axis is divided by a
+    multiple of tiles: each step waits for the one before, and those of other vectors of rows meanwhile do not.
+    """
+    block = rows_of_block(kernel, axes, length, work_of(kernel))
+    if kernel.anchor.num_outputs == 1 or block == 1:
+        return block
+    more = rows_of_block(kernel, axes, length, work_of(kernel), _PAIRS)
+    extent = extent_of(axes[last_of_many(axes)])
+    return more if more % _FEW == 0 and extent is not None and extent % more == 0 else block
 
 
 def _in_registers(s: te.Schedule, op: Any) -> Any:
