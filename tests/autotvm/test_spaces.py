@@ -1,5 +1,7 @@
 """Spaces: how many points, in which order, and what a point does to a schedule."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import tedsl
 import topi
 from tedsl import autotvm, te
 from tedsl.autotvm.task import AnnotateEntity, ConfigEntity, ConfigSpace, FallbackConfigEntity, ReorderEntity, SplitEntity
+from tedsl.autotvm.task.space import get_factors, get_pow2s
 from tedsl.errors import ArgumentError, ArgumentTypeError
 
 
@@ -148,7 +151,55 @@ def test_a_default_configuration():
         config.fallback_split("a", [-1, 0, 0, 0])
 
 
+@pytest.mark.parametrize("outputs, count", [(10, 5005), (15, 38_760)])
+def test_splits_into_many_loops_take_the_time_of_those_there_are(outputs, count):
+    """Inner parts that do not fit are not gone into: all products of the factors of 64 were tried, 40 million for 10 loops."""
+    begin = time.process_time()
+    space = ConfigSpace()
+    space.define_split("a", 64, num_outputs=outputs)
+    assert len(space) == count and time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("policy", ["factors", "power2", "verbose"])
+@pytest.mark.parametrize("options", [{}, {"max_factor": 4}, {"no_tail": True}, {"no_tail": False}])
+def test_splits_are_numbered_as_in_v08(policy, options):
+    """All products of the factors in their order, the innermost loop changing slowest, without those that do not fit."""
+    for extent in (1, 7, 12, 64):
+        space = ConfigSpace()
+        space.define_split("a", extent, policy, num_outputs=3, **options)
+        few = {*get_factors(extent), *get_pow2s(extent)} if policy == "verbose" else \
+            {"factors": get_factors, "power2": get_pow2s}[policy](extent)
+        factors = [one for one in sorted(few) if one <= options.get("max_factor", extent)]
+        even = options.get("no_tail", policy == "factors")
+        assert [e.size for e in space.space_map["a"]] == [
+            (-1, mid, last) for last in factors for mid in factors
+            if (extent % (mid * last) == 0 if even else mid * last <= extent)]
+
+
 @pytest.mark.parametrize("make, words", [
+    (lambda c: c.define_split("a", 8, max_factor="8"), "max_factor is an int of at least 1, not '8'"),
+    (lambda c: c.define_split("a", 8, max_factor=None), "max_factor is an int of at least 1, not None"),
+    (lambda c: c.define_split("a", 8, max_factor=0), "max_factor is an int of at least 1, not 0"),
+    (lambda c: c.define_split("a", 8, filter=3), "filter is a function of an entity, not 3"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=["ab"]), "candidates are lists of 2 extents, not 'ab'"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=[["a", "b"]]), "candidates are lists of 2 extents"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=3), "candidate is a list of lists"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=[[-1, 0]]), "no loops of at least 1 iteration"),
+    (lambda c: c.define_split("a", 8, "candidate", candidate=[[-1, -1]]), "no loops of at least 1 iteration"),
+    (lambda c: c.define_split("a", 1 << 20, num_outputs=20), "has 68923264410 choices"),
+    (lambda c: c.define_reorder("a", list("abcd"), "candidate", candidate=[[0, 1]]), "each of the 4 loops once.*has 2 of them"),
+    (lambda c: c.define_reorder("a", list("ab"), "candidate", candidate=[[0, 0]]), "each of the 2 loops once"),
+    (lambda c: c.define_reorder("a", list("ab"), "candidate", candidate=[3]), "an order is a list of loops, not 3"),
+    (lambda c: c.define_reorder("a", list("ab"), "interval_all", interval=(1, 9)), r"interval is .* not \(1, 9\)"),
+    (lambda c: c.define_reorder("a", list("ab"), "interval_all", interval=3), "interval is .* not 3"),
+    (lambda c: c.define_reorder("a", list("ab"), "interleave", spatial=3), "lists of chains of loops, not 3"),
+    (lambda c: c.define_reorder("a", list(range(14)), "all"), "has 87178291200 choices"),
+    (lambda c: c.define_reorder("a", list("ab"), "all", order=3), "no argument named 'order'"),
+    (lambda c: c.define_annotate("a", [1, 2], "vec"), "'vec' vectorizes each of 2 loops"),
+    (lambda c: c.define_annotate("a", [1, 2], "candidate", candidate=[3]), "a list of annotations, one for each loop, not 3"),
+    (lambda c: c.define_annotate("a", [1, 2], "locate_cache", num_anchor=0), "num_anchor is how many caches"),
+    (lambda c: c.define_annotate("a", [1, 2], "try_vec", lanes=3), "no argument named 'lanes'"),
+    (lambda c: c.define_annotate("a", list(range(18)), "try_unroll_vec"), "has 387420489 choices"),
     (lambda c: c.define_split("a", 0), "a known number of iterations"),
     (lambda c: c.define_split("a", te.var("n")), "a known number of iterations"),
     (lambda c: c.define_split("a", 8, "best"), "there is no policy 'best'"),

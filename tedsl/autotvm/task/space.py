@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 from tedsl.autotvm.task.entities import Entity, OtherOptionEntity, entity_of
-from tedsl.autotvm.task.policies import annotations_of, orders_of, splits_of
+from tedsl.autotvm.task.policies import annotations_of, is_int, orders_of, splits_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, entries
 from tedsl.ir import build
 from tedsl.ir.iters import IterVar
@@ -65,23 +65,27 @@ class ConfigSpace:
         policy: "factors", splits without a rest; "power2"; "verbose", both; "candidate", those given. filter: of the entities
         those that are kept. Returns stand-ins for the loops.
         """
-        if not isinstance(num_outputs, int) or num_outputs < 1:
+        if not is_int(num_outputs) or num_outputs < 1:
             raise ArgumentError(f"define_split {name!r}: num_outputs is an int of at least 1, not {num_outputs!r}")
         self._define(name, lambda: splits_of(name, _extent_of(axis), policy, num_outputs, max_factor, filter, candidate,
                                              no_tail),
                      lambda: f"Split(policy={policy}, product={_extent_of(axis)}, num_outputs={num_outputs})")
         return [VirtualAxis(0, f"{name}.{at}") for at in range(num_outputs)]
 
-    def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", **options: Any) -> list[Any]:
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", *, candidate: Sequence[Sequence[Any]] = (),
+                       interval: tuple[int, int] | None = None, spatial: Sequence[Sequence[Any]] = (),
+                       reduce: Sequence[Sequence[Any]] = ()) -> list[Any]:
         """Defines the orders of loops; see `policies.orders_of` for policies and options."""
         _check_axes("define_reorder", name, axes)
-        self._define(name, lambda: orders_of(name, axes, policy, **options), lambda: f"Reorder(policy={policy})")
+        self._define(name, lambda: orders_of(name, axes, policy, candidate, interval, spatial, reduce),
+                     lambda: f"Reorder(policy={policy})")
         return list(axes)
 
-    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **options: Any) -> list[Any]:
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, *, candidate: Sequence[Sequence[Any]] = (),
+                        num_anchor: int = 1) -> list[Any]:
         """Defines the annotations of loops; see `policies.annotations_of` for policies and options."""
         _check_axes("define_annotate", name, axes)
-        self._define(name, lambda: annotations_of(name, len(axes), policy, **options),
+        self._define(name, lambda: annotations_of(name, len(axes), policy, candidate, num_anchor),
                      lambda: f"Annotate(policy={policy})")
         return list(axes)
 
