@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeGuard
 
 from tedsl.autotvm.measure.batch import outcome_of
-from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
+from tedsl.autotvm.measure.inputs import MeasureErrorNo, MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, entries, type_in_words
@@ -53,21 +54,66 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
         raise ArgumentTypeError(f"decode takes a line of JSON as a text, not {type_in_words(row)}")
     try:
         made = json.loads(row)
-        if made.get("v", made.get("version", 0)) < AUTOTVM_LOG_VERSION or "config" not in made:
-            return None
-        target, name, args, kwargs = made["input"]
+    except ValueError as error:
+        raise _no_record(row, f"it is no JSON: {error}") from None
+    if not isinstance(made, dict):
+        raise _no_record(row, f"it is {type_in_words(made)}, and not an object")
+    version = made.get("v", made.get("version", 0))
+    if not _is_number(version):
+        raise _no_record(row, f"its version is a number, not {version!r}")
+    if version < AUTOTVM_LOG_VERSION or "config" not in made:
+        return None
+    target, name, args, kwargs = _fields(row, made, "input", {"target": str, "name": str, "arguments": list, "options": dict})
+    result = _result_of(row, *_fields(row, made, "result", {"costs": list, "error number": int, "seconds of measuring": float,
+                                                            "time": float}))
+    try:
         config = ConfigEntity.from_json_dict(made["config"])
-        costs, error_no, seconds, timestamp = made["result"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArgumentError(f"this line is no record of autotvm: {row[:80]!r} ({error!r})") from None
+    except ArgumentError as error:
+        raise _no_record(row, error.problem) from None
     task = Task(name, args)
     config.written = target, str(made.get("tvm_version", _FORMAT_OF))
     try:
-        task.kwargs, task.target = dict(kwargs), Target(target)
+        task.kwargs, task.target = kwargs, Target(target)
     except TedslError as why:
         warnings.warn(f"a record for the target {target!r} is left out: {why}", stacklevel=user_level())
         return None
-    return MeasureInput(task.target, task, config), MeasureResult(tuple(costs), error_no, seconds, timestamp)
+    return MeasureInput(task.target, task, config), result
+
+
+def _no_record(row: str, why: str) -> ArgumentError:
+    return ArgumentError(f"this line is no record of autotvm: {why}: {row[:80]!r}",
+                         hint="autotvm.record.encode, and autotvm.callback.log_to_file while tuning, write such lines")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_WORDS = {str: "a text", list: "a list", dict: "an object", int: "an int", float: "a number"}
+
+
+def _fields(row: str, made: dict[str, Any], part: str, fields: dict[str, type]) -> list[Any]:
+    """The fields of "input" or of "result", each of its type. Raises ArgumentError if one is not."""
+    given = made.get(part)
+    if not isinstance(given, list) or len(given) != len(fields):
+        raise _no_record(row, f'"{part}" is a list of {", ".join(fields)}'
+                              f'{", not " + repr(given) if part in made else ", and it has none"}')
+    for (name, kind), value in zip(fields.items(), given):
+        if not (_is_number(value) if kind is float else type(value) is kind):
+            raise _no_record(row, f"the {name} in \"{part}\" is {_WORDS[kind]}, not {value!r}")
+    return given
+
+
+def _result_of(row: str, costs: list[Any], error_no: int, seconds: float, timestamp: float) -> MeasureResult:
+    """The result of a line: costs are times, unless the error number says that there are none."""
+    if not MeasureErrorNo.NO_ERROR <= error_no <= MeasureErrorNo.UNKNOWN_ERROR:
+        raise _no_record(row, f"there is no error number {error_no}: they go from {MeasureErrorNo.NO_ERROR} to "
+                              f"{MeasureErrorNo.UNKNOWN_ERROR}")
+    wrong = [cost for cost in costs if not (_is_number(cost) and 0 < cost < math.inf)]
+    if error_no == MeasureErrorNo.NO_ERROR and (wrong or not costs):
+        raise _no_record(row, "the costs of a trial without error are seconds, one for each repetition, not "
+                              f"{wrong[0] if wrong else costs!r}")
+    return MeasureResult(tuple(costs), error_no, seconds, timestamp)
 
 
 def _check_protocol(protocol: str) -> None:

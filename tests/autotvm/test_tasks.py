@@ -45,6 +45,36 @@ def test_a_line_of_tvm_is_read_and_written_the_same():
         decode(LINE.replace("tests/matmul", "no such"))[0].task.instantiate(inp.config)
 
 
+@pytest.mark.parametrize("old, new, words", [
+    (LINE, "[]", "it is a list, and not an object"), (LINE, "null", "it is a NoneType, and not an object"),
+    (LINE, LINE[:-30], "it is no JSON: Expecting"), ("0.2,", '"new",', "its version is a number, not 'new'"),
+    ('"input"', '"in"', '"input" is a list of target, name, arguments, options, and it has none'),
+    ('"result"', '"rslt"', '"result" is a list of costs, error number, .*, and it has none'),
+    ("[[0.001, 0.003], 0, 0.5, 1600000000.25]", "[]", r'"result" is a list of costs, error number, .* not \[\]'),
+    ("[0.001, 0.003]", "0.1", 'the costs in "result" is a list, not 0.1'), ("0, 0.5", '"0", 0.5', "is an int, not '0'"),
+    ("0, 0.5", "77, 0.5", "there is no error number 77"), ("0.5", "null", "is a number, not None"),
+    ("0.001, 0.003", '"a"', "are seconds, one for each repetition, not 'a'"), ("0.001", "NaN", "not nan"),
+    ("0.001", "Infinity", "not inf"), ("0.001", "-1", "not -1"), ("0.001", "0", "not 0"), ("0.001, 0.003", "", r"not \[\]"),
+    ('"entity"', '"entities"', '"entity" is a list of .name, kind, value., not None'), ("18", '"a"', "not 'a'"),
+    ('"sp"', '"zz"', "the kind 'zz'"), ("[-1, 16]", "16", "the kind 'sp' is a list of ints, not 16"),
+    ("[-1, 16]", '["x"]', "is a list of ints, not"), ("[-1, 16]", "[-1, 2.5]", "is a list of ints, not")])
+def test_lines_that_are_no_records_say_why(old, new, words):
+    """Costs that are a number were a TypeError; what was missing was a KeyError('result'); costs that are no times held."""
+    with pytest.raises(ArgumentError, match=f"no record of autotvm: .*{words}") as refused:
+        decode(LINE.replace(old, new))
+    assert "Error(" not in str(refused.value)
+
+
+def test_a_failed_trial_is_read_whatever_its_costs_say():
+    for costs in ('["Traceback"]', "[]", "[1000000000.0]"):
+        _, result = decode(LINE.replace("[0.001, 0.003], 0", f"{costs}, 4"))
+        assert result.error_no == 4
+    line = LINE.replace("0, 0.5", "4, 0.5").replace("64, 64", "24, 24")
+    with autotvm.apply_history_best([decode(line)]), tedsl.target.Target("llvm"), \
+            pytest.warns(UserWarning, match="there is no record of"):
+        matmul(24, 24, "float32")
+
+
 def test_the_best_of_a_file(tmp_path):
     slow, file = LINE.replace("0.001, 0.003", "1.0").replace("[-1, 16]", "[-1, 2]"), tmp_path / "log.json"
     file.write_text(f"{slow}\n\n{LINE}\n{slow}\n")

@@ -176,13 +176,13 @@ Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherOptionEntity
 
 
 def entity_of(kind: str, data: Any) -> Entity:
-    """The entity that JSON says. Raises ArgumentError for an unknown kind."""
-    if kind == "sp":
-        return SplitEntity(tuple(data))
-    if kind == "re":
-        return ReorderEntity(tuple(data))
-    if kind == "an":
-        return AnnotateEntity(tuple(data))
+    """The entity that JSON says. Raises ArgumentError for an unknown kind, and for what is no value of it."""
     if kind == "ot":
         return OtherOptionEntity(data)
-    raise ArgumentError(f"a record has an entity of the kind {kind!r}", hint='kinds are "sp", "re", "an" and "ot"')
+    if kind not in ("sp", "re", "an"):
+        raise ArgumentError(f"a record has an entity of the kind {kind!r}", hint='kinds are "sp", "re", "an" and "ot"')
+    if not isinstance(data, (list, tuple)) or not (kind == "an" or all(type(one) is int for one in data)):
+        raise ArgumentError(f"an entity of the kind {kind!r} is a list{'' if kind == 'an' else ' of ints'}, not {data!r}")
+    if kind == "an":
+        return AnnotateEntity(tuple(data))
+    return SplitEntity(tuple(data)) if kind == "sp" else ReorderEntity(tuple(data))

@@ -197,14 +197,16 @@ class ConfigEntity(ConfigSpace):
     @staticmethod
     def from_json_dict(made: Mapping[str, Any]) -> ConfigEntity:
         """The point that `to_json_dict` wrote, or that of TVM 0.6. Raises ArgumentError for anything else."""
-        try:
-            if "entity" not in made and "e" in made:  # as 0.6 wrote it, with "t", the key of the template
-                made = {"entity": made["e"], "index": made["i"], "code_hash": made.get("c")}
-            said = [(name, kind, data) for name, kind, data in made["entity"]]
-            index, code_hash = made["index"], made.get("code_hash")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(f"this is no configuration: {error!r}", hint="ConfigEntity.to_json_dict gives one") from None
-        return ConfigEntity(index, code_hash, {name: entity_of(kind, data) for name, kind, data in said})
+        if isinstance(made, Mapping) and "entity" not in made and "e" in made:  # as 0.6 wrote it
+            made = {"entity": made["e"], "index": made.get("i"), "code_hash": made.get("c")}
+        said = made.get("entity") if isinstance(made, Mapping) else None
+        if not isinstance(said, (list, tuple)) or not all(isinstance(one, (list, tuple)) and len(one) == 3 for one in said):
+            raise ArgumentError(f'this is no configuration: "entity" is a list of [name, kind, value], not {said!r}',
+                                hint="ConfigEntity.to_json_dict gives one")
+        index = made.get("index")
+        if index is not None and type(index) is not int:
+            raise ArgumentError(f"this is no configuration: the index is the number of a point, not {index!r}")
+        return ConfigEntity(index, made.get("code_hash"), {str(name): entity_of(kind, data) for name, kind, data in said})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConfigEntity) and self._entities == other._entities
