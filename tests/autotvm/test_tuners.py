@@ -1,6 +1,7 @@
 """Tuners: each point once, the same seed the same order, the better points found; and what is measured in the end."""
 
 import io
+import logging
 import sys
 import types
 
@@ -44,6 +45,21 @@ class Measured:
 @pytest.fixture
 def imagination(monkeypatch):
     monkeypatch.setattr(tuner, "create_measure_batch", lambda task, option: Measured(imagined))
+
+
+def test_the_logger_says_each_trial(imagination, caplog):
+    """As TVM's tutorials ask for it, logging.getLogger("autotvm").setLevel(logging.DEBUG): nothing was written."""
+    with caplog.at_level(logging.DEBUG, "autotvm"):
+        GridSearchTuner(task_of()).tune(40, OPTION, early_stopping=2, si_prefix="M")
+    task, lines = task_of(), [record.getMessage() for record in caplog.records if record.name == "autotvm"]
+    first, second = (imagined(task.config_space.get(at)) for at in (0, 1))
+    rates = [f"{task.flop / second / 1e6:.2f}", f"{task.flop / min(first, second) / 1e6:.2f}"]
+    result = autotvm.MeasureResult((second,), 0, 0.1, 1.0)
+    assert lines[1] == f"No: 2\tMFLOPS: {'/'.join(rates)}\tresult: {result}\t{task.config_space.get(1)}"
+    assert lines[-1].startswith("Early stopped. Best iter: ") and len(lines) < 41
+    caplog.clear()
+    GridSearchTuner(task_of()).tune(2, OPTION)
+    assert not caplog.records, "a program that does not ask is told nothing"
 
 
 MAKERS = [GridSearchTuner, RandomTuner, lambda task: GATuner(task, pop_size=12), lambda task: XGBTuner(task, plan_size=8),

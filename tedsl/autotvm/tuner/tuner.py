@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from tedsl.autotvm.callback import Callback
@@ -12,8 +13,10 @@ from tedsl.autotvm.measure.options import Options
 from tedsl.autotvm.record import pairs_in
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
-from tedsl.autotvm.utils import scale_of
+from tedsl.autotvm.utils import format_si_prefix, scale_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+
+logger = logging.getLogger("autotvm")  # at DEBUG a line for each trial
 
 
 class Tuner:
@@ -62,7 +65,8 @@ class Tuner:
         """Measures `n_trial` points, or until none is left, or none of the last `early_stopping` was better.
 
         callbacks get each trial as soon as it is measured, as lists of one, so that a search that is interrupted or killed has
-        kept what it found. Points are proposed, and learnt from, in batches.
+        kept what it found. Points are proposed, and learnt from, in batches. The logger "autotvm" gets a line for each trial at
+        DEBUG, with rates in units of si_prefix.
         """
         scale_of(si_prefix)
         for name, value, least in (("n_trial", n_trial, 1), ("early_stopping", early_stopping or 0, 0)):
@@ -75,13 +79,13 @@ class Tuner:
         measure_batch = create_measure_batch(self.task, measure_option)
         before, GLOBAL_SCOPE.in_tuning = GLOBAL_SCOPE.in_tuning, not measure_option["runner"].check_correctness
         try:
-            self._measured(n_trial, measure_batch, early_stopping, callbacks)
+            self._measured(n_trial, measure_batch, early_stopping, callbacks, si_prefix)
         finally:
             measure_batch.close()
             GLOBAL_SCOPE.in_tuning = before
 
     def _measured(self, n_trial: int, measure_batch: MeasureBatch, early_stopping: int | None,
-                  callbacks: Sequence[Callback]) -> None:
+                  callbacks: Sequence[Callback], si_prefix: str) -> None:
         done = 0
         while done < n_trial and self.has_next():
             configs = self.next_batch(min(measure_batch.n_parallel, n_trial - done))
@@ -96,8 +100,11 @@ class Tuner:
                     self.best_flops, self.best_config = rate, inp.config
                     self.best_measure_pair, self.best_iter = (inp, result), done
                 done += 1
+                logger.debug("No: %d\t%sFLOPS: %.2f/%.2f\tresult: %s\t%s", done, si_prefix, format_si_prefix(rate, si_prefix),
+                             format_si_prefix(self.best_flops, si_prefix), result, inp.config)
                 for callback in callbacks:
                     callback(self, [inp], [result])
             self.update(inputs, results)
             if early_stopping and done >= self.best_iter + early_stopping:
+                logger.debug("Early stopped. Best iter: %d.", self.best_iter)
                 break
