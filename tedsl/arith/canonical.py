@@ -56,6 +56,8 @@ class Canonical:
         self._values: dict[Expr, Value] = {}
         self._terms: dict[Any, Expr] = {}
         self._sums: dict[Expr, Sum] = {}  # of terms: one object per term
+        self._made: dict[tuple[type, Expr, Expr], Expr] = {}  # what `build` made, by its operands: equal sums share their parts
+        self._multiples: dict[tuple[Expr, int, DType], Expr] = {}
         self.data: set[Expr] = set()  # the terms that are not index arithmetic
         self.memory: set[Expr] = set()  # the representatives that read memory: their value may change between statements
 
@@ -268,21 +270,35 @@ class Canonical:
         result: Expr | None = None
         for term, c in s.terms.items():
             if c > 0:
-                part = _multiple(term, c, dtype)
-                result = part if result is None else Add(result, part)
+                part = self._multiple(term, c, dtype)
+                result = part if result is None else self._of(Add, result, part)
         if s.const > 0:
             result = IntImm(dtype, s.const) if result is None else Add(result, IntImm(dtype, s.const))
         for term, c in s.terms.items():
             if c < 0:
-                result = Sub(IntImm(dtype, 0) if result is None else result, _multiple(term, -c, dtype))
+                result = self._of(Sub, IntImm(dtype, 0) if result is None else result, self._multiple(term, -c, dtype))
         if s.const < 0:
             result = IntImm(dtype, s.const) if result is None else Sub(result, IntImm(dtype, -s.const))
         return IntImm(dtype, 0) if result is None else result
 
+    def _multiple(self, term: Expr, c: int, dtype: DType) -> Expr:
+        """Returns `term` times a positive number."""
+        key = term, c, dtype
+        made = self._multiples.get(key)
+        if made is None:
+            atom = cast(dtype, term)
+            made = self._multiples[key] = atom if c == 1 else Mul(atom, IntImm(dtype, c))
+        return made
 
-def _multiple(term: Expr, c: int, dtype: DType) -> Expr:
-    atom = cast(dtype, term)
-    return atom if c == 1 else Mul(atom, IntImm(dtype, c))
+    def _of(self, kind: type[Add] | type[Sub], a: Expr, b: Expr) -> Expr:
+        """Returns the sum or difference of what `build` made: one node for the same operands. So sums that begin alike, as the
+        indices in unrolled copies do, are simplified and rewritten once as far as they are alike.
+        """
+        key = kind, a, b
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = kind(a, b)
+        return made
 
 
 def _is_number(dtype: DType) -> bool:
