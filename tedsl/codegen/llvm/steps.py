@@ -24,6 +24,7 @@ from tedsl.ir.build import as_int
 from tedsl.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Mul, Sub, Var
 from tedsl.ir.expr import Ramp as RampExpr
 from tedsl.ir.stmt import For, ForKind, SeqStmt, Stmt, Store
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.index_arithmetic import widens, wraps
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
@@ -114,7 +115,7 @@ def _elements(out: Emitter, loop: For, sums: list[Store]) -> dict[Expr, Element]
     """Returns what a step reads and the next one does not, by the expressions of the indices; None if that is not known."""
     found: dict[Expr, Element] = {}
     out.scope.index[loop.loop_var] = ix.ZERO
-    for load in {node: None for s in sums for node in post_order(s.value) if isinstance(node, Load)}:
+    for load in {node: None for s in sums for node in of_kinds(s.value, Load) if isinstance(node, Load)}:
         apart = _apart(load.index, loop.loop_var)
         index = out.index(load.index) if apart else None
         if apart is None or isinstance(index, Lanes):

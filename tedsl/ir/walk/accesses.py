@@ -37,7 +37,7 @@ from tedsl.ir.stmt import (
     While,
 )
 from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import contains, contents_of, mask_of
 from tedsl.ir.walk.visitor import post_order
 from tedsl.record import record
 
@@ -187,6 +187,7 @@ def _reads_at(roots: Sequence[Node], place: Around, wanted: Callable[[Node], boo
               outside_in: bool) -> Iterator[Access]:
     """What `reads` does for expressions without conditions and bindings, of which every node is evaluated at one `place`."""
     done: set[Node] = set()
+    within = mask_of(READS) if wanted is is_read else -1  # what has none of these kinds is not walked through
     stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         node, ready = stack.pop()
@@ -201,7 +202,7 @@ def _reads_at(roots: Sequence[Node], place: Around, wanted: Callable[[Node], boo
                 yield Access(node, place, statement)
             else:
                 stack.append((node, True))
-        stack.extend([(child, False) for child in reversed(node.child_nodes())])
+        stack.extend([(child, False) for child in reversed(node.child_nodes()) if contents_of(child) & within])
 
 
 class _Reads:

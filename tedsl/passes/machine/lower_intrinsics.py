@@ -36,7 +36,7 @@ def lower_intrinsics(func: PrimFunc) -> PrimFunc:
 
 def _is_worth_it(node: Node) -> bool:
     """Tells whether `node` contains something to lower."""
-    return contains(node, FloorDiv, FloorMod, *_LOWERED)
+    return contains(node, *_Operations.kinds)
 
 
 class _Statements(ScopedRewriter):
@@ -44,11 +44,10 @@ class _Statements(ScopedRewriter):
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
+        self.operations = _Operations(self.analyzer)  # what it lowered holds wherever the same conditions do
 
     def expr(self, expr: Expr) -> Expr:
-        if not _is_worth_it(expr):
-            return expr
-        return _Operations(self.analyzer)(expr)  # type: ignore[no-any-return]
+        return self.operations(expr) if _is_worth_it(expr) else expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if not _is_worth_it(stmt):
@@ -59,8 +58,11 @@ class _Statements(ScopedRewriter):
             self.analyzer.bind(stmt.var, stmt.value)
         elif isinstance(stmt, IfThenElse):
             condition = self.expr(stmt.condition)
+            outside = self.operations
             with self.analyzer.constraint_scope(condition):
+                self.operations = _Operations(self.analyzer)
                 then = self.stmt(stmt.then_case)
+            self.operations = outside
             other = None if stmt.else_case is None else self.stmt(stmt.else_case)
             same = condition is stmt.condition and then is stmt.then_case and other is stmt.else_case
             return stmt if same else IfThenElse(condition, then, other)
@@ -68,7 +70,9 @@ class _Statements(ScopedRewriter):
 
 
 class _Operations(Rewriter):
-    """Lowers one expression at one place, since what can be proved depends on the loops around it."""
+    """Lowers expressions under the conditions of one place, on which depends what can be proved. Each variable has one loop."""
+
+    kinds = (FloorDiv, FloorMod, *_LOWERED)
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__()

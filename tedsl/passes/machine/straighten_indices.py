@@ -47,9 +47,10 @@ class _Statements(ScopedRewriter):
     def __init__(self, some: dict[Var, list[Expr]]) -> None:
         self.some = some
         self.analyzer = Analyzer()
+        self.indices = _Indices(self)  # what it simplified holds everywhere: each variable has one loop
 
     def expr(self, expr: Expr) -> Expr:
-        return _Indices(self)(expr) if has_division(expr) else expr
+        return self.indices(expr) if has_division(expr) else expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if not has_division(stmt):
@@ -66,7 +67,10 @@ class _Statements(ScopedRewriter):
         """Returns the index of `node`, simplified where it has divisions."""
         if not has_division(node.index):
             return node.index
-        with self.analyzer.constraint_scope(conjunction(self.some.get(node.buffer_var, []))):
+        some = self.some.get(node.buffer_var)
+        if not some:
+            return self.index(node.index)
+        with self.analyzer.constraint_scope(conjunction(some)):
             return self.index(node.index)
 
     def index(self, index: Expr) -> Expr:
@@ -90,6 +94,8 @@ class _Statements(ScopedRewriter):
 
 
 class _Indices(Rewriter):
+    kinds = (FloorDiv, FloorMod)
+
     def __init__(self, statements: _Statements) -> None:
         super().__init__()
         self.statements = statements
