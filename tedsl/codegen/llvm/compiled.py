@@ -113,7 +113,8 @@ def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
     emit = functools.partial(emit_module, versions, target, imports.functions, calls)
     file = None if loops is None else write_loops(loops.text, funcs[0].name)
     source = emit(None if loops is None or file is None else (loops, file.path))
-    vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
+    vectorize = not quick and any(map(needs_vectorizer, versions))
+    unroll = not quick and any(has_short_loops(version, target.vector_bits) for version in versions)
     return Written(tuple(kernels), source, emit, imports, target, vectorize, unroll, file)
 
 

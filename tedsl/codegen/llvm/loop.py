@@ -99,7 +99,7 @@ def _is_tile(loop: For) -> bool:
     Copies of it have elements in common, which LLVM keeps in registers that the tile needs.
     """
     vectors = (s for s in islice(statements(loop.body), _TILE * 4) if isinstance(s, Store) and s.value.dtype.is_vector)
-    return loop.kind is ForKind.SERIAL and sum(1 for _ in vectors) >= _TILE
+    return sum(1 for _ in vectors) >= _TILE
 
 
 def _kept_node(out: Emitter) -> str:
