@@ -173,7 +173,8 @@ class Emitter(Sink):
         self.memo: dict[Expr, str] = {}
         self.index_memo: dict[Expr, AnyIndex] = {}
         self.given: Mapping[Expr, AnyIndex] = {}  # indices of the step of a tile that is being written
-        self.loads: dict[str, tuple[str, BufferInfo]] = {}  # of this block, still valid: instruction -> register, buffer
+        # of this block, still valid: for the number of a buffer's description, that, and the register of each instruction
+        self.loads: dict[int, tuple[BufferInfo, dict[str, str]]] = {}
         self.atoms: dict[str, Atom] = {}
         self.purity: dict[Expr, bool] = {}
         self.certain: Certain | None = None  # made by the first choice that is written with branches
@@ -198,14 +199,19 @@ class Emitter(Sink):
         """Returns a register with the result of the load `rhs`; reuses an equal load of this block if no store since then may
         alias it.
         """
-        known = self.loads.get(rhs)
-        if known is None:
-            known = self.loads[rhs] = self.assign(rhs), info
-        return known[0]
+        of_buffer = self.loads.get(id(info))
+        if of_buffer is None:
+            of_buffer = self.loads[id(info)] = info, {}
+        register = of_buffer[1].get(rhs)
+        if register is None:
+            register = of_buffer[1][rhs] = self.assign(rhs)
+        return register
 
     def stored(self, info: BufferInfo) -> None:
         """Forgets the loads that a store to the buffer `info` may have invalidated."""
-        self.loads = {rhs: known for rhs, known in self.loads.items() if not known[1].may_meet(info, self.function.noalias)}
+        for number, (other, _) in list(self.loads.items()):
+            if other.may_meet(info, self.function.noalias):
+                del self.loads[number]
 
     def called(self) -> None:
         """Forgets every load, after a call with unknown effects."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Reduce, Var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Reduce, SizeVar, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import MAKE_ARRAY
@@ -48,6 +48,10 @@ def _require_kind(variable: Var | IterVar, value: Any) -> None:
                          hint="cast the value: x.astype(\"int32\")")
 
 
+_OF_VARIABLES = frozenset((Var, SizeVar, Load, Store, BufferLoad, BufferStore, BufferRealize, Prefetch, Reduce, AttrStmt))
+_BINDING = frozenset((For, LetStmt, Let, Allocate))
+
+
 class Substitution(Rewriter):
     """Replaces variables by expressions, in the shapes of buffers too."""
 
@@ -58,6 +62,8 @@ class Substitution(Rewriter):
         self.buffers: dict[Buffer, Buffer] = {}
 
     def rewrite(self, node: Any) -> Any:
+        if type(node) not in _OF_VARIABLES:
+            return node
         match node:
             case Var():
                 return self.mapping.get(node, node)
@@ -165,6 +171,8 @@ def copy_var(var: Var) -> Var:
 
 class _FreshCopy(Substitution):
     def rewrite(self, node: Any) -> Any:
+        if type(node) not in _BINDING:
+            return super().rewrite(node)
         match node:
             case For(loop_var=v) if v in self.mapping:
                 return node.replace(loop_var=self.mapping[v])
@@ -172,8 +180,7 @@ class _FreshCopy(Substitution):
                 return node.replace(var=self.mapping[v])
             case Allocate(buffer_var=v) if v in self.mapping:
                 return node.replace(buffer_var=self.mapping[v])
-            case _:
-                return super().rewrite(node)
+        return node
 
 
 def bind_once(root: Stmt) -> Stmt:

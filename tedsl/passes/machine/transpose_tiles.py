@@ -24,10 +24,11 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.node import Node
 from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.walk.substitute import fresh_copy, substitute
+from tedsl.ir.walk.substitute import Substitution, fresh_copy, substitute
 from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.passes.facts.conjunctions import conjunction
 from tedsl.passes.facts.structure import Numbering
@@ -250,7 +251,14 @@ def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
 def _columns_stored(body: Stmt, names: dict[Load, Var], rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Stmt]:
     """Returns what `_tile` does in each iteration; what it reads and turns is bound in `lets`."""
     columns = [_columns(load, rows, lets) for load in names]
-    return [_Replaced(dict(zip(names.values(), values)))(_iteration(body, rows, at))
+    moving: set[Any] = {rows.var, *names.values()}
+    fixed = []  # what all iterations share
+    for node in post_order(body):
+        if not moving.isdisjoint(node.child_nodes()):
+            moving.add(node)
+        elif node not in moving:
+            fixed.append(node)
+    return [fresh_copy(_Iteration({rows.var: build.add(rows.first, at)}, dict(zip(names.values(), values)), fixed)(body))
             for at, values in enumerate(zip(*columns)) if at >= rows.skipped]
 
 
@@ -271,16 +279,32 @@ def _iteration(body: Stmt, rows: _Rows, at: int) -> Stmt:
 
 
 class _Replaced(Rewriter):
-    """Replaces loads by variables, or slices of such variables by columns."""
+    """Replaces loads by variables."""
+
+    kinds = (Load,)
 
     def __init__(self, by: Mapping[Any, Expr]) -> None:
         super().__init__()
         self.by = by
 
     def rewrite(self, node: Any) -> Any:
-        if isinstance(node, Shuffle) and isinstance(node.vectors[0], Var):
-            return self.by.get(node.vectors[0], node)
         return self.by.get(node, node) if isinstance(node, Load) else node
+
+
+class _Iteration(Substitution):
+    """Replaces the variable of a loop, and slices of the variables that stand for turned loads by their `columns`. What is
+    `fixed` stays.
+    """
+
+    def __init__(self, mapping: Mapping[Any, Any], columns: Mapping[Expr, Expr], fixed: list[Node]) -> None:
+        super().__init__(mapping)
+        self.columns = columns
+        self._done.update(zip(fixed, fixed))
+
+    def rewrite(self, node: Any) -> Any:
+        if type(node) is Shuffle:
+            return self.columns.get(node.vectors[0], node)
+        return super().rewrite(node)
 
 
 def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr]:
