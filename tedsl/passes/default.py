@@ -42,7 +42,7 @@ from tedsl.passes.races.refuse_races import refuse_races
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
-from tedsl.passes.simplify import simplify
+from tedsl.passes.simplify import simplify, simplify_changed
 from tedsl.passes.storage.fill_registers import fill_registers
 from tedsl.passes.storage.flatten_storage import flatten_storage
 from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
@@ -187,7 +187,7 @@ def threads_to_loops(func: PrimFunc) -> PrimFunc:
 def separate_tails(func: PrimFunc) -> PrimFunc:
     """Splits every loop where its guards or masks cease to hold, so that its main part has none."""
     split = partition_loops(func, constant_loops=True, masks=True)
-    return func if split is func else remove_no_ops(simplify(split))
+    return func if split is func else remove_no_ops(simplify_changed(split, func))
 
 
 def partition(config: PassConfig, *, widely: bool = False) -> Pass:

@@ -6,6 +6,8 @@ after:   for (i: 0, 4) { for (j: 0, 8) { A[i] = 0 } }
 
 from __future__ import annotations
 
+from typing import Any
+
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, FloatImm, IntImm, Load, StringImm, Var
@@ -14,7 +16,7 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, is_likely, without_likely
 from tedsl.passes.facts.threads import bind_launched
 from tedsl.passes.folding import is_always_false, is_always_true
@@ -23,6 +25,19 @@ from tedsl.passes.folding import is_always_false, is_always_true
 def simplify(func: PrimFunc) -> PrimFunc:
     """Returns `func` with simplified expressions and without branches, loops and lets that are decided."""
     return func.with_body(_Simplifier()(func.body))
+
+
+def simplify_changed(func: PrimFunc, before: PrimFunc) -> PrimFunc:
+    """Returns `func` with those parts simplified that are not parts of `before`, or stand in other loops or conditions there."""
+    places: set[Any] = set()
+    kept: set[Stmt] = set()
+    for stmt in statements(before.body):
+        kept.add(stmt)
+        if isinstance(stmt, For):
+            places.add((stmt.loop_var, stmt.min, stmt.extent))
+        elif isinstance(stmt, IfThenElse):
+            places.add(stmt.condition)
+    return func.with_body(_Changed(kept, places)(func.body))
 
 
 class _Simplifier(ScopedRewriter):
@@ -132,6 +147,27 @@ class _Simplifier(ScopedRewriter):
         if index is store.index and value is store.value and predicate is store.predicate:
             return store
         return Store(store.buffer_var, value, index, predicate)
+
+
+class _Changed(_Simplifier):
+    """Simplifies what is new. kept: statements that stay as they are in `places`, loops and conditions."""
+
+    def __init__(self, kept: set[Stmt], places: set[Any]) -> None:
+        super().__init__()
+        self.kept, self.places = kept, places
+        self.moved = False  # there is another loop or condition around
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if not self.moved and stmt in self.kept:
+            return stmt
+        outside = self.moved
+        if isinstance(stmt, For):
+            self.moved = outside or (stmt.loop_var, stmt.min, stmt.extent) not in self.places
+        elif isinstance(stmt, IfThenElse):
+            self.moved = outside or stmt.condition not in self.places
+        done = super().stmt(stmt)
+        self.moved = outside
+        return done
 
 
 def can_inline(value: Expr) -> bool:
