@@ -28,7 +28,7 @@ def simplify(func: PrimFunc) -> PrimFunc:
 
 
 def simplify_changed(func: PrimFunc, before: PrimFunc) -> PrimFunc:
-    """Returns `func` with those parts simplified that are not parts of `before`, or stand in other loops or conditions there."""
+    """Returns `func` with those parts simplified that are not parts of `before`, or stand in other loops there."""
     places: set[Any] = set()
     kept: set[Stmt] = set()
     for stmt in statements(before.body):

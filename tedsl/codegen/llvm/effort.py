@@ -87,7 +87,8 @@ def _instructions(store: Store, register: int) -> int:
     if any(isinstance(n, (Load, Store)) and isinstance(n.index, Ramp) and as_int(n.index.stride) not in (0, 1)
            for n in (store, *values)):
         return LONG
-    return registers * (1 + sum(CALLED if isinstance(n, Call) and n.op is not FMA else not isinstance(n, Broadcast) for n in values))
+    called = sum(isinstance(n, Call) and n.op is not FMA for n in values)
+    return registers * (1 + called * (CALLED - 1) + sum(not isinstance(n, Broadcast) for n in values))
 
 
 @record

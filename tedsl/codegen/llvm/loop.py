@@ -12,7 +12,7 @@ from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.steps import Steps, steps_of
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Var
-from tedsl.ir.stmt import For, ForKind, Store
+from tedsl.ir.stmt import For, Store
 from tedsl.ir.walk.visitor import statements
 
 _TILE = 5  # stores of vectors in an iteration: with fewer, LLVM's unroller helps (effort.has_short_loops)

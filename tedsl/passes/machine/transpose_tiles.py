@@ -23,8 +23,8 @@ from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.node import Node
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
