@@ -11,7 +11,7 @@ from typing import Any
 from tedsl.arith.affine import MAX_TERMS, Key, Sum
 from tedsl.arith.ranges import Range, within
 from tedsl.arith.splits import merge_splits
-from tedsl.ir.build import cast
+from tedsl.ir.build import cast, int_imm
 from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.expr import (
     EQ,
@@ -273,13 +273,13 @@ class Canonical:
                 part = self._multiple(term, c, dtype)
                 result = part if result is None else self._of(Add, result, part)
         if s.const > 0:
-            result = IntImm(dtype, s.const) if result is None else Add(result, IntImm(dtype, s.const))
+            result = int_imm(dtype, s.const) if result is None else self._of(Add, result, int_imm(dtype, s.const))
         for term, c in s.terms.items():
             if c < 0:
-                result = self._of(Sub, IntImm(dtype, 0) if result is None else result, self._multiple(term, -c, dtype))
+                result = self._of(Sub, int_imm(dtype, 0) if result is None else result, self._multiple(term, -c, dtype))
         if s.const < 0:
-            result = IntImm(dtype, s.const) if result is None else Sub(result, IntImm(dtype, -s.const))
-        return IntImm(dtype, 0) if result is None else result
+            result = int_imm(dtype, s.const) if result is None else self._of(Sub, result, int_imm(dtype, -s.const))
+        return int_imm(dtype, 0) if result is None else result
 
     def _multiple(self, term: Expr, c: int, dtype: DType) -> Expr:
         """Returns `term` times a positive number."""
@@ -287,7 +287,7 @@ class Canonical:
         made = self._multiples.get(key)
         if made is None:
             atom = cast(dtype, term)
-            made = self._multiples[key] = atom if c == 1 else Mul(atom, IntImm(dtype, c))
+            made = self._multiples[key] = atom if c == 1 else Mul(atom, int_imm(dtype, c))
         return made
 
     def _of(self, kind: type[Add] | type[Sub], a: Expr, b: Expr) -> Expr:

@@ -127,14 +127,20 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
         if node in done:
             stack.pop()
             continue
-        form, steps = forms.get(node) or (node, 0)
-        if steps and form in done:
-            stack.pop()
-            done[node] = done[form]
-            continue
-        rebuilt = _with_simple_operands(form, known, done, stack, depth)
-        if rebuilt is None:
-            continue
+        form, steps = node, 0
+        if node in forms:
+            form, steps = forms[node]
+            if form in done:
+                stack.pop()
+                done[node] = done[form]
+                continue
+        rebuilt: Expr | None
+        if isinstance(form, BinaryOp) and (x := done.get(form.a)) is not None and (y := done.get(form.b)) is not None:
+            rebuilt = form if x is form.a and y is form.b else type(form)(x, y)  # at once, as most are
+        else:
+            rebuilt = _with_simple_operands(form, known, done, stack, depth)
+            if rebuilt is None:
+                continue
         result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
         if result is None or result is rebuilt:
             stack.pop()
@@ -152,9 +158,9 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
         a, b = form.a, form.b
         x, y = done.get(a), done.get(b)
         if x is None and type(a) in LEAVES:
-            x = a
+            x = done[a] = a
         if y is None and type(b) in LEAVES:
-            y = b
+            y = done[b] = b
         if x is None or y is None:
             if y is None:
                 stack.append(b)

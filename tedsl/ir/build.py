@@ -11,6 +11,7 @@ x + 0, x - 0, x * 1, x // 1 are x; x * 0 is 0 for integers only. Deeper simplifi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -93,7 +94,7 @@ def const(value: Any, dtype_: object = None) -> Expr:
     Raises DTypeError where the dtype cannot hold the value.
     """
     if type(value) is int and type(dtype_) is DType and not dtype_.is_bool and value in dtype_.numbers:
-        return IntImm(dtype_, value)
+        return int_imm(dtype_, value)
     if isinstance(value, Expr):
         value = value.value if isinstance(value, (IntImm, FloatImm)) else value
     if not isinstance(value, (bool, int, float)):
@@ -118,6 +119,12 @@ def const(value: Any, dtype_: object = None) -> Expr:
         raise DTypeError(f"the constant {integer} does not fit {of} ({of.min_value} to {of.max_value})",
                          hint="cast the other operand to a wider dtype first: x.astype('int64')")
     return IntImm(of, integer)
+
+
+@functools.lru_cache(maxsize=4096)
+def int_imm(of: DType, value: int) -> IntImm:
+    """The constant `value`, which `of` can hold, an integer dtype: one node, so that what contains it may be one, too."""
+    return IntImm(of, value)
 
 
 def as_dims(shape: Any) -> tuple[Any, ...]:
@@ -247,7 +254,7 @@ def fold(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
         result = _INTEGER[kind](a.value, b.value)
         of = BOOL if kind in _TO_BOOL else a.dtype
         assert of.min_value is not None and of.max_value is not None
-        return IntImm(of, result) if result is not None and of.min_value <= result <= of.max_value else None
+        return int_imm(of, result) if result is not None and of.min_value <= result <= of.max_value else None
     if isinstance(a, FloatImm) and isinstance(b, FloatImm) and kind in _FLOAT:
         value = _FLOAT[kind](a.value, b.value)  # float32 from float64 operations on float32: rounding twice is exact here
         if value is None:

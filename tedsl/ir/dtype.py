@@ -6,6 +6,7 @@ is `custom[name]32`, after `register_custom("name", code)`.
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from typing import Any
@@ -61,7 +62,7 @@ class DType(str):
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector dtype of `lanes` such elements; the element itself for 1."""
-        return self.element if lanes == 1 else dtype(f"{str.__str__(self.element)}x{lanes}")
+        return self.element if lanes == 1 else _vector(self.element, lanes)
 
     @property
     def type_code(self) -> int:
@@ -83,6 +84,12 @@ class DType(str):
 
     def __deepcopy__(self, memo: object) -> DType:
         return self
+
+
+@functools.lru_cache(maxsize=256)
+def _vector(element: DType, lanes: int) -> DType:
+    """The dtype of `lanes` elements."""
+    return dtype(f"{str.__str__(element)}x{lanes}")
 
 
 _TABLE: dict[str, DType] = {}

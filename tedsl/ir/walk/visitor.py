@@ -70,12 +70,16 @@ def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:
 def variables(root: Node) -> list[Var]:
     """The variables that are used below `root`, in order of first use: including data pointers of loads and stores."""
     used: dict[Var, None] = {}
+    node: Any
     for node in post_order(root):
-        if isinstance(node, Var):
+        kind = type(node)
+        if kind is IntImm:  # the most frequent kind
+            continue
+        if kind is Var or kind is SizeVar:
             used[node] = None
-        elif isinstance(node, (Load, Store)):
+        elif kind is Load or kind is Store:
             used[node.buffer_var] = None
-        elif isinstance(node, AttrStmt) and isinstance(node.node, Var):
+        elif kind is AttrStmt and isinstance(node.node, Var):
             used[node.node] = None
     return list(used)
 

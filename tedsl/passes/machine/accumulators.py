@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Slot:
     local: Var
     offset: int
 
-    @property
+    @functools.cached_property
     def place(self) -> Expr:
         first = build.const(self.offset, "int32")
         return first if self.dtype.lanes == 1 else Ramp(first, build.const(1, "int32"), self.dtype.lanes)
