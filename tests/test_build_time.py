@@ -27,6 +27,7 @@ def write(program):
 
 def growth(make, size, factor=4):
     """The exponent k of n^k by which the work until there is LLVM IR grows from `size` to `factor` times that."""
+    write(make(size))  # what the first build of a process does besides is not counted
     small, large = make(size), make(size * factor)
     return math.log(calls_made_by(lambda: write(large)) / calls_made_by(lambda: write(small)), factor)
 

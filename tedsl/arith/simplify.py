@@ -136,7 +136,8 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
                 continue
         rebuilt: Expr | None
         if isinstance(form, BinaryOp) and (x := done.get(form.a)) is not None and (y := done.get(form.b)) is not None:
-            rebuilt = form if x is form.a and y is form.b else type(form)(x, y)  # at once, as most are
+            kind: Any = type(form)
+            rebuilt = form if x is form.a and y is form.b else kind(x, y)  # at once, as most are
         else:
             rebuilt = _with_simple_operands(form, known, done, stack, depth)
             if rebuilt is None:
