@@ -195,3 +195,10 @@ def test_a_condition_that_reads_what_another_guards_stays_behind_it():
     inside = if_then_else(X < 4, if_then_else(reads, Y, Z), Z)
     assert Analyzer().simplify(inside) is inside
     assert repr(Analyzer().simplify(select(X < 4, select(Y < 3, X, Z), Z))) == "select(((x < 4) && (y < 3)), x, z)"
+
+
+def test_sums_that_begin_alike_share_what_is_alike():
+    known = Analyzer()
+    first, second = (known.simplify(X * 4 + (k + floormod(Y, 3) * 2) + Z) for k in (1, 2))
+    assert first.a is second.a and repr(first) == "((((x*4) + (floormod(y, 3)*2)) + z) + 1)"
+    assert known.simplify(Z + X * 4 + 1 - Z) is known.simplify(1 + X * 4)

@@ -3,7 +3,7 @@
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, StringImm, Var
 from tedsl.ir.stmt import AssertStmt, LetStmt, seq
-from tedsl.passes.simplify import simplify
+from tedsl.passes.simplify import simplify, simplify_changed
 from tests.passes.programs import Function, body_text, check, imm, loop, when
 
 I, J = Var("i"), Var("j")
@@ -87,3 +87,14 @@ def test_floats_are_not_reordered():
     value = build.add(build.sub(build.add(a, b), a), imm(0.5, "float32"))
     before = f.func(loop(I, 8, f.store("B", I, value)))
     assert simplify(before) is before
+
+
+def test_after_a_change_what_stands_where_it_stood_is_left():
+    f = Function(A=(32,))
+    x = build.add(build.mul(I, 1), J)
+    kept, store = loop(I, 4, f.store("A", build.add(I, build.mul(I, 3)), 1)), f.store("A", build.floormod(J, 8), 1)
+    before = f.func(seq(kept, loop(J, 16, store), loop(J, 16, when(build.less(J, 12), f.store("A", x, 1)))))
+    shorter = seq(kept, loop(J, 8, store), loop(J, 16, f.store("A", build.add(J, J), 1)))
+    first, second, third = simplify_changed(f.func(shorter), before).body.seq
+    assert first is kept and third.body.index.a is J  # the last is new in a loop that is not
+    assert second.body.index is J  # the loop is another one now
