@@ -44,6 +44,7 @@ class _Splitter(ScopedRewriter):
         self.target = target
         self.number = Numbering()
         self.lacks_any = True
+        self.stores: dict[Stmt, list[Store]] = {}  # of values that are bound
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -77,7 +78,7 @@ class _Splitter(ScopedRewriter):
 
     def bound(self, stmt: LetStmt, lanes: int) -> Stmt:
         """Cuts vectors that are bound, and what stores them, into the same pieces: each is one value from loop to loop."""
-        stores = [n for n in of_kinds(stmt, Store) if isinstance(n, Store)]
+        stores = self.stores_under(stmt)
         if not stores or any(store.value.dtype.lanes != lanes for store in stores):
             return self.descend(stmt)
         widest = max(stores, key=lambda store: store.value.dtype.bytes)
@@ -88,6 +89,18 @@ class _Splitter(ScopedRewriter):
             return pieces_of(self, stmt, widest, lanes, *pieces)
         except CannotSlice:
             return self.descend(stmt)
+
+    def stores_under(self, stmt: LetStmt) -> list[Store]:
+        """Returns the stores in `stmt`, which are looked for once for all values that are bound around them."""
+        stores = self.stores.get(stmt)
+        if stores is None:
+            bound, body = [stmt], stmt.body
+            while isinstance(body, LetStmt):
+                bound.append(body)
+                body = body.body
+            stores = [n for n in of_kinds(body, Store) if isinstance(n, Store)]
+            self.stores.update(dict.fromkeys(bound, stores))
+        return stores
 
     def lacks_mask(self, stmt: Stmt) -> bool:
         """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""
