@@ -17,14 +17,16 @@ from tedsl.target.current import as_target
 from tedsl.tune import Outcome, Record, history
 from tedsl.tune.measure import Failure
 from tedsl.tune.records import append_line, fastest_records, read_lines
-from tedsl.tune.records.lines import append_text
+from tedsl.tune.records.lines import append_text, require_lines
 
 
 class RecordToFile:
-    """Callback of TuningOptions: adds each trial to a file, at once, so that a program that is killed loses at most one."""
+    """Callback of TuningOptions: adds each trial to a file, at once, so that a program that is killed loses at most one.
+    Raises ArgumentError for a file of something else than records.
+    """
 
     def __init__(self, filename: Any) -> None:
-        self.path = file_path(filename, "RecordToFile")
+        self.path = require_lines(filename, "RecordToFile")
 
     def __call__(self, trial: Trial) -> None:
         append_line(self.path, trial.record)

@@ -99,6 +99,8 @@ class TaskScheduler:
                 if searches[at].count - before < size and (total is None or done < total):
                     alive.remove(at)  # it has no more schedules, or ends early
                 self._print(tune_option, done, time.monotonic() - begun)
+                if searches[at].interrupted:
+                    return
             for at, search in enumerate(searches):
                 if most is not None or search.count >= MANY:
                     self.best_costs[at] = search.finished(None if most is None else most / len(searches)).cost

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,30 +12,29 @@ from tedsl.autotvm.measure.batch import flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.record import encode
 from tedsl.autotvm.utils import scale_of
-from tedsl.errors import ArgumentTypeError, TedslError, entries, type_in_words
+from tedsl.errors import ArgumentTypeError, entries, type_in_words
 from tedsl.tune.measure.machine import ESTIMATED, is_estimated
+from tedsl.tune.records.lines import append_text, require_lines
 
 __all__ = ["Monitor", "log_to_file", "progress_bar"]
 Callback = Callable[[Any, Sequence[MeasureInput], Sequence[MeasureResult]], None]
 
 
 def log_to_file(file_out: str | PathLike[str] | TextIO, protocol: str = "json") -> Callback:
-    """Appends a line for each measurement to a file, whole lines at once: a program that is killed leaves no part of one."""
+    """Appends a line for each measurement to a file, whole lines at once: a program that is killed leaves no part of one.
+    Raises ArgumentError for a file of something else than records.
+    """
     if not isinstance(file_out, (str, PathLike)) and not hasattr(file_out, "write"):
         raise ArgumentTypeError(f"log_to_file takes a path or an open file, not {type_in_words(file_out)}")
 
+    path = require_lines(file_out, "log_to_file") if isinstance(file_out, (str, PathLike)) else None
+
     def callback(_: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        lines = "".join(f"{encode(inp, result, protocol)}\n" for inp, result in zip(inputs, results))
-        if isinstance(file_out, (str, PathLike)):
-            try:
-                with open(file_out, "ab+") as file:
-                    end = file.seek(0, os.SEEK_END)
-                    torn = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"  # by a program that was killed
-                    file.write(b"\n" * torn + lines.encode())
-            except OSError as error:
-                raise TedslError(f"log_to_file: {file_out} cannot be written: {error.strerror or error}") from None
-        else:
-            file_out.write(lines)
+        lines = [encode(inp, result, protocol) for inp, result in zip(inputs, results)]
+        if path is not None:
+            append_text(path, "\n".join(lines), "log_to_file")
+        elif not isinstance(file_out, (str, PathLike)):
+            file_out.write("".join(f"{line}\n" for line in lines))
 
     return callback
 

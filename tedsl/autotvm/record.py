@@ -17,6 +17,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, entries, 
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
 from tedsl.tune.records import fastest_first
+from tedsl.tune.records.lines import lines_of
 
 __all__ = ["decode", "encode", "load_from_buffer", "load_from_file", "measure_str_key", "pick_best"]
 Pair = tuple[MeasureInput, MeasureResult]
@@ -122,20 +123,10 @@ def _check_protocol(protocol: str) -> None:
 
 
 def load_from_file(filepath: str | PathLike[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """The records of a file, without those that `decode` leaves out, and without a last line that a program which was killed
-    has left unfinished. Raises ArgumentError if it cannot be read.
+    """The records of a file, without those that `decode` leaves out. Lines that are none, as one that a program which was
+    killed has left unfinished, are skipped, with a warning that names the first. Raises ArgumentError if it cannot be read.
     """
-    try:
-        with open(filepath, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeError) as error:
-        raise ArgumentError(f"the records in {filepath} cannot be read: {error}") from None
-    *rows, last = text.split("\n")
-    yield from _of_rows(rows)
-    try:
-        yield from list(_of_rows([last]))
-    except ArgumentError as error:
-        warnings.warn(f"the last line of {filepath} is unfinished and left out: {error}", stacklevel=user_level())
+    return (pair for pair in lines_of(filepath, _of_row, "load_from_file") if pair is not None)
 
 
 def load_from_buffer(file: TextIO) -> Iterator[tuple[MeasureInput, MeasureResult]]:
@@ -147,10 +138,11 @@ def load_from_buffer(file: TextIO) -> Iterator[tuple[MeasureInput, MeasureResult
 
 
 def _of_rows(rows: Iterable[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    for row in rows:
-        found = decode(row) if row.strip() and not row.startswith("#") else None
-        if found is not None:
-            yield found
+    return (pair for pair in map(_of_row, rows) if pair is not None)
+
+
+def _of_row(row: str) -> Pair | None:
+    return decode(row) if row.strip() and not row.startswith("#") else None
 
 
 def pick_best(in_file: str | PathLike[str], out_file: str | PathLike[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 
 from tedsl import auto_scheduler
@@ -17,8 +16,9 @@ from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.tune import BuildOption, Record, RunOption
 from tedsl.tune.measure.machine import machine_model, tool_versions
-from tedsl.tune.records import append_line, last_records, read_lines
+from tedsl.tune.records import Records, last_records
 from tedsl.tune.records.history import journal_of
+from tedsl.tune.records.lines import Lines
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
 from tedsl.tuning.trial import Trial
@@ -40,13 +40,13 @@ class Recorded:
         return self.record.candidate
 
 
-def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int, path: Path | None,
-                  bar: Progress | None, build: BuildOption | None, run: RunOption | None,
+def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int,
+                  kept: Records | Lines | None, bar: Progress | None, build: BuildOption | None, run: RunOption | None,
                   cluster: bool | str) -> Result:
-    """Searches for a schedule of a program. path: a file of records of `tedsl.tune`, which is gone on with. Raises TedslError
-    if no trial gave a time.
+    """Searches for a schedule of a program. kept: records, which are gone on with, and added to. Raises TedslError if no trial
+    gave a time.
     """
-    known = last_records(one for one in (read_lines(path) if path is not None and path.exists() else ())
+    known = last_records(one for one in (() if kept is None else kept)
                          if one.task == task.problem.key and one.target == str(task.target)
                          and (one.machine, one.tools) == (machine_model(task.target), tool_versions()))
     found = [_trial(task, one, -1.0, None) for one in known]
@@ -55,8 +55,8 @@ def tuned_program(task: auto_scheduler.SearchTask, name: str, seconds: float, tr
     def note(trial: auto_scheduler.Trial) -> None:
         made = _trial(task, trial.record, trial.elapsed, trial.predicted)
         (finals if trial.final else found).append(made)
-        if path is not None:
-            append_line(path, trial.record)
+        if kept is not None:
+            kept.add(trial.record)
         if bar is not None and not trial.final:
             bar.told(made.cost, made.outcome.failure is not None, made.seconds)
 

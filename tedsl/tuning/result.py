@@ -101,6 +101,7 @@ class Result:
         rate = f", {self.flop / self.seconds / 1e9:.1f} GFLOP/s" if self.flop else ""
         rate += f" ({ESTIMATED})" if is_estimated(self.target) else ""
         beside = "" if self.speedup is None else f", {self.speedup:.2f} times as fast as the default schedule"
+        beside = ", the default schedule" if self.best is self.default else beside
         return (f"<{self.name}: {self.seconds * 1e6:.1f} µs{rate}{beside}; {len(self.trials)} trials, {failed} failed>")
 
     def _repr_html_(self) -> str:

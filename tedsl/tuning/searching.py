@@ -24,7 +24,10 @@ from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
+from tedsl.tune.records.kept import kept_in
+from tedsl.tune.records.lines import require_lines
 from tedsl.tune.records.ranking import confirmed
+from tedsl.tune.records.store import Records, is_database
 from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
 from tedsl.tuning.result import Result
@@ -32,16 +35,16 @@ from tedsl.tuning.templates import TemplateSearch
 from tedsl.tuning.trial import Search, Trial
 
 _BATCH = 8  # candidates that are proposed together: builds run ahead of runs
-_FINALISTS = 3  # candidates that are measured again, precisely, at the end
+_FINALISTS = 3  # candidates that are measured again, precisely, at the end; one of a short budget
 _MOST_FINALISTS = 6  # where the times of those were by mistake too short
 _FINAL = 0.15  # of the budget, for that
-_LEAST = 5.0  # seconds of a budget, below which there is none left for it
+_SHORT = 5.0  # seconds of a budget
 _RUN = RunOption(number=1, repeat=3, min_repeat_ms=10, timeout=10.0, cooldown_interval=0.0)
 
 
 @entry
 def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: Any = None, trials: int | None = None,
-         seed: int = 0, records: str | PathLike[str] | None = None, check: bool = True, progress: bool = True,
+         seed: int = 0, records: str | PathLike[str] | Records | None = None, check: bool = True, progress: bool = True,
          build: BuildOption | None = None, run: RunOption | None = None, cluster: bool | str = False) -> Result:
     """The best schedule that is found in `seconds`: `tedsl.tune(task)`, or `tedsl.tune.search(task)` by its name.
 
@@ -49,30 +52,32 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     a function, called with `args`, that returns these, or a schedule and its arguments, for which it asks
     autotvm.get_config() for knobs. target: None is the current one. trials: at most so many. seed: the same one gives the same
     order, up to what the model has learnt from times.
-    records: a file to which each trial is written as it ends, in the form that autotvm reads, and of programs without a
-    template in that of `tedsl.tune.records`; a search goes on where one with that file has ended. check: results are compared
-    with those of the default schedule, or of the interpreter, where no knob changes their shapes. progress: shown on standard
-    error. build, run: how candidates are measured. cluster: of Ray (the extra `ray`), on whose machines they are, those of one
-    model: its address, or True for the one that the program has joined, else the one of RAY_ADDRESS, else this machine.
+    records: a file to which each trial is written as it ends; a search goes on where one with that file has ended. Of a
+    template it has the lines that autotvm reads, which hold points of the template, not the default schedule; of programs
+    without a template it is one of `tedsl.tune.records`: of SQLite where its name ends in .sqlite or .db, or Records, else of
+    lines of JSON. check: results are compared with those of the default schedule, or of the interpreter, where no knob changes
+    their shapes. progress: shown on standard error. build, run: how candidates are measured. cluster: of Ray (the extra
+    `ray`), on whose machines they are, those of one model: its address, or True for the one that the program has joined, else
+    the one of RAY_ADDRESS, else this machine.
 
-    The default schedule, of topi's rules, is measured first; at the end it and the best three are measured again, in turns with
-    a reference. Ctrl-C ends the search with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned,
-    and ArgumentError if no candidate ran.
+    The default schedule, of topi's rules, is measured first; at the end it and the best three (of less than five seconds: the
+    best) are measured again, in turns with a reference, and it is kept unless another is surely faster. Ctrl-C ends the search
+    with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned, and if no candidate ran.
     """
     _check_budget(seconds, trials)
     _check_types(args, seed, records, check, progress)
     check_cluster("tune", cluster)
-    path = None if records is None else Path(records)
     found = _task_of(task, tuple(args), target)
     if isinstance(found, auto_scheduler.SearchTask):
-        return _of_program(found, _name_of(task, found), float(seconds), trials, seed, path, progress, build, run, cluster)
+        return _of_program(found, _name_of(task, found), float(seconds), trials, seed, records, progress, build, run, cluster)
+    path = None if records is None else _lines_of_template(records)
     search = TemplateSearch(found, seed)
     known = search.load(path) if path is not None and path.exists() else []
     arguments = search.args() if check else None
     checker = None if arguments is None else Checker(arguments, search.target)
     bar = Progress(search.name, float(seconds), search.flop, search.target) if progress else None
     done = _Trials(search, path, bar, known)
-    has_final = seconds >= _LEAST
+    has_final = seconds >= _SHORT or not is_estimated(search.target)  # a simulator says the same time again
     with _measurer(search.target, build, _RUN if run is None else run, checker, cluster) as measurer:
         try:
             _searched(search, measurer, done, float(seconds) * (1 - _FINAL * has_final), trials)
@@ -84,15 +89,25 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
     finals = _finals(done, best, checker, build, float(seconds) * _FINAL, cluster) if has_final else []
-    chosen = finals[-1] if finals else min(best, key=lambda trial: trial.cost)
+    chosen = finals[-1] if finals else best[0]
     default = next((trial for trial in reversed(finals or done.trials) if trial.candidate is done.default), None)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
 
 
-def _of_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int, path: Path | None,
-                progress: bool, build: BuildOption | None, run: RunOption | None, cluster: bool | str) -> Result:
-    bar = Progress(name, seconds, float(task.compute_dag.flop_ct), task.target) if progress else None
-    return _ended(tuned_program(task, name, seconds, trials, seed, path, bar, build, run, cluster), bar)
+def _of_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int,
+                records: str | PathLike[str] | Records | None, progress: bool, build: BuildOption | None,
+                run: RunOption | None, cluster: bool | str) -> Result:
+    with kept_in(records) as kept:
+        bar = Progress(name, seconds, float(task.compute_dag.flop_ct), task.target) if progress else None
+        return _ended(tuned_program(task, name, seconds, trials, seed, kept, bar, build, run, cluster), bar)
+
+
+def _lines_of_template(records: str | PathLike[str] | Records) -> Path:
+    """The path of the file that the trials of a template are written to. Raises ArgumentError for one of another form."""
+    if isinstance(records, Records) or (Path(records).is_file() and is_database(Path(records))):
+        raise ArgumentError(f"tune: the trials of a template are lines that autotvm reads, which {records} does not hold",
+                            hint='give the path of a new file: records="trials.json"')
+    return require_lines(records, "tune")
 
 
 def _measurer(target: Target, build: BuildOption | None, run: RunOption, check: Checker | None,
@@ -125,9 +140,9 @@ def _check_types(args: Any, seed: Any, records: Any, check: Any, progress: Any) 
     for name, value in (("check", check), ("progress", progress)):
         if not isinstance(value, bool):
             raise ArgumentTypeError(f"tune: {name} is True or False, not {value!r}")
-    if records is not None and not isinstance(records, (str, PathLike)):
-        raise ArgumentTypeError(f"tune: records is the path of a file, not {type_in_words(records)}")
-    if records is not None and not Path(records).absolute().parent.is_dir():
+    if records is not None and not isinstance(records, (str, PathLike, Records)):
+        raise ArgumentTypeError(f"tune: records is the path of a file, or Records, not {type_in_words(records)}")
+    if isinstance(records, (str, PathLike)) and not Path(records).absolute().parent.is_dir():
         raise ArgumentError(f"tune: the records cannot be written to {records}: there is no folder {Path(records).parent}",
                             hint="make the folder first")
 
@@ -234,9 +249,10 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
     result.
     """
     default = [trial for trial in ranked if trial.candidate is done.default]
+    first = _FINALISTS if seconds >= _SHORT * _FINAL else 1
     others = [trial for trial in ranked if trial.candidate is not done.default]
-    option = RunOption(precise=True, precise_seconds=max(0.2, seconds / (_MOST_FINALISTS + 3)), timeout=10.0,
-                       cooldown_interval=0.0, many_places=True)
+    each = max(0.2 if first > 1 else 0.1, seconds / (_MOST_FINALISTS + 3))
+    option = RunOption(precise=True, precise_seconds=each, timeout=10.0, cooldown_interval=0.0, many_places=True)
     found: list[Trial] = []
 
     def again(before: Trial) -> Trial | None:
@@ -251,7 +267,7 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
     with _measurer(done.search.target, build, option, checker, cluster) as measurer:
         try:
             for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
-                if at >= _FINALISTS + len(default) and found and before.cost > min(trial.cost for trial in found):
+                if at >= first + len(default) and found and before.cost > min(trial.cost for trial in found):
                     break
                 again(before)
             if not found:

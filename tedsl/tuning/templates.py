@@ -16,7 +16,7 @@ from tedsl.autotvm.task.entities import AnnotateEntity, SplitEntity
 from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.tuner.model_based import ModelBasedTuner
-from tedsl.errors import ArgumentError
+from tedsl.cache.place import warn_once
 from tedsl.ir.expr import Var
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -80,11 +80,13 @@ class TemplateSearch:
         return args
 
     def load(self, path: Path) -> list[Trial]:
-        """Raises ArgumentError for a file that holds no records of autotvm."""
+        """The trials in a file of autotvm. Those of points that the template does not have, as it has changed, are skipped with
+        a warning.
+        """
         found = []
         for inp, result in last_of_each(load_from_file(path), config_of, lambda pair: outcome_of(pair[1])):
-            if inp.task == self.task:
-                config = self._point(inp.config)
+            config = self._point(inp.config) if inp.task == self.task else None
+            if config is not None:
                 found.append(Trial(Point(self.task, config), outcome_of(result), choices_of(config), -1.0))
         self.learn(found)
         return found
@@ -94,13 +96,13 @@ class TemplateSearch:
             inp, result = self._pair(trial)
             log_to_file(path)(None, [inp], [result])
 
-    def _point(self, config: ConfigEntity) -> ConfigEntity:
-        """The point of the space that a record holds. Raises ArgumentError if the template has other knobs by now."""
+    def _point(self, config: ConfigEntity) -> ConfigEntity | None:
+        """The point of the space that a record holds; None, with a warning, if the template has other knobs by now."""
         space = self.task.config_space
-        if config.index is None or not space.is_index_valid(config.index) or space.get(config.index) != config:
-            raise ArgumentError(f"a record of {self.name} holds {config}, which the space of the template does not have",
-                                hint="the template has changed since: write to another file")
-        return space.get(config.index)
+        if config.index is not None and space.is_index_valid(config.index) and space.get(config.index) == config:
+            return space.get(config.index)
+        warn_once(f"a record of {self.name} is skipped: it holds {config}, which the space of the template does not have")
+        return None
 
     def _pair(self, trial: Trial) -> tuple[MeasureInput, MeasureResult]:
         assert isinstance(trial.candidate, Point)

@@ -218,3 +218,27 @@ def test_a_function_that_is_defined_again_takes_the_place_of_the_one_before():
     with pytest.raises(ArgumentError, match="there is another template 'scaled'"):
         autotvm.task.create(type(cell["scaled"])(cell["scaled"].__code__, {"__name__": "elsewhere"}), (4,), "llvm")
     del autotvm.task.task.TASK_TABLE["scaled"]
+
+
+def test_a_record_for_which_a_template_raises_is_skipped(tmp_path):
+    """The knob has other values by now, and the template takes what the record does not have."""
+    values = {"a": 1, "b": 2}
+
+    @autotvm.template("tests/stale")
+    def stale():
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        config = autotvm.get_config()
+        config.define_knob("kind", list(values))
+        s = te.create_schedule(B.op)
+        s[B].split(B.op.axis[0], factor=values[config["kind"].val])
+        return s, [A, B]
+
+    task, file = autotvm.task.create("tests/stale", (), "llvm"), tmp_path / "log.json"
+    pair = autotvm.MeasureInput(task.target, task, task.config_space.get(1)), autotvm.MeasureResult((1.0,), 0, 0.1, 1.0)
+    autotvm.callback.log_to_file(file)(None, *([one] for one in pair))
+    del values["b"]
+    with tedsl.target.Target("llvm"), autotvm.apply_history_best(file), \
+            pytest.warns(RuntimeWarning, match="a record of tests/stale is skipped, since it does not apply: KeyError: 'b'"):
+        s, _ = stale()
+    assert "factor=1" in str(s.journal)

@@ -68,6 +68,7 @@ class Search:
         self.measured: list[tuple[float, Proposal]] = []
         self.best: Record | None = None
         self.count = self.since_best = 0
+        self.interrupted = False  # the last run, by Ctrl-C
         self._waiting: list[Proposal] = []
         self._new: list[tuple[float, Proposal]] = []
         self._begun = time.monotonic()
@@ -98,7 +99,7 @@ class Search:
         self.rounds = min(self.rounds, trials or self.rounds)
         last_ones = again and (seconds is not None or (trials or 0) >= MANY) and not is_estimated(self.problem.target)
         first = seconds if seconds is None or not last_ones else seconds * (1 - FINAL_SHARE)
-        failure = "there was no trial"
+        failure, self.interrupted = "there was no trial", False
         try:
             if self._check is None:
                 self._check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
@@ -114,6 +115,7 @@ class Search:
         except KeyboardInterrupt:
             if self.best is None:
                 raise
+            self.interrupted = True
         if self.best is None:
             raise TedslError(f"search: no trial gave a time; the last one: {failure}")
         return self.best

@@ -31,18 +31,19 @@ def get_config() -> Any:
 
 
 def _by_the_best_that_applies(workload: Workload, apply: Callable[[Any], Any]) -> Any:
-    """What `apply` makes of the configuration of the context. A record that it refuses, as one of a template that has other
-    knobs by now, is skipped with a warning.
+    """What `apply` makes of the configuration of the context. A record for which it raises an error, as one of a template that
+    has other knobs by now, is skipped with a warning; an error without a record is that of the template.
     """
     target = Target.current()
     while True:
         config = DispatchContext.current.query(target, workload)
         try:
             return apply(config)
-        except TedslError as error:
+        except Exception as error:  # the template's own, where it takes a part that the record does not have
             if not DispatchContext.current.dismiss(target, workload, config):
                 raise
-            warn_once(f"a record of {workload[0]} is skipped, since it does not apply: {error}")
+            said = str(error) if isinstance(error, TedslError) else f"{type(error).__name__}: {error}"
+            warn_once(f"a record of {workload[0]} is skipped, since it does not apply: {said}")
 
 
 def template(task_name: Any, func: Callable[..., Any] | None = None) -> Any:

@@ -15,6 +15,7 @@ from tedsl.autotvm.task.space import ConfigEntity
 from tedsl.autotvm.task.task import Task
 from tedsl.autotvm.utils import format_si_prefix, scale_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.tune.measure.interrupts import Interrupts
 
 logger = logging.getLogger("autotvm")  # at DEBUG a line for each trial
 
@@ -79,15 +80,17 @@ class Tuner:
         measure_batch = create_measure_batch(self.task, measure_option)
         before, GLOBAL_SCOPE.in_tuning = GLOBAL_SCOPE.in_tuning, not measure_option["runner"].check_correctness
         try:
-            self._measured(n_trial, measure_batch, early_stopping, callbacks, si_prefix)
+            with Interrupts() as interrupts:
+                self._measured(n_trial, measure_batch, early_stopping, callbacks, si_prefix, interrupts)
         finally:
             measure_batch.close()
             GLOBAL_SCOPE.in_tuning = before
 
     def _measured(self, n_trial: int, measure_batch: MeasureBatch, early_stopping: int | None,
-                  callbacks: Sequence[Callback], si_prefix: str) -> None:
+                  callbacks: Sequence[Callback], si_prefix: str, interrupts: Interrupts) -> None:
         done = 0
         while done < n_trial and self.has_next():
+            interrupts.check()
             configs = self.next_batch(min(measure_batch.n_parallel, n_trial - done))
             if not configs:
                 break

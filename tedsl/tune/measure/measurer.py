@@ -19,6 +19,7 @@ from tedsl.tune.measure.building import built, load_compiler
 from tedsl.tune.measure.check import Checker, Expected
 from tedsl.tune.measure.cores import Cores, cores_for, free_memory
 from tedsl.tune.measure.inputs import inputs_for
+from tedsl.tune.measure.interrupts import Interrupts
 from tedsl.tune.measure.machine import is_estimated, require_device
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome, candidates_in
@@ -93,12 +94,15 @@ class Measurer:
         load_compiler(self.target)
         self._reference: Reference | None = None
         self._open: list[Processes] = []
+        self._interrupts = Interrupts()
 
     def __enter__(self) -> Measurer:
+        self._interrupts.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+        self._interrupts.__exit__(*exc)
 
     def close(self) -> None:
         """Ends all processes."""
@@ -119,6 +123,7 @@ class Measurer:
         self._open.append(order.processes)
         try:
             while True:
+                self._interrupts.check()
                 if not (order.cores.take_turns and trials):  # a batch is run before the next one is built
                     trials += map(_Trial, itertools.islice(rest, _AHEAD * order.at_once - len(trials)))
                 if not trials:

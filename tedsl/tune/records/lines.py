@@ -4,15 +4,54 @@ its trials but the running one.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tedsl.cache.place import warn_once
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.runtime.modules.files import file_path, replace_file
 from tedsl.tune.records.record import Record, records_in
+
+T = TypeVar("T")
+
+
+class Lines:
+    """The records in a file of lines, which is made if it is not there. Raises ArgumentError for a file of something else."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = require_lines(path, "Lines")
+
+    def __iter__(self) -> Iterator[Record]:
+        return read_lines(self.path) if self.path.exists() else iter(())
+
+    def add(self, record: Record) -> None:
+        """Adds a record, at once."""
+        append_line(self.path, record)
+
+
+def require_lines(path: Any, what: str) -> Path:
+    """The path of a file to which lines may be added: one that is not there, an empty one, or one of lines of which at least
+    one is an object of JSON, be it unfinished. Raises ArgumentError for another, such as a program: it would be spoilt.
+    """
+    file = file_path(path, what)
+    if file.exists() and not file.is_file():
+        raise ArgumentError(f"{what}: {file} cannot be written: it is no file")
+    if file.exists():
+        lines = [line for line in _content(file).split(b"\n") if line.strip()]
+        if lines and not any(map(_is_object, lines)) and not (len(lines) == 1 and lines[0].startswith(b'{"')):
+            raise ArgumentError(f"{what}: {file} holds something else than records, which lines of records would spoil",
+                                hint="give the path of a new file, or of one of records")
+    return file
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def append_line(path: Any, record: Record) -> None:
@@ -21,10 +60,10 @@ def append_line(path: Any, record: Record) -> None:
     append_text(path, one.to_json())
 
 
-def append_text(path: Any, text: str) -> None:
-    """Adds a line to the file, as `append_line` does."""
+def append_text(path: Any, text: str, what: str = "append_line") -> None:
+    """Adds lines to the file, as `append_line` does. what: the function that a message names."""
     line = text.encode() + b"\n"
-    file = file_path(path, "append_line")
+    file = file_path(path, what)
     try:
         handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
@@ -34,7 +73,7 @@ def append_text(path: Any, text: str) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise TedslError(f"append_line: {file} cannot be written: {error.strerror or error}") from error
+        raise TedslError(f"{what}: {file} cannot be written: {error.strerror or error}") from error
 
 
 def write_lines(path: Any, records: Iterable[Record]) -> None:
@@ -50,7 +89,14 @@ def read_lines(path: Any, of_line: Callable[[str], Record] = Record.from_json) -
     """The records of a file, in order. Lines that are none are skipped, with a warning that names the first. of_line: reads a
     line, and raises ArgumentError for what is none.
     """
-    file = file_path(path, "read_lines")
+    return lines_of(path, of_line, "read_lines")
+
+
+def lines_of(path: Any, of_line: Callable[[str], T], what: str) -> Iterator[T]:
+    """What `of_line` reads in the lines of a file that are not empty. Those for which it raises ArgumentError, and those that
+    are no text, are skipped, with a warning that names the first. what: the function that a message names.
+    """
+    file = file_path(path, what)
     wrong: list[str] = []
     for number, line in enumerate(_content(file).split(b"\n"), 1):
         if not line.strip():

@@ -52,6 +52,7 @@ class Records:
             self._open()
             (of,) = self._connection.execute("pragma user_version").fetchone()
             if of == 0:
+                self._check_tables()
                 self._connection.executescript(_TABLES)
         if of > _FORMAT:
             raise ArgumentError(f"{self.path} has version {of} of the tables of trials, and version {_FORMAT} is read here",
@@ -166,6 +167,14 @@ class Records:
             self._connection.executemany(
                 "insert or ignore into trials (task, target, machine, tools, cost, record) values (?, ?, ?, ?, ?, ?)", rows)
             return self._connection.total_changes - before
+
+    def _check_tables(self) -> None:
+        """Raises ArgumentError for the tables of another program."""
+        others = [name for (name,) in self._connection.execute("select name from sqlite_master where type = 'table'")]
+        if others:
+            self._connection.close()
+            raise ArgumentError(f"{self.path} holds the tables {', '.join(others[:3])} of another program, and no records",
+                                hint="give the path of a new file")
 
     def _open(self) -> None:
         self._connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
