@@ -13,10 +13,11 @@ from tedsl.codegen.llvm.store_of_lanes import store_of_lanes
 from tedsl.codegen.llvm.types import expect, memory_type, steps, vector_of
 from tedsl.codegen.llvm.values.convert import from_memory, to_memory
 from tedsl.errors import InternalError
-from tedsl.ir.build import is_true
+from tedsl.ir.build import as_int, is_true
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Expr, Load, Var
 from tedsl.ir.stmt import Store
+from tedsl.passes.machine.split_vectors import lanes_on
 
 _NEAR = 4  # the largest stride at which loads of all that lies between the elements are faster than one load for each
 
@@ -282,6 +283,8 @@ def emit_store(out: Emitter, s: Store) -> None:
     value = to_memory(out, out.value(s.value), d)
     if isinstance(index, Index):
         _store_scalar(out, info, index, value, d)
+    elif isinstance(index, Ramp) and index.stride == 1 and (count := _known_lanes(out, s, mask)):
+        _store_first(out, info, index.base, value, d, count)
     elif isinstance(index, Ramp) and index.stride in (1, -1) and (mask is None or out.target.can_mask(d.element)):
         _store_contiguous(out, info, index, value, d, mask, out.nontemporal.get(s.buffer_var))
     elif out.target.has_gather and d.bytes >= 4:
@@ -289,6 +292,28 @@ def emit_store(out: Emitter, s: Store) -> None:
     else:
         _store_lanes(out, info, index, value, d, mask)
     out.stored(info)
+
+
+def _known_lanes(out: Emitter, s: Store, mask: str | None) -> int:
+    """How many first lanes a masked store turns on, to an output which may go past the caches; 0 where that is not known."""
+    if mask is None or s.predicate is None or s.buffer_var not in out.streams or mask_for(out, s.value.dtype.lanes) is not None:
+        return 0
+    on = lanes_on(s.predicate)
+    count = None if on is None else as_int(on)
+    return count if count is not None and 0 < count < s.value.dtype.lanes else 0
+
+
+def _store_first(out: Emitter, info: BufferInfo, first: Index, value: str, d: DType, count: int) -> None:
+    """Emits stores of the `count` first lanes, in powers of two: a masked store would also wait for the line of the others."""
+    element, at = memory_type(d.element), 0
+    while at < count:
+        step = 1 << (count - at).bit_length() - 1
+        picks = ", ".join(f"i32 {lane}" for lane in range(at, at + step))
+        part = out.assign(f"shufflevector {memory_type(d)} {value}, {memory_type(d)} poison, <{step} x i32> <{picks}>")
+        place = Index(first.terms, first.const + at)
+        pointer, align = address(out, info, place, element, True), alignment(info, place, d.bytes)
+        out.line(f"store <{step} x {element}> {part}, ptr {pointer}, align {align}{info.alias}")
+        at += step
 
 
 def _store_guarded(out: Emitter, info: BufferInfo, s: Store, mask: str) -> None:

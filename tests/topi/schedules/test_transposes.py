@@ -87,3 +87,43 @@ def test_values_of_short_matrices():
     y = np.empty((3000, 40, 37), "f")
     tedsl.build(s, [data, result])(x, y)
     np.testing.assert_array_equal(y, x.transpose(0, 2, 1) * 2)
+
+
+@pytest.mark.parametrize("shape, order, run, together", [
+    ((32, 64, 56, 56), (0, 2, 1, 3), 8, 2),
+    ((32, 64, 56, 56), (2, 1, 0, 3), 8, 2),
+    ((24, 95, 63, 92), (2, 1, 0, 3), 3, 1),
+    ((96, 95, 60, 3, 8), (1, 0, 2, 3, 4), None, None),  # pieces of 5760 bytes
+    ((96, 95, 210, 8), (2, 1, 0, 3), None, None),  # of half a line
+    ((4, 64, 56, 56), (0, 2, 1, 3), None, None),  # stays in the caches
+    ((32, 67, 56, 56), (0, 2, 1, 3), None, None),  # 67 pieces are no run that fits
+    ((32, 64, 56, 56), (0, 3, 1, 2), None, None),
+])
+def test_pieces_are_gathered_as_runs_of_lines(shape, order, run, together):
+    with ZEN3:
+        result = topi.transpose(te.placeholder(shape, name="data"), order)
+        s = topi.schedules.schedule([result])
+    assert ("global memory" in str(s)) == (run is not None)
+    if run is not None:
+        parts = [int(relation.factor) for relation in s[result].relations if getattr(relation, "factor", None) is not None]
+        assert parts[:2] == [run, together]
+
+
+@pytest.mark.parametrize("target", [tedsl.target.Target("llvm"), ZEN3], ids=str)
+@pytest.mark.parametrize("shape, order, of", [
+    ((24, 95, 63, 92), (2, 1, 0, 3), "float32"), ((24, 96, 63, 31), (0, 2, 1, 3), "float32"),
+    ((963, 45, 3, 20), (1, 0, 2, 3), "float64"),
+    ((963, 93, 300), (1, 0, 2), "int8"), ((24, 300, 90, 33), (1, 2, 0, 3), "int16")])
+def test_values_of_gathered_pieces(shape, order, of, target):
+    data = te.placeholder(shape, of, name="data")
+    with target:
+        result = topi.transpose(data, order) + te.const(1, of)
+        s = topi.schedules.schedule([result])
+    assert "global memory" in str(s)
+    x = (np.arange(np.prod(shape)) % 120).astype(of).reshape(shape)
+    whole = np.zeros(x.size + 65, of)
+    for first in (0, 5):
+        y = whole[first:first + x.size].reshape([shape[at] for at in order])
+        tedsl.build(s, [data, result], target=target)(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order) + x.dtype.type(1))
+        assert (whole[first + x.size:] == 0).all()

@@ -28,6 +28,8 @@ _GAINED = 32  # lines that are read and written for each look-up that another or
 _MOST_OTHERS = 4  # groups of axes beside the tiled ones, all of whose orders are tried
 _LINES = 16  # lines that are read and written for each page that is looked up: then blocks are as small as that, for the caches
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
+_PAST = 16  # lines of a run of pieces that are stored past the caches
+_GATHERED = 8  # parts of the nearest cache, one of which holds pieces: many streams at once are not followed
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -49,6 +51,10 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     largest = _largest_load(formula)
     if largest is not None:
         groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
+        gathered = _gathered_pieces(kernel, op, groups)
+        if gathered is not None:
+            _map_gathered(kernel, op, groups, largest, *gathered)
+            return
     extents = [product([extent_of(axis) for axis in group]) for group in groups]
     loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
     work = product(extents)
@@ -116,6 +122,61 @@ def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int 
     piece = (extents[-1] or 1) * op.output(0).dtype.bytes
     count = _RUN * kernel.target.machine.line // piece
     return (follows, count) if count > 1 and min(extents[follows] or 1, extents[-2] or 1) >= count else None
+
+
+def _gathered_pieces(kernel: Kernel, op: Any, groups: list[list[Any]]) -> tuple[Any, int, int] | None:
+    """Where short pieces of memory change places in a result that goes past the caches, which takes whole lines: the axis that
+    pieces follow each other along in the result, how many of them make a run of enough lines, and how many pieces that follow
+    each other in the input are read for each of them. None elsewhere. groups: in the order of the input.
+    """
+    if op is not kernel.tail or op.num_outputs != 1 or len(groups) < 3 or not _goes_past_caches(kernel, op):
+        return None
+    extents = [extent_of(axis) for axis in op.axis]
+    last = product([extent_of(axis) for axis in groups[-1]])
+    if None in extents or last is None:
+        return None
+    follows = list(op.axis)[len(op.axis) - len(groups[-1]) - 1]
+    piece, line = last * op.output(0).dtype.bytes, kernel.target.machine.line
+    if follows is groups[-2][-1] or not line <= piece < _PAST * line:
+        return None
+    room = kernel.target.machine.l1.size // _GATHERED
+    rows = next((count for count in divisors(extent_of(follows) or 1) if _PAST * line <= count * piece <= room), None)
+    if rows is None:
+        return None
+    most = max(1, min(_RUN * line, room // rows) // piece)
+    return follows, rows, divisor_near(extent_of(groups[-2][-1]), most, 1)
+
+
+def _map_gathered(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, follows: Any, rows: int, columns: int) -> None:
+    """Gathers pieces in the nearest cache, `rows` times `columns` at a time, and stores them as runs; the next ones are asked
+    for meanwhile. groups: in the order of the input; the last axis of the group before the last one is that of the columns.
+    """
+    s, machine = kernel.schedule, kernel.target.machine
+    places = {axis: at for at, axis in enumerate(op.axis)}
+    held = s[s.cache_write(op.output(0), "global")]
+    stage = s[op.output(0)]
+    own, inside = list(stage.op.axis), list(held.op.axis)
+    order = [places[axis] for group in groups[:-1] for axis in group]
+    across, down, pieces = order[-1], places[follows], [places[axis] for axis in groups[-1]]
+    run, row = stage.split(own[down], factor=rows)
+    block, column = stage.split(own[across], factor=columns)
+    outer = [*(own[at] for at in order if at not in (across, down)), run]
+    blocks = (extent_of(own[across]) or 1) // columns
+    tasks = (product([extent_of(own[at]) for at in order]) or 1) // (rows * columns * blocks)
+    if tasks < _TASKS * machine.cores:
+        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-_TASKS * machine.cores // tasks)), 1))
+        outer = [chunk, *outer]
+    stage.reorder(*outer, block, column, row, *(own[at] for at in pieces))
+    size = op.output(0).dtype.bytes
+    piece = product([extent_of(axis) for axis in groups[-1]]) or 1
+    vectorize(stage, stage.fuse(row, *(own[at] for at in pieces)), rows * piece, machine.line // size)
+    held.compute_at(stage, block)
+    held.reorder(*(inside[at] for at in order if at not in (across, down)), inside[across], inside[down],
+                 *(inside[at] for at in pieces))
+    last = held.fuse(*(inside[at] for at in pieces)) if len(pieces) > 1 else inside[pieces[0]]
+    vectorize(held, last, piece, kernel.lanes(op))
+    stage.prefetch(load.producer, block, 1)
+    share_out(stage, outer, product([extent_of(axis) for axis in own]))
 
 
 def _map_pieces(stage: te.Stage, loops: list[Any], extents: list[int | None], lanes: int, follows: int, count: int) -> None:
