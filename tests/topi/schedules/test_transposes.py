@@ -39,6 +39,7 @@ def test_tiles_follow_each_other_in_a_row_of_the_result(shape, order, tiles):
     (IMAGES, (3, 2, 1, 0), ["ax3.outer.ax1.fused", "ax0.outer", "ax2"], []),  # 16 pages of the result at a time, not 3136
     (IMAGES, (1, 3, 2, 0), ["ax0", "ax1.outer", "ax3.outer", "ax2"], []),
     (IMAGES, (3, 0, 2, 1), ["ax1", "ax0.outer", "ax2", "ax3.outer"], []),
+    (IMAGES, (3, 1, 2, 0), ["ax1", "ax0.outer", "ax3.outer", "ax2"], []),  # a tile between axes that follow each other
     (IMAGES, (2, 3, 1, 0), ["ax3.outer.ax0.ax1.fused.outer.fused", "ax2"], []),  # some loops are not tasks enough
     ((40, 200000), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"], [4]),  # rows of 160 bytes
     ((64, 200000), (1, 0), ["ax1.outer", "ax0.outer"], []),  # of 256

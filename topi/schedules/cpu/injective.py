@@ -293,6 +293,11 @@ def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[An
             return cost([by_tiles[id(group)] for group in order]), by_tiles[id(order[0])].extent < _TASKS * machine.cores
 
         order = min(itertools.permutations(groups), key=key)  # of equals, the first is the nearest to the order of the input
+        apart = [[axis] for group in others for axis in group]
+        if len(others) < len(apart) <= _MOST_OTHERS:  # something else may come between axes that follow each other
+            by_tiles |= {id(group): loop for group in apart if (loop := loop_over(op, load, group)) is not None}
+            other = min(itertools.permutations(in_order_of(load, [*apart, *tiled])), key=key)
+            order = other if _WORTH * key(other)[0] <= key(order)[0] else order
         if key(order)[0] <= least and _WORTH * key(order)[0] <= now and now - key(order)[0] >= lines // _GAINED:
             return list(order)
     return block if _WORTH * min(costs) <= now else None
