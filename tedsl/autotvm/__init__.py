@@ -43,6 +43,7 @@ from tedsl.autotvm.task import (
     FallbackConfigEntity,
     FallbackContext,
     Task,
+    create,
     get_config,
     operator,
     register_customized_task,
@@ -53,8 +54,8 @@ from tedsl.autotvm.task import (
 from tedsl.errors import entries
 
 __all__ = ["ApplyConfig", "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "DispatchContext", "FallbackConfigEntity",
-           "FallbackContext", "GLOBAL_SCOPE", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput",
-           "MeasureResult", "RPCRunner", "RayRunner", "Task", "apply_history_best", "callback", "env", "get_config", "measure",
+           "FallbackContext", "GLOBAL_SCOPE", "LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult",
+           "RPCRunner", "RayRunner", "Task", "apply_history_best", "callback", "create", "env", "get_config", "measure",
            "measure_option", "operator", "operators", "record", "register_customized_task", "register_topi_compute",
            "register_topi_schedule", "task", "template", "tuner", "utils"]
 

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, TextIO, TypeGuard
 
 from tedsl.autotvm.measure.batch import outcome_of
@@ -16,10 +16,10 @@ from tedsl.autotvm.task.task import Task
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, entries, type_in_words
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
-from tedsl.tune.records import fastest_first
+from tedsl.tune.records import fastest_first, last_of_each
 from tedsl.tune.records.lines import lines_of
 
-__all__ = ["decode", "encode", "load_from_buffer", "load_from_file", "measure_str_key", "pick_best"]
+__all__ = ["decode", "encode", "load_from_buffer", "load_from_file", "measure_str_key", "pick_best", "split_workload"]
 Pair = tuple[MeasureInput, MeasureResult]
 AUTOTVM_LOG_VERSION = 0.2
 _FORMAT_OF = "0.8.0"  # of TVM: whose format it is
@@ -151,11 +151,28 @@ def pick_best(in_file: str | PathLike[str], out_file: str | PathLike[str]) -> No
     for pair in load_from_file(in_file):
         found.setdefault(measure_str_key(pair[0], False), []).append(pair)
     best = [ranked[0] for pairs in found.values() if (ranked := fastest_pairs(pairs))]
+    _write(out_file, best, "pick_best")
+
+
+def split_workload(in_file: str | PathLike[str], clean: bool = True) -> None:
+    """Writes the records of each task and target to a file of its own, `in_file` with .000.wkl, .001.wkl, ... behind it.
+
+    clean: of the records of one configuration only the last.
+    """
+    found: dict[str, list[Pair]] = {}
+    for pair in load_from_file(in_file):
+        found.setdefault(measure_str_key(pair[0], False), []).append(pair)
+    for number, pairs in enumerate(found.values()):
+        kept = last_of_each(pairs, config_of, lambda pair: outcome_of(pair[1])) if clean else pairs
+        _write(f"{fspath(in_file)}.{number:03d}.wkl", kept, "split_workload")
+
+
+def _write(path: str | PathLike[str], pairs: Iterable[Pair], what: str) -> None:
     try:
-        with open(out_file, "w", encoding="utf-8") as file:
-            file.writelines(f"{encode(*pair)}\n" for pair in best)
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{encode(*pair)}\n" for pair in pairs)
     except OSError as error:
-        raise ArgumentError(f"pick_best: {out_file} cannot be written: {error.strerror or error}") from None
+        raise ArgumentError(f"{what}: {path} cannot be written: {error.strerror or error}") from None
 
 
 def pairs_in(given: Any, what: str) -> list[Pair]:

@@ -11,13 +11,15 @@ import warnings
 from types import TracebackType
 from typing import Any, ClassVar
 
+from tedsl.autotvm.absent import OF_DISPATCHER
 from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries
 from tedsl.ir.source_line import user_level
 from tedsl.target.target import Target
 
+__all__ = ["ApplyConfig", "DispatchContext", "FallbackContext", "clear_fallback_cache"]
 Workload = tuple[Any, ...]
 
 
@@ -98,5 +100,18 @@ class FallbackContext(DispatchContext):
     def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         self.memory[str(target), workload] = cfg
 
+    def clear_cache(self, target: Target | None, workload: Workload | None) -> None:
+        """Forgets the configuration of a workload: the next query chooses, and warns, anew."""
+        self.memory.pop((str(target), workload), None)
+
+
+def clear_fallback_cache(target: Target | None, workload: Workload | None) -> None:
+    """Forgets the default configuration that a workload got for a target."""
+    context = DispatchContext.current
+    while not isinstance(context, FallbackContext):
+        context = context._outer[-1]
+    context.clear_cache(target, workload)
+
 
 DispatchContext.current = FallbackContext()
+entries(globals(), absent=OF_DISPATCHER, later={"ApplyHistoryBest": "tedsl.autotvm.history:ApplyHistoryBest"})

@@ -14,12 +14,15 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
+from tedsl.autotvm.absent import OF_SPACE
 from tedsl.autotvm.task.entities import Entity, OtherOptionEntity, entity_of
 from tedsl.autotvm.task.policies import annotations_of, is_int, orders_of, splits_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, entries
 from tedsl.ir import build
 from tedsl.ir.iters import IterVar
 from tedsl.record import record
+
+__all__ = ["ConfigEntity", "ConfigSpace", "InstantiationError", "OtherOptionEntity", "VirtualAxis"]
 
 
 class InstantiationError(ArgumentError):
@@ -236,7 +239,7 @@ def _extent_of(axis: Any) -> int:
 
 
 # Programs of TVM import these from here.
-entries(globals(), later={
+entries(globals(), absent=OF_SPACE, later={
     "SplitEntity": "tedsl.autotvm.task.entities:SplitEntity", "ReorderEntity": "tedsl.autotvm.task.entities:ReorderEntity",
     "AnnotateEntity": "tedsl.autotvm.task.entities:AnnotateEntity",
     "FallbackConfigEntity": "tedsl.autotvm.task.fallback:FallbackConfigEntity",

@@ -10,24 +10,30 @@ from difflib import get_close_matches
 from typing import Any
 
 from tedsl import te
+from tedsl.autotvm.absent import OF_TASK
 from tedsl.autotvm.task.dispatcher import ApplyConfig
 from tedsl.autotvm.task.fallback import FallbackConfigEntity
 from tedsl.autotvm.task.space import ConfigSpace, InstantiationError
-from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.errors import ArgumentError, ArgumentTypeError, entries, type_in_words
 from tedsl.graph.network.costs import formulas_of, operations_of
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
-from tedsl.lang.operation import ComputeOp, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 
+__all__ = ["FlopCalculationError", "TASK_TABLE", "Task", "args_to_workload", "compute_flop", "create", "deserialize_args",
+           "serialize_args"]
 Scheduled = tuple[Schedule, Sequence[Any]]
 TEMPLATES: dict[str, Callable[..., Scheduled]] = {}  # by the name of the task
 TASK_TABLE = TEMPLATES  # TVM's name: programs delete an entry to register their own
 _FIRST = 16  # points that are tried where the default configuration is refused
 HALVES: dict[str, str] = {}  # by the names of tasks of which one half is there: the decorator of the other
+
+
+class FlopCalculationError(ArgumentError):
+    """The number of operations of a schedule is not known."""
 
 
 def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -195,12 +201,17 @@ def _scheduled(name: str, made: Any) -> Scheduled:
 
 
 def compute_flop(sch: Schedule) -> int:
-    """The operations on elements that the formulas of a schedule take; a multiply-add counts two.
-
-    Raises ArgumentError where extents are not constant, or an operation has no formula.
+    """The operations on elements that the formulas of a schedule take; a multiply-add counts two, a loop whose extent is not
+    constant as one iteration. Raises FlopCalculationError where there are statements alone, and no formula.
     """
     outputs = [op.output(0) for op in sch.outputs]
-    formulas = [op for op in formulas_of(outputs) if not isinstance(op, PlaceholderOp)]
-    if not all(isinstance(op, ComputeOp) for op in formulas):
-        raise ArgumentError("the number of operations is not known from statements", hint="cfg.add_flop(2 * N * M * K)")
+    formulas = formulas_of(outputs)
+    if not formulas:
+        raise FlopCalculationError("the number of operations is not known from statements",
+                                   hint="cfg.add_flop(2 * N * M * K)")
     return max(1, sum(map(operations_of, formulas)))
+
+
+# Programs of TVM import these from here.
+entries(globals(), absent=OF_TASK, later={
+    name: f"tedsl.autotvm.task.templates:{name}" for name in ("get_config", "register_customized_task", "template")})

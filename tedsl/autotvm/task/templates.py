@@ -127,8 +127,19 @@ def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = Non
     return decorate if func is None else decorate(func)
 
 
-def _workload_of(outs: list[Tensor]) -> Workload | None:
-    return next((_WORKLOADS[op] for op in producers_first([out.op for out in outs]) if op in _WORKLOADS), None)
+def _workload_of(outs: list[Tensor], task_name: str | None = None) -> Workload | None:
+    made = (_WORKLOADS[op] for op in producers_first([out.op for out in outs]) if op in _WORKLOADS)
+    return next((workload for workload in made if task_name in (None, workload[0])), None)
+
+
+def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
+    """The workload of the function of `register_topi_compute` that made one of `outs`, or a tensor that they are computed from;
+    None if there is none. task_name: only of that task.
+    """
+    listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    if not all(isinstance(one, Tensor) for one in listed):
+        raise ArgumentTypeError(f"get_workload takes tensors, not {outs!r}")
+    return _workload_of(listed, task_name)
 
 
 def _inputs_of(results: list[Tensor], given: list[Tensor]) -> list[Tensor]:
