@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tedsl.auto_scheduler.cost.model import Chance, Corrected
@@ -11,7 +12,7 @@ from tedsl.auto_scheduler.dag import State
 from tedsl.auto_scheduler.search.breeding import Breeder
 from tedsl.auto_scheduler.search.proposal import default_proposal, proposal_of
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.handles import Schedule
 from tedsl.tune import Record
@@ -56,14 +57,35 @@ class RandomModel(XGBModel):
         return Chance()
 
 
+# What TVM's SketchPolicy can be told, of a search that works otherwise.
+_PARAMS = ("eps_greedy", "retry_search_one_round_on_empty", "sample_init_min_population", "sample_init_use_measured_ratio",
+           "evolutionary_search_population", "evolutionary_search_num_iters", "evolutionary_search_mutation_prob",
+           "cpu_multi_level_tiling_structure", "gpu_multi_level_tiling_structure", "max_innermost_split_factor",
+           "max_vectorize_size", "disable_change_compute_location")
+
+
+def check_params(what: str, params: object) -> None:
+    """Raises ArgumentError for parameters of a policy that TVM's SketchPolicy does not have either."""
+    if params is None:
+        return
+    if not isinstance(params, Mapping):
+        raise ArgumentTypeError(f"{what} is a dict of parameters by name, not {params!r}", hint='params={"eps_greedy": 0.05}')
+    wrong = next((name for name in params if name not in _PARAMS), None)
+    if wrong is not None:
+        near = get_close_matches(str(wrong), _PARAMS)
+        raise ArgumentError(f"{what}: there is no parameter {wrong!r}",
+                            hint=f"did you mean {near[0]}?" if near else f"there are {', '.join(_PARAMS)}")
+
+
 class SketchPolicy:
-    """How a task is searched. program_cost_model: an XGBModel or a RandomModel. params is without effect."""
+    """How a task is searched. program_cost_model: an XGBModel or a RandomModel. params: TVM's, which are without effect."""
 
     def __init__(self, task: SearchTask, program_cost_model: XGBModel | None = None, params: Any = None,
                  seed: int | None = None, verbose: int = 1,
                  init_search_callbacks: Sequence[PreloadMeasuredStates] | None = None) -> None:
         if not isinstance(task, SearchTask):
             raise ArgumentTypeError(f"SketchPolicy takes a SearchTask, not {task!r}")
+        check_params("SketchPolicy: params", params)
         if program_cost_model is not None and not isinstance(program_cost_model, XGBModel):
             raise ArgumentTypeError(f"SketchPolicy: program_cost_model is an XGBModel, not {program_cost_model!r}")
         for callback in init_search_callbacks or ():
@@ -79,7 +101,6 @@ class SketchPolicy:
             rest = type(program_cost_model)()
             rest.records = [one for one in program_cost_model.records if one.to_json() not in known]
             self.model = rest.corrected(task)
-
 
     def generate_sketches(self, print_for_debug: bool = False) -> list[State]:
         """A schedule of each structure among some that are drawn: the default first, then others with their sizes of tiles."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.auto_scheduler.policy import PreloadMeasuredStates, RandomModel, SketchPolicy, XGBModel
+from tedsl.auto_scheduler.policy import PreloadMeasuredStates, RandomModel, SketchPolicy, XGBModel, check_params
 from tedsl.auto_scheduler.search.search import FINAL_SHARE, MANY, Search, Trial
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, type_in_words
@@ -75,6 +75,7 @@ class TaskScheduler:
         """
         if not isinstance(tune_option, TuningOptions):
             raise ArgumentTypeError(f"tune takes TuningOptions, not {type_in_words(tune_option)}")
+        check_params("tune: search_policy_params", search_policy_params)
         begun, total = time.monotonic(), tune_option.num_measure_trials or None
         self.tune_option, self.tic, self.ct = tune_option, time.time(), 0
         policies = self._policies(search_policy, tune_option.seed)
@@ -188,7 +189,13 @@ def _callbacks_in(given: Any) -> list[Any] | None:
 
 
 def _tasks_in(tasks: object) -> list[SearchTask]:
-    if not isinstance(tasks, (list, tuple)) or not tasks or not all(isinstance(one, SearchTask) for one in tasks):
-        raise ArgumentTypeError(f"TaskScheduler takes a list of SearchTasks, not {type_in_words(tasks)}",
+    if isinstance(tasks, (list, tuple)) and not tasks:
+        raise ArgumentError("TaskScheduler: the list of tasks is empty, and there is nothing to tune",
+                            hint="auto_scheduler.extract_tasks(graph) gives the tasks of a network; of kernels without a "
+                                 "reduction with include_simple_tasks=True")
+    if not isinstance(tasks, (list, tuple)) or not all(isinstance(one, SearchTask) for one in tasks):
+        inside = [one for one in tasks if not isinstance(one, SearchTask)] if isinstance(tasks, (list, tuple)) else []
+        raise ArgumentTypeError("TaskScheduler takes a list of SearchTasks, not "
+                                f"{type_in_words(inside[0]) + ' in it' if inside else type_in_words(tasks)}",
                                 hint="TaskScheduler([SearchTask(func=..., args=..., target=...), ...])")
     return list(tasks)

@@ -42,8 +42,9 @@ class TuningOptions:
                  measure_callbacks: Sequence[Callable[[Trial], object]] | None = None, *, seconds: float | None = None,
                  seed: int = 0) -> None:
         for name, value, least in (("num_measure_trials", num_measure_trials, 0), ("early_stopping", early_stopping, 1),
-                                   ("num_measures_per_round", num_measures_per_round, 1)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                                   ("num_measures_per_round", num_measures_per_round, 1), ("verbose", verbose, 0)):
+            if value is not None and (not isinstance(value, int) or value < least
+                                      or (isinstance(value, bool) and name != "verbose")):
                 raise ArgumentError(f"TuningOptions: {name} is an int of at least {least}, not {value!r}")
         if num_measure_trials == 0 and seconds is None:
             raise ArgumentError("TuningOptions: nothing would be measured", hint="num_measure_trials=200, or seconds=60")
@@ -52,12 +53,18 @@ class TuningOptions:
         self.num_measures_per_round, self.verbose = num_measures_per_round, verbose
         self.builder = _chosen("builder", builder, LocalBuilder)
         self.runner = _chosen("runner", runner, LocalRunner)
-        self.measure_callbacks = list(measure_callbacks or [])
-        wrong = next((one for one in self.measure_callbacks if not callable(one)), None)
-        if wrong is not None:
-            raise ArgumentTypeError(f"TuningOptions: measure_callbacks are called with each trial, and {wrong!r} cannot be",
-                                    hint="auto_scheduler.RecordToFile(path)")
+        self.measure_callbacks = _callbacks_in(measure_callbacks)
         self.seconds, self.seed = seconds, seed
+
+
+def _callbacks_in(given: Any) -> list[Callable[[Trial], object]]:
+    """What TuningOptions calls with each trial. Raises ArgumentTypeError for what is no list of functions."""
+    listed = [] if given is None else given
+    wrong = next((one for one in listed if not callable(one)), None) if isinstance(listed, (list, tuple)) else given
+    if wrong is not None:
+        raise ArgumentTypeError(f"TuningOptions: measure_callbacks is a list of functions that are called with each trial, not "
+                                f"{wrong!r}", hint="measure_callbacks=[auto_scheduler.RecordToFile(path)]")
+    return list(listed)
 
 
 def _chosen(name: str, value: T | str, kind: type[T]) -> T:

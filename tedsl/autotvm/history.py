@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from tedsl.autotvm.record import Pair, fastest_pairs, load_from_file, pairs_in
+from tedsl.autotvm.record import Pair, fastest_pairs, load_from_buffer, load_from_file, pairs_in
 from tedsl.autotvm.task.dispatcher import DispatchContext, Workload
 from tedsl.autotvm.task.space import ConfigSpace
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
@@ -14,7 +14,8 @@ from tedsl.target.target import Target
 
 
 class ApplyHistoryBest(DispatchContext):
-    """The best configuration of each workload among records: the path of a file, paths, or pairs of input and result."""
+    """The best configuration of each workload among records: the path of a file, paths, an open file, or pairs of input and
+    result."""
 
     def __init__(self, records: Any) -> None:
         super().__init__()
@@ -23,13 +24,15 @@ class ApplyHistoryBest(DispatchContext):
         if records is not None:
             self.load(records)
 
-    def load(self, records: str | PathLike[str] | Iterable[Any]) -> None:
+    def load(self, records: Any) -> None:
         """Adds records."""
         if isinstance(records, (str, PathLike)):
             records = load_from_file(records)
+        elif hasattr(records, "read"):
+            records = load_from_buffer(records)
         if not isinstance(records, Iterable):
-            raise ArgumentTypeError(f"apply_history_best takes the path of a file, or pairs, not {type_in_words(records)}",
-                                    hint='autotvm.apply_history_best("matmul.log")')
+            raise ArgumentTypeError("apply_history_best takes the path of a file, an open file, or pairs, not "
+                                    f"{type_in_words(records)}", hint='autotvm.apply_history_best("matmul.log")')
         for one in records:
             if isinstance(one, (str, PathLike)):
                 self.load(one)

@@ -87,7 +87,7 @@ def test_several_tasks_are_tuned(tmp_path, capsys):
 
 def test_what_a_task_scheduler_refuses():
     one = task_of(8)
-    for wrong in (3, [], [3]):
+    for wrong in (3, [3]):
         with pytest.raises(ArgumentTypeError, match="takes a list of SearchTasks"):
             auto_scheduler.TaskScheduler(wrong)
     for named, said in (({"strategy": "none"}, "strategy is"), ({"task_weights": [1, 2]}, "there are 1 tasks, and 2 weights"),
@@ -100,6 +100,32 @@ def test_what_a_task_scheduler_refuses():
     for policy in ("none", [3], []):
         with pytest.raises(ArgumentError, match="policy"):
             scheduler.tune(auto_scheduler.TuningOptions(1), policy)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: auto_scheduler.TaskScheduler([]), "the list of tasks is empty"),
+    (lambda: auto_scheduler.TaskScheduler([3]), "a list of SearchTasks, not an int in it"),
+    (lambda: auto_scheduler.TaskScheduler(3), "a list of SearchTasks, not an int\\n"),
+    (lambda: auto_scheduler.SketchPolicy(task_of(8), params={"nonsense": 1}), "there is no parameter 'nonsense'"),
+    (lambda: auto_scheduler.SketchPolicy(task_of(8), params={"eps_greddy": 1}), "did you mean eps_greedy"),
+    (lambda: auto_scheduler.SketchPolicy(task_of(8), params=3), "params is a dict of parameters by name, not 3"),
+    (lambda: auto_scheduler.TaskScheduler([task_of(8)]).tune(
+        auto_scheduler.TuningOptions(1), search_policy_params={"nonsense": 1}), "there is no parameter 'nonsense'"),
+    (lambda: auto_scheduler.TuningOptions(1, verbose="x"), "verbose is an int of at least 0, not 'x'"),
+    (lambda: auto_scheduler.TuningOptions(1, verbose=-1), "verbose is an int of at least 0, not -1"),
+    (lambda: auto_scheduler.TuningOptions(1, measure_callbacks="/a/b"), "is a list of functions .* not '/a/b'"),
+    (lambda: auto_scheduler.TuningOptions(1, measure_callbacks=["b"]), "is a list of functions .* not 'b'"),
+    (lambda: auto_scheduler.TuningOptions(1, measure_callbacks=print), "is a list of functions .* not <built-in")])
+def test_options_that_are_refused(make, words):
+    """An empty list was "not a list", a path a list of letters; parameters and a verbosity without sense were taken."""
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def test_options_that_are_accepted():
+    assert auto_scheduler.TuningOptions(1, verbose=True, measure_callbacks=(print,)).measure_callbacks == [print]
+    assert auto_scheduler.TuningOptions(1, verbose=2).measure_callbacks == []
+    assert auto_scheduler.SketchPolicy(task_of(8), params={"eps_greedy": 0.1}, seed=3).seed == 3
 
 
 def records_in(path, costs):

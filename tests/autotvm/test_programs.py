@@ -343,7 +343,7 @@ def plain(cfg, outs):
     (lambda: autotvm.record.encode(task_of_doubled(), 1.0), "encode takes a MeasureInput and a MeasureResult, not a Task"),
     (lambda: autotvm.record.decode(None), "decode takes a line of JSON"),
     (lambda: list(autotvm.record.load_from_buffer("x.log")), "load_from_buffer takes an open file, not a str"),
-    (lambda: autotvm.apply_history_best(3), "takes the path of a file, or pairs, not an int"),
+    (lambda: autotvm.apply_history_best(3), "takes the path of a file, an open file, or pairs, not an int"),
     (lambda: autotvm.apply_history_best([3]), "takes pairs of a MeasureInput and a MeasureResult, not 3"),
     (lambda: autotvm.callback.log_to_file(3), "log_to_file takes a path or an open file, not an int"),
     (lambda: autotvm.callback.log_to_file("/")(None, [], []), "log_to_file: / cannot be written: it is no file"),

@@ -1,5 +1,6 @@
 """Templates, tasks, contexts and records."""
 
+import io
 import json
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_lines_that_are_no_records_say_why(old, new, words):
     with pytest.raises(ArgumentError, match=f"no record of autotvm: .*{words}") as refused:
         decode(LINE.replace(old, new))
     assert "Error(" not in str(refused.value)
+
+
+def test_records_in_an_open_file(tmp_path):
+    """Each line was taken for the path of a file."""
+    log = tmp_path / "log.json"
+    log.write_text(f"# by a tuner\n{LINE}\n")
+    with log.open() as file, autotvm.apply_history_best(file), tedsl.target.Target("llvm"):
+        s, _ = matmul(64, 64, "float32")
+    assert "factor=16" in str(s.journal)
+    with autotvm.apply_history_best(io.StringIO(LINE)) as context:
+        assert context.query(tedsl.target.Target("llvm"), ("tests/matmul", 64, 64, "float32"))["tile_y"].size == (-1, 16)
 
 
 def test_a_failed_trial_is_read_whatever_its_costs_say():
