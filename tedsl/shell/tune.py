@@ -13,6 +13,7 @@ from typing import Any
 from tedsl.errors import ArgumentError
 from tedsl.shell.programs import load_value
 from tedsl.tuning import tune
+from tedsl.tuning.result import picture_file
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,17 +26,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the order in which candidates are tried (0)")
     parser.add_argument("--target", help="the notation of a target; by default this machine")
     parser.add_argument("--out", metavar="FILE", help="trials are written here; those that it has are not repeated")
-    parser.add_argument("--plot", metavar="FILE", help="draw the search, as SVG")
+    parser.add_argument("--plot", metavar="FILE", help="draw the search, as SVG: a name that ends in .svg")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def run(options: argparse.Namespace) -> int:
     """Search, and print the best, its decisions, and what the best have in common."""
+    picture = None if options.plot is None else picture_file("tune", options.plot)  # before the search, which takes long
     found = tune(load_value(options.place), options.seconds, args=_arguments(options.args), target=options.target,
                  trials=options.trials, seed=options.seed, records=options.out, progress=not options.quiet)
     print(f"{found!r}\n{json.dumps(found.config)}\n{found.explain_best()}")
-    if options.plot:
-        found.plot().save(options.plot)
+    if picture is not None:
+        found.plot().save(picture)
     return 0
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from tedsl.display.chart import Chart, Series, charts_svg
 from tedsl.driver import build
+from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
 from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
@@ -25,9 +27,34 @@ class Picture(str):
     def _repr_svg_(self) -> str:
         return str(self)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the picture to a file."""
-        Path(path).write_text(self, encoding="utf-8")
+    @entry
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the picture to a file, whose name ends in .svg. Raises ArgumentError where it cannot be written."""
+        file = picture_file("save", path)
+        try:
+            file.write_text(self, encoding="utf-8")
+        except (OSError, ValueError) as error:  # ValueError: a name that no file has
+            raise ArgumentError(f"save: {file} cannot be written: {getattr(error, 'strerror', '') or error}",
+                                hint="write to a folder of your own") from None
+
+
+def picture_file(what: str, path: str | PathLike[str]) -> Path:
+    """The file of a picture. Raises ArgumentError, ArgumentTypeError for what is no path, where none can be written there."""
+    if not isinstance(path, (str, PathLike)):
+        raise ArgumentTypeError(f"{what}: a picture is written to the path of a file, not {type_in_words(path)}",
+                                hint='result.plot().save("search.svg")')
+    file = Path(path)
+    if file.suffix.lower() != ".svg":
+        raise ArgumentError(f"{what}: a picture is written as SVG, and {str(path)!r} is not the name of such a file",
+                            hint=f"write to {file.with_suffix('.svg') if file.name else 'search.svg'}: browsers show it, and "
+                                 "other programs make other forms of it")
+    if file.is_dir():
+        raise ArgumentError(f"{what}: the picture cannot be written to {path}: it is a folder",
+                            hint=f"name a file: {file / 'search.svg'}")
+    if not file.absolute().parent.is_dir():
+        raise ArgumentError(f"{what}: the picture cannot be written to {path}: there is no folder {file.parent}",
+                            hint="make the folder first")
+    return file
 
 
 class Result:

@@ -21,7 +21,7 @@ from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.measurer import Measurer
-from tedsl.tune.measure.options import BuildOption, RunOption, limited
+from tedsl.tune.measure.options import MOST_PRECISE, BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
 from tedsl.tune.records.kept import kept_in
@@ -251,7 +251,7 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
     default = [trial for trial in ranked if trial.candidate is done.default]
     first = _FINALISTS if seconds >= _SHORT * _FINAL else 1
     others = [trial for trial in ranked if trial.candidate is not done.default]
-    each = max(0.2 if first > 1 else 0.1, seconds / (_MOST_FINALISTS + 3))
+    each = min(MOST_PRECISE, max(0.2 if first > 1 else 0.1, seconds / (_MOST_FINALISTS + 3)))
     option = RunOption(precise=True, precise_seconds=each, timeout=10.0, cooldown_interval=0.0, many_places=True)
     found: list[Trial] = []
 

@@ -73,6 +73,12 @@ def test_a_kernel_that_does_not_end_costs_one_trial(measure):
     assert fine.failure is None
 
 
+@pytest.mark.parametrize("seconds", [3e6, 1e20])
+def test_limits_of_any_length(measure, seconds):
+    option = RunOption(number=1, repeat=1, timeout=seconds, cooldown_interval=0)
+    assert measure(Doubled(), run=option, build=BuildOption(timeout=seconds))[0].failure is None
+
+
 @pytest.mark.parametrize("option", [QUICK, replace(QUICK, precise=True, precise_seconds=0.2)], ids=["plain", "precise"])
 def test_a_kernel_that_crashes_costs_one_trial(measure, option):
     crash, fine = measure(Called("abort", tir.call_extern), Doubled(), run=option)

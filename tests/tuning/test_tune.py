@@ -18,6 +18,7 @@ import tedsl
 import topi
 from tedsl import auto_scheduler, autotvm, te, tune
 from tedsl.auto_scheduler import scheduler as scheduler_module
+from tedsl.auto_scheduler.search import search
 from tedsl.auto_scheduler.search.proposal import default_proposal, proposal_of
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.graph.network.limits import Limits
@@ -29,6 +30,7 @@ from tedsl.tune.records import append_line, read_lines
 from tedsl.tuning import Trial
 from tedsl.tuning import searching as tuning
 from tedsl.tuning.explain import explained
+from tedsl.tuning.result import Picture
 from tedsl.tuning.templates import Default
 from tests.autotvm.templates import matmul, refusing
 from tests.autotvm.test_tuners import imagined
@@ -99,6 +101,13 @@ def test_a_seed_gives_an_order(imagination):
 
 def test_trials_are_a_budget(imagination):
     assert len(searched(trials=11).trials) == 12
+
+
+def test_a_budget_that_is_longer_than_a_lifetime(monkeypatch):
+    monkeypatch.setattr(tuning, "MOST_PRECISE", 0.2)
+    monkeypatch.setattr(search, "MOST_PRECISE", 0.2)
+    for program, args in ((rows, (8,)), (matmul, (8, 8, "float32"))):
+        assert tedsl.tune(program, 1e20, args=args, trials=1, progress=False).seconds > 0
 
 
 def test_no_time_is_left_after_the_budget(imagination, monkeypatch):
@@ -295,6 +304,19 @@ def test_the_picture_has_each_trial(imagination, tmp_path):
     assert picture._repr_svg_() == str(picture) and "<svg" in result._repr_html_()
 
 
+@pytest.mark.parametrize("file, error, words", [
+    ("none/search.svg", ArgumentError, "there is no folder .*none"), ("search.png", ArgumentError, "is written as SVG"),
+    ("search.html", ArgumentError, "is written as SVG"), ("", ArgumentError, "is written as SVG"),
+    ("folder.svg", ArgumentError, "it is a folder"), ("\0.svg", ArgumentError, "cannot be written"),
+    (None, ArgumentTypeError, "the path of a file, not a NoneType")])
+def test_pictures_that_cannot_be_written_say_why(tmp_path, monkeypatch, file, error, words):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("folder.svg")
+    with pytest.raises(error, match=words):
+        Picture("<svg/>").save(file)
+    assert os.listdir(tmp_path) == ["folder.svg"]
+
+
 @pytest.mark.parametrize("call, error, words", [
     (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task, a template, the tensors of a program, or a function"),
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
@@ -349,7 +371,8 @@ def tried(path):
 
 
 @pytest.mark.parametrize("more, words", [
-    (["--args", "3"], "--args is a list of JSON"), (["--seconds", "-1"], "seconds is a number above 0")])
+    (["--args", "3"], "--args is a list of JSON"), (["--plot", "/no such folder/x.svg"], "there is no folder /no such folder"),
+    (["--plot", "search.png"], "is written as SVG"), (["--seconds", "-1"], "seconds is a number above 0")])
 def test_the_command_refuses(tmp_path, capsys, more, words):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)

@@ -17,6 +17,7 @@ from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
 from tedsl.tune.measure import RemoteMeasurer, limited
 from tedsl.tune.measure.machine import is_estimated, machine_model, tool_versions
+from tedsl.tune.measure.options import MOST_PRECISE
 from tedsl.tune.records import last_records
 from tedsl.tune.records.ranking import confirmed
 
@@ -207,7 +208,7 @@ class Search:
         default = default_proposal(self.problem)
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
                       key=lambda pair: pair[0])
-        each = 2.0 if seconds is None else max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 3) / 2)
+        each = 2.0 if seconds is None else min(MOST_PRECISE, max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 3) / 2))
         measurer.run = replace(self.run_option, precise=True, precise_seconds=each, many_places=True)
 
         def measured(proposal: Proposal) -> list[_Final]:

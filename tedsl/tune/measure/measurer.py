@@ -23,7 +23,7 @@ from tedsl.tune.measure.interrupts import Interrupts
 from tedsl.tune.measure.machine import is_estimated, require_device
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome, candidates_in
-from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
+from tedsl.tune.measure.process import LONGEST, Ended, Process, Processes, wait_for
 from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
 
@@ -171,7 +171,7 @@ class Measurer:
                                                order.cores.building, memory)
 
     def _start_run(self, trial: _Trial, order: _Order) -> None:
-        time.sleep(self.run.cooldown_interval)
+        time.sleep(min(self.run.cooldown_interval, LONGEST))
         reference = self._calm_reference(order) if self.run.precise and not self.estimated else None
         code, threads = trial.code, len(order.cores.running)
         trial.running = self._run_process(

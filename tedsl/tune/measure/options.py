@@ -11,6 +11,8 @@ from tedsl.tune.measure.outcome import Outcome
 _SLOW, _SLOW_IN_SIMULATION = 10.0, 3.0  # times what another candidate takes: longer trials are ended
 _LEAST_LIMIT = 5.0  # seconds of such a limit, since a machine may be busy
 
+MOST_PRECISE = 10.0  # seconds for one of the fastest at the end of a search, however much time that has
+
 
 @record
 class BuildOption:

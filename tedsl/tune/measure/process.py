@@ -31,6 +31,7 @@ from tedsl.tune.measure.outcome import Failure
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 _SAID = 300  # characters of its output that a message quotes
+LONGEST = 1e6  # seconds of a wait: more than a search has, and what the clocks of systems still count
 _LATE = 5.0  # seconds after which a process that has missed its alarm is killed
 
 
@@ -54,12 +55,12 @@ class Ended:
 class Process:
     """A forked process that works. kind: of the failure for what the work raises.
 
-    limit: seconds after which the system ends it. cores: the processors on which it may run; empty: all. memory: bytes that it
-    may take in addition to what it begins with.
+    limit: seconds after which the system ends it, or LONGEST if that is less. cores: the processors on which it may run; empty:
+    all. memory: bytes that it may take in addition to what it begins with.
     """
 
     def __init__(self, work: Callable[[], object], kind: str, limit: float, cores: Sequence[int] = (), memory: int = 0) -> None:
-        self._limit, self._memory, self._begun = limit, memory, time.monotonic()
+        self._limit, self._memory, self._begun = min(limit, LONGEST), memory, time.monotonic()
         self._result, self._output = _memory_file("result"), _memory_file("output")
         self._notice, notify = os.pipe()
         parent = os.getpid()
