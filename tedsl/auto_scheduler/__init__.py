@@ -27,7 +27,14 @@ from tedsl.auto_scheduler.callbacks import (
 )
 from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.extract import extract_tasks
-from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRPCMeasureContext, LocalRunner, RayRunner
+from tedsl.auto_scheduler.options import (
+    HardwareParams,
+    LayoutRewriteOption,
+    LocalBuilder,
+    LocalRPCMeasureContext,
+    LocalRunner,
+    RayRunner,
+)
 from tedsl.auto_scheduler.policy import (
     PreloadMeasuredStates,
     RandomModel,
@@ -49,19 +56,27 @@ from tedsl.auto_scheduler.record import (
 from tedsl.auto_scheduler.scheduler import TaskScheduler
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask, TuningOptions, search
-from tedsl.auto_scheduler.workload import make_workload_key, register_workload, workload_key_to_tensors
+from tedsl.auto_scheduler.workload import (
+    make_workload_key,
+    register_workload,
+    register_workload_tensors,
+    workload_key_to_tensors,
+)
+from tedsl.autotvm.measure import MeasureErrorNo
 from tedsl.errors import entries
 
 load_best = load_best_record  # its name in TVM 0.7
 
-__all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner",
-           "LogEstimatedLatency", "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "PrintTableInfo",
-           "PythonBasedMeasureCallback", "RandomModel", "RayRunner", "RecordReader", "RecordToFile", "SearchTask",
-           "SketchPolicy", "State", "TaskScheduler", "TaskSchedulerCallback", "Trial", "TuningOptions", "XGBModel",
-           "auto_schedule", "create_task", "extract_tasks", "load_best", "load_best_record", "load_records",
-           "make_workload_key", "register_workload", "save_records", "search", "workload_key_to_tensors"]
+__all__ = ["ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LayoutRewriteOption", "LocalBuilder", "LocalRPCMeasureContext",
+           "LocalRunner", "LogEstimatedLatency", "MeasureErrorNo", "MeasureInput", "MeasureResult", "PreloadMeasuredStates",
+           "PrintTableInfo", "PythonBasedMeasureCallback", "RandomModel", "RayRunner", "RecordReader", "RecordToFile",
+           "SearchTask", "SketchPolicy", "State", "TaskScheduler", "TaskSchedulerCallback", "Trial", "TuningOptions",
+           "XGBModel", "auto_schedule", "create_task", "extract_tasks", "load_best", "load_best_record", "load_records",
+           "make_workload_key", "register_workload", "register_workload_tensors", "save_records", "search",
+           "workload_key_to_tensors"]
 
-entries(globals(), absent=NAMES)
+entries(globals(), absent=NAMES, later={"get_const_int": "topi.utils:get_const_int",
+                                        "get_const_tuple": "topi.utils:get_const_tuple"})
 import_as(globals(), "auto_schedule", "compute_dag", "cost_model", "cost_model.cost_model", "cost_model.xgb_model",
           "dispatcher", "feature", "loop_state", "measure", "measure_record", "relay_integration", "search_policy",
           "search_task", "task_scheduler", "utils", "workload_registry")

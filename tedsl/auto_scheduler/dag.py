@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tedsl.auto_scheduler.options import check_layout
 from tedsl.auto_scheduler.workload import tensors_of, workload_key_to_tensors
 from tedsl.autotvm.task.task import compute_flop
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, missing_attribute, type_in_words
 from tedsl.ir.expr import Reduce
 from tedsl.ir.script import shown
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
+from tedsl.lower.regions.bound_map import infer_bound
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.journal import Journal
+from tedsl.schedule.show import schedule_text
 from tedsl.tune import task_key
 
 
 class State:
-    """A schedule, as the directives that make it."""
+    """A schedule, as the directives that make it. bounded: its text has the extents of all loops, also of those that are
+    computed at a loop of another stage.
+    """
 
-    def __init__(self, tensors: Sequence[Tensor], journal: Journal) -> None:
-        self.tensors, self.journal = list(tensors), journal
+    def __init__(self, tensors: Sequence[Tensor], journal: Journal, bounded: bool = False) -> None:
+        self.tensors, self.journal, self.bounded = list(tensors), journal, bounded
 
     def schedule(self) -> Schedule:
         """The schedule. Raises TedslError where a directive does not apply to these tensors."""
@@ -37,7 +43,8 @@ class State:
         return [stage.name for stage in self.schedule().stages]
 
     def __str__(self) -> str:
-        return str(self.schedule())
+        sch = self.schedule()
+        return schedule_text(sch.state, infer_bound(sch)) if self.bounded else str(sch)
 
 
 class RecordedState:
@@ -49,6 +56,10 @@ class RecordedState:
     def __call__(self, task: Any) -> State:
         """The schedule, for the task that it was measured for. Raises TedslError if it does not apply."""
         return self.applied(task.compute_dag)
+
+
+_INSTEAD = {"rewrite_layout_from_state": "apply_steps_from_state, whose schedules pack operands inside of the kernel",
+            "access_analyzer": "ops, the operations"}
 
 
 class ComputeDAG:
@@ -68,6 +79,10 @@ class ComputeDAG:
             self.tensors = tensors_of(compute, "of ComputeDAG")
         else:
             raise ArgumentTypeError(f"ComputeDAG takes a list of tensors, the key of a workload or a schedule, not {compute!r}")
+
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("a ComputeDAG", name, ComputeDAG, _INSTEAD)
 
     @property
     def outs(self) -> list[Tensor]:
@@ -91,8 +106,24 @@ class ComputeDAG:
         """The schedule without directives."""
         return State(self.tensors, Journal())
 
+    @property
+    def init_state(self) -> State:
+        """The schedule without directives."""
+        return self.get_init_state()
+
+    def infer_bound_from_state(self, state: State | RecordedState) -> State:
+        """The schedule of a state, whose text has the extents of all loops. Raises TedslError where a directive does not apply
+        to these formulas, or where no loops compute what is needed.
+        """
+        known = State(self.tensors, self._known(state).journal, bounded=True)
+        infer_bound(known.schedule())
+        return known
+
     def apply_steps_from_state(self, state: State | RecordedState, layout_rewrite: Any = None) -> tuple[Schedule, list[Tensor]]:
-        """The schedule of a state, and the arguments of its function."""
+        """The schedule of a state, and the arguments of its function, which keep their layout. layout_rewrite: see
+        LayoutRewriteOption.
+        """
+        check_layout("apply_steps_from_state", layout_rewrite)
         return State(self.tensors, self._known(state).journal).schedule(), list(self.tensors)
 
     def print_python_code_from_state(self, state: State | RecordedState) -> str:
@@ -100,11 +131,20 @@ class ComputeDAG:
         return str(self._known(state).journal)
 
     def _known(self, state: State | RecordedState) -> State:
-        return state.applied(self) if isinstance(state, RecordedState) else state
+        if isinstance(state, RecordedState):
+            return state.applied(self)
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"a ComputeDAG takes states, not {type_in_words(state)}",
+                                    hint="dag.get_init_state(), the state of a MeasureInput, or those of generate_sketches()")
+        return state
 
     def hash_key(self) -> str:
         """A text that is equal for equal formulas, in any process."""
         return task_key(self.outs)
+
+    def workload_key(self) -> str:
+        """The key of a SearchTask of these formulas, which `register_workload_tensors` takes."""
+        return json.dumps([self.hash_key()])
 
     def print(self, simple_mode: bool = False) -> None:
         """Prints the formulas."""

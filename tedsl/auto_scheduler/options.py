@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.auto_scheduler.search.search import QUICK
 from tedsl.errors import ArgumentError
+from tedsl.target.current import as_target
 from tedsl.tune import BuildOption, RunOption
 from tedsl.tune.measure.remote import check_cluster
 
@@ -28,6 +29,33 @@ class HardwareParams:
         for name, value in self.limits.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(f"HardwareParams: {name} is an int of at least 1, not {value!r}")
+
+
+class LayoutRewriteOption:
+    """How TVM lays out weights. NO_REWRITE and INSERT_TRANSFORM_STAGE are one here: arguments keep their layout, and whether an
+    operand is packed inside of the kernel is a decision of the schedule. REWRITE_FOR_PRE_TRANSFORMED is refused.
+    """
+
+    NO_REWRITE = 0
+    INSERT_TRANSFORM_STAGE = 1
+    REWRITE_FOR_PRE_TRANSFORMED = 2
+
+    @staticmethod
+    def get_target_default(target: Any, in_relay_integration: bool = False) -> int:
+        """The option for a target: that its schedules may pack operands. in_relay_integration: without effect."""
+        as_target(target)
+        return LayoutRewriteOption.INSERT_TRANSFORM_STAGE
+
+
+def check_layout(what: str, option: object) -> None:
+    """Raises ArgumentError for a layout option under which arguments would have another shape, and for none."""
+    if option in (None, LayoutRewriteOption.NO_REWRITE, LayoutRewriteOption.INSERT_TRANSFORM_STAGE):
+        return
+    if option == LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:
+        raise ArgumentError(f"{what}: arguments keep their layout, and no schedule takes weights that were packed before",
+                            hint="leave the option out: weights are packed inside of the kernel where that is faster")
+    raise ArgumentError(f"{what}: the option is one of LayoutRewriteOption, not {option!r}",
+                        hint="auto_scheduler.LayoutRewriteOption.NO_REWRITE")
 
 
 class LocalBuilder:

@@ -11,6 +11,7 @@ from tedsl.auto_scheduler.dag import ComputeDAG, RecordedState, State
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask, kind_of, state_in
 from tedsl.auto_scheduler.tvm_log.line import line_of, record_of_line
+from tedsl.autotvm.measure.batch import error_number, failure_kind
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.runtime.modules.files import file_path
 from tedsl.target.current import as_target
@@ -52,7 +53,8 @@ class MeasureInput(NamedTuple):
 
 
 class MeasureResult(NamedTuple):
-    """costs: seconds per call, one for each repetition. error_no: 0, or 1 after a failure. all_cost: seconds that it took."""
+    """costs: seconds per call, one for each repetition. error_no: of MeasureErrorNo, 0 without a failure. all_cost: seconds
+    that it took."""
 
     costs: tuple[float, ...]
     error_no: int
@@ -82,7 +84,7 @@ def save_records(filename: Any, inputs: Sequence[MeasureInput], results: Sequenc
         if line is not None:
             append_text(filename, line.with_result(result.costs, result.error_no, result.all_cost, result.timestamp).encode())
             continue
-        failure = (before.failure or Failure("run", result.error_msg)) if result.error_no else None
+        failure = (before.failure or Failure(failure_kind(result.error_no), result.error_msg)) if result.error_no else None
         outcome = Outcome(tuple(result.costs), failure, before.build_seconds, result.all_cost, result.timestamp, before.machine)
         append_line(filename, replace(inp.record, outcome=outcome))
 
@@ -149,6 +151,6 @@ def pair_of(one: Record) -> tuple[MeasureInput, MeasureResult]:
     if line is not None:
         return MeasureInput(one.task, one.target, one), MeasureResult(
             line.costs, line.error_no, "" if failure is None else str(failure), line.all_cost, line.timestamp)
-    result = MeasureResult(one.outcome.costs, int(failure is not None), "" if failure is None else str(failure),
+    result = MeasureResult(one.outcome.costs, error_number(one.outcome), "" if failure is None else str(failure),
                            one.outcome.all_seconds, one.outcome.timestamp)
     return MeasureInput(one.task, one.target, one), result

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tedsl.auto_scheduler.cost.model import Corrected
 from tedsl.auto_scheduler.dag import ComputeDAG, State
-from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRunner
+from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRunner, check_layout
 from tedsl.auto_scheduler.search.problem import Problem
 from tedsl.auto_scheduler.search.search import OnTrial, Search, Trial, check_budget
 from tedsl.auto_scheduler.tvm_log.line import line_of, record_of_line
@@ -97,6 +97,7 @@ class SearchTask:
                  layout_rewrite_option: Any = None,
                  task_inputs: Any = None, task_inputs_overwrite: bool = False, task_inputs_save_to_file: bool = False,
                  desc: str = "") -> None:
+        check_layout("SearchTask: layout_rewrite_option", layout_rewrite_option)
         given = () if args is None else tuple(args) if isinstance(args, (list, tuple)) else (args,)
         if func is not None:
             function = WORKLOADS.get(func) if isinstance(func, str) else func
@@ -175,6 +176,7 @@ class SearchTask:
     def apply_best(self, log_file: Any, include_compatible: bool = False, layout_rewrite_option: Any = None) \
             -> tuple[Schedule, list[Tensor]]:
         """The fastest schedule in a file of records, and the arguments of its function."""
+        check_layout("apply_best: layout_rewrite_option", layout_rewrite_option)
         return self.compute_dag.apply_steps_from_state(self.best_state(log_file))
 
     def print_best(self, log_file: Any, print_mode: str = "schedule") -> str:

@@ -17,6 +17,7 @@ from tedsl.lang.tensor import Tensor
 
 Workload = Callable[..., Sequence[Tensor]]
 WORKLOADS: dict[str, Workload] = {}
+TENSORS: dict[str, list[Tensor]] = {}  # by the keys of workloads that no function makes
 
 
 def register_workload(func_name: str | Workload, f: Workload | None = None, override: bool = False) -> Any:
@@ -45,6 +46,20 @@ def _same(one: Workload, other: Workload) -> bool:
     """Whether both are what one line of a program defines, run twice."""
     return getattr(one, "__module__", 1) == getattr(other, "__module__", 2) and \
         getattr(one, "__qualname__", 1) == getattr(other, "__qualname__", 2)
+
+
+def register_workload_tensors(workload_key: str, tensors: Sequence[Tensor], override: bool = True) -> str:
+    """Makes tensors, placeholders and results, a workload under a key of their own, `ComputeDAG(tensors).workload_key()` or any
+    other text, which it returns. Raises ArgumentError for a key that others have, if it may not override them.
+    """
+    if not isinstance(workload_key, str):
+        raise ArgumentTypeError(f"register_workload_tensors takes a key and tensors, not {type_in_words(workload_key)} first",
+                                hint="register_workload_tensors(ComputeDAG(tensors).workload_key(), tensors)")
+    if workload_key in TENSORS and not override:
+        raise ArgumentError(f"register_workload_tensors: there is a workload {workload_key!r} already",
+                            hint="choose another key, or say override=True")
+    TENSORS[workload_key] = tensors_of(tensors, "of register_workload_tensors")
+    return workload_key
 
 
 def make_workload_key(func: str | Workload, args: Any) -> str:
@@ -78,6 +93,8 @@ def _from_json(value: Any) -> Any:
 
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
     """The placeholders and results of the workload with this key. Raises ArgumentError if it is none."""
+    if isinstance(workload_key, str) and workload_key in TENSORS:
+        return TENSORS[workload_key]
     try:
         name, *args = json.loads(workload_key)
         given = list(map(_from_json, args))

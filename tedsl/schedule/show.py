@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import script, shown
 from tedsl.lang.operation import extent_of
 from tedsl.schedule.domains import Fitted, counted_by_threads, root_extents, tile_down
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
+Ranges = Mapping[IterVar, Range]  # of loops, as lowering infers them
+_UNKNOWN: Ranges = FrozenDict({})
 
-def schedule_text(schedule: ScheduleState) -> str:
-    """The text of all stages, as `print(s)` shows it."""
+
+def schedule_text(schedule: ScheduleState, ranges: Ranges = _UNKNOWN) -> str:
+    """The text of all stages, as `print(s)` shows it. ranges: of the loops for which they are known."""
     head = f"schedule of {', '.join(op.name for op in schedule.outputs)}"
-    return "\n".join([head, *(f"  {line}" for stage in schedule.stages for line in stage_text(stage).splitlines())])
+    return "\n".join([head, *(f"  {line}" for stage in schedule.stages for line in stage_text(stage, ranges).splitlines())])
 
 
-def stage_text(stage: StageState) -> str:
+def stage_text(stage: StageState, ranges: Ranges = _UNKNOWN) -> str:
     """The text of one stage: a line that says where it is computed, then a line per loop."""
     lines = [f"{stage.name}: {place_text(stage)}"]
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         return lines[0]
-    lines += _loops(stage)
+    lines += _loops(stage, ranges)
     for version in stage.versions:
-        lines += [f"where {shown(version.condition)}:", *_loops(version)]
+        lines += [f"where {shown(version.condition)}:", *_loops(version, ranges)]
     return "\n".join(lines)
 
 
-def _loops(stage: StageState) -> list[str]:
+def _loops(stage: StageState, ranges: Ranges) -> list[str]:
     lines = []
     roots, analyzer = _known_extents(stage), _knowing_sizes(stage.schedule)
     with analyzer.constraint_scope(build.true() if stage.condition is None else stage.condition):
         extents = tile_down(stage.relations, roots, Fitted(analyzer, counted_by_threads(stage))).extents
     limits = tile_down(stage.relations, roots).extents
     for depth, loop in enumerate(stage.leaf_iter_vars, 1):
-        lines.append("  " * depth + loop_text(stage, loop, extents.get(loop), limits.get(loop)))
+        extent = ranges[loop].extent if loop in ranges else extents.get(loop)
+        lines.append("  " * depth + loop_text(stage, loop, extent, limits.get(loop)))
         guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
         lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
     return lines

@@ -75,21 +75,29 @@ def create_measure_batch(task: Task, option: Options) -> MeasureBatch:
 
 def result_of(outcome: Outcome) -> MeasureResult:
     """An outcome as autotvm says it."""
-    failure = outcome.failure
-    if failure is None:
-        return MeasureResult(outcome.costs, MeasureErrorNo.NO_ERROR, outcome.all_seconds, outcome.timestamp)
-    number = _NUMBERS[failure.kind]
-    if failure.kind == "timeout" and outcome.all_seconds <= outcome.build_seconds:
-        number = MeasureErrorNo.BUILD_TIMEOUT
-    return MeasureResult((failure.message,), number, outcome.all_seconds, outcome.timestamp)
+    costs = outcome.costs if outcome.failure is None else (outcome.failure.message,)
+    return MeasureResult(costs, error_number(outcome), outcome.all_seconds, outcome.timestamp)
+
+
+def error_number(outcome: Outcome) -> int:
+    """The number of MeasureErrorNo that says how an outcome failed; 0 if it did not."""
+    if outcome.failure is None:
+        return MeasureErrorNo.NO_ERROR
+    if outcome.failure.kind == "timeout" and outcome.all_seconds <= outcome.build_seconds:
+        return MeasureErrorNo.BUILD_TIMEOUT
+    return _NUMBERS[outcome.failure.kind]
 
 
 def outcome_of(result: MeasureResult) -> Outcome:
     """The outcome that a result of autotvm says."""
     if result.error_no == 0:
         return Outcome(tuple([float(cost) for cost in result.costs]), None, 0.0, result.all_cost, result.timestamp)
-    kind = _KINDS.get(int(result.error_no), "crash")
-    return Outcome((), Failure(kind, "of an earlier search"), 0.0, result.all_cost, result.timestamp)
+    return Outcome((), Failure(failure_kind(result.error_no), "of an earlier search"), 0.0, result.all_cost, result.timestamp)
+
+
+def failure_kind(error_no: int) -> str:
+    """The kind of a failure with a number of MeasureErrorNo."""
+    return _KINDS.get(int(error_no), "crash")
 
 
 def flops_of(inp: MeasureInput, result: MeasureResult) -> float:
