@@ -1,8 +1,8 @@
 """Why kernels are slow: `tedsl.why_slow(kernel, *arrays)`.
 
 `program.py` finds what a call runs, `clock.py` measures its stages, `sites.py` counts what the loops do and touch,
-`assembly.py` reads the machine code, `stages.py` puts these together, `causes.py` holds the rules, `report.py` shows what they
-say.
+`functions.py` measures exp and the like, `assembly.py` reads the machine code, `stages.py` puts these together, `causes.py`
+holds the rules, `report.py` shows what they say.
 """
 
 from __future__ import annotations

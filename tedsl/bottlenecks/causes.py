@@ -72,9 +72,26 @@ def recomputed(stage: Stage, here: Machinery) -> Iterator[Cause]:
     site = max(nest.sites, key=lambda site: site.repeated)
     loops = [turn.var.name for at, turn in enumerate(nest.turns) if site.is_still(at) and turn.times > 1]
     if site.repeated > 1.3 and loops:  # else the formula itself has equal values
-        yield Cause("recomputed", stage.name, _lost(stage, site.repeated),
+        yield Cause("recomputed", stage.name, stage.seconds * (1 - 1 / site.repeated),
                     f"recomputed: each value is computed {_shown(site.repeated)} times, as its stage is at loop {loops[-1]}",
                     "compute_at a loop further out, compute_root, or a larger tile of the consumer")
+
+
+def inlined(stage: Stage, here: Machinery) -> Iterator[Cause]:
+    """Functions such as exp in the formula of a consumer, which needs each of their values more than once."""
+    if not stage.again or any(recomputed(stage, here)):
+        return
+    moved = stage.hot.footprint(0, here.machine.line)
+    threads = 1 if any(turn.is_parallel for turn in stage.hot.turns) else here.threads  # that those figures count too many
+    needed = stage.least_computing * threads + moved / here.limits.rate(moved)
+    for again in stage.again:
+        needless = again.seconds * threads * (1 - 1 / again.times)
+        lost = min(needless * max(1.0, stage.seconds / needed), stage.seconds)
+        called = f"{again.function}({', '.join(again.reads)})"
+        where = f": in each iteration of {again.loops[0]}" if again.loops else ", for each element that needs it"
+        yield Cause("recomputed", stage.name, lost, f"recomputed: each value of {called} is computed "
+                    f"{_shown(again.times)} times{where}", f"give {called} a stage of its own (no compute_inline), and "
+                    "compute_at a loop that needs each value once, or compute_root")
 
 
 def scalar(stage: Stage, here: Machinery) -> Iterator[Cause]:
@@ -293,5 +310,5 @@ def intermediate(stage: Stage, here: Machinery) -> Iterator[Cause]:
                     "and read again", "compute_at a loop of the consumer, or compute_inline")
 
 
-RULES: tuple[Rule, ...] = (recomputed, scalar, gathered, narrow, guarded, spilled, unrolled, far, loaded, chained, unpacked,
-                           serial, shared_lines, intermediate)
+RULES: tuple[Rule, ...] = (recomputed, inlined, scalar, gathered, narrow, guarded, spilled, unrolled, far, loaded, chained,
+                           unpacked, serial, shared_lines, intermediate)

@@ -9,6 +9,7 @@ from tedsl.bottlenecks.stages import LEVELS, Stage
 from tedsl.record import record
 
 _LEAST = 0.1  # the part of the time that a cause loses, below which it is not told
+_MUCH = 0.5  # of the limit, below which a kernel has not been explained
 _WIDTH = 108  # columns
 
 
@@ -34,7 +35,8 @@ class Report:
         return tuple(cause for cause in self.causes if cause.seconds >= _LEAST * self.seconds)
 
     def _first(self) -> str:
-        return f"nothing stands out: {self.name} reaches {100 * self.share:.0f} % of the limit of the machine"
+        unknown = "" if self.share >= _MUCH else ", and no rule knows what loses the rest"
+        return f"nothing stands out: {self.name} reaches {100 * self.share:.0f} % of the limit of the machine{unknown}"
 
     def _said(self, cause: Cause) -> str:
         return f"{cause.stage}: {cause.text} (about {min(99, 100 * cause.seconds / self.seconds):.0f} % of the time)"

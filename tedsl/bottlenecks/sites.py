@@ -15,11 +15,12 @@ import numpy
 
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Add, Broadcast, Call, Div, Expr, Load, Max, Min, Mul, Ramp, Sub, Var
+from tedsl.ir.node import Node
 from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY, REINTERPRET
 from tedsl.ir.stmt import For, ForKind, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop, WithoutLets
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.races.known_values import Values, value
 from tedsl.record import record
 
@@ -73,11 +74,27 @@ class Touch:
 
 
 @record(eq=False)
+class Called:
+    """A call of a function such as exp in the value of a store. reads: the accesses in its arguments; free: the loops on whose
+    variables those depend beside indices, and those in which what they read is written.
+    """
+
+    call: Call
+    reads: tuple[Touch, ...]
+    free: frozenset[int]
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What calls have in common that compute values of one function at several places of the same memory."""
+        return (self.call.op, self.call.dtype, self.free, *[(one.name, one.steps, one.stride) for one in self.reads])
+
+
+@record(eq=False)
 class Site:
-    """A store. stage: the name of the stage; operations: of one execution, over all lanes; calls: functions
-    such as exp among them; guards: the conditions around it,
-    and in its value, that depend on its innermost loop; free: the loops
-    on whose variables the value depends beside the indices of accesses, and those in which what it reads is written.
+    """A store. stage: the name of the stage; operations: of one execution, over all lanes; calls: functions such as exp among
+    them; called: those with what they read; guards: the conditions around it, and in its value, that depend on its innermost
+    loop; free: the loops on whose variables the value depends beside the indices of accesses, and those in which what it reads
+    is written.
     """
 
     stage: str
@@ -86,6 +103,7 @@ class Site:
     touches: tuple[Touch, ...]
     operations: int
     calls: int
+    called: tuple[Called, ...]
     guards: tuple[Expr, ...]
     free: frozenset[int]
 
@@ -123,26 +141,85 @@ class Site:
         reads = [touch for touch in self.reads if touch.name != self.write.name]
         if not reads or any(touch.steps[at] is None for touch in reads for at in points):
             return 1.0
-        moves = {at: tuple([touch.steps[at] or 0 for touch in reads]) for at in points if at not in self.free}
+        return self._evaluations(points) / self._distinct_values(points, reads, self.free)
+
+    @cached_property
+    def called_again(self) -> dict[tuple[object, ...], tuple[tuple[Called, ...], float]]:
+        """The calls of each kind, with how many times each of their values is computed. Innermost loops in which they are the
+        same do not count: they are moved out of those.
+        """
+        groups: dict[tuple[object, ...], dict[object, Called]] = {}
+        for one in self.called:
+            if one.reads and all(step is not None for touch in one.reads for step in touch.steps):
+                groups.setdefault(one.kind, {})[tuple(touch.base for touch in one.reads)] = one
+        found = {}
+        for kind, group in groups.items():
+            first, *others = group.values()
+            points = self._loops_of(first)
+            starts = [one.reads[0].base or 0 for one in (first, *others)]
+            distinct = self._distinct_values(points, first.reads, first.free, [start - min(starts) for start in starts])
+            found[kind] = tuple(group.values()), len(group) * self._evaluations(points) / distinct
+        return found
+
+    def runs_of(self, one: Called) -> int:
+        """How often a call is made."""
+        return math.prod(self.turns[at].times for at in self._loops_of(one))
+
+    def _loops_of(self, one: Called) -> list[int]:
+        """The loops that run more than once, without the innermost ones in which a call is the same: it moves out of them."""
+        points = [at for at, turn in enumerate(self.turns) if turn.times > 1]
+        while points and points[-1] not in one.free and not any(touch.steps[points[-1]] != 0 for touch in one.reads):
+            points.pop()
+        return points
+
+    def _evaluations(self, points: Sequence[int]) -> int:
+        return math.prod(self.turns[at].times for at in points) * self.write.lanes
+
+    def _distinct_values(self, points: Sequence[int], reads: Sequence[Touch], free: frozenset[int],
+                         shifts: Sequence[int] = (0,)) -> int:
+        """The number of values of what reads these elements in the loops `points`. shifts: bytes by which it reads them in
+        several places, where all reads are moved together.
+        """
+        moves = {at: tuple([touch.steps[at] or 0 for touch in reads]) for at in points if at not in free}
         lanes = tuple([(touch.stride or 0) * max(1, touch.dtype.bits // 8) if touch.lanes > 1 else 0 for touch in reads])
         counts = {at: self.turns[at].times for at in points}
-        if any(lanes) and self.write.lanes > 1:
-            moves[len(self.turns)], counts[len(self.turns)] = lanes, self.write.lanes
-        distinct = math.prod(self.turns[at].times for at in points if at in self.free)
-        for group in _parallel_vectors(moves):
-            distinct *= _distinct(group, counts)
-        return math.prod(counts.values()) / distinct
+        distinct = math.prod(counts[at] for at in points if at in free)
+        if self.write.lanes > 1:
+            if any(lanes):
+                moves[len(self.turns)], counts[len(self.turns)] = lanes, self.write.lanes
+            else:
+                distinct *= self.write.lanes
+        groups = [*_parallel_vectors(moves)]
+        wide = shifts if len(groups) == 1 and len(reads) == 1 else (0,)
+        for group in groups:
+            distinct *= _distinct(group, counts, wide)
+        return distinct * (1 if wide is shifts else len(shifts))
 
 
-def _distinct(group: Mapping[int, int], counts: Mapping[int, int]) -> int:
-    """The number of values of a sum of variables from 0 to their counts, each times a factor; 1 if all factors are 0."""
+def _distinct(group: Mapping[int, int], counts: Mapping[int, int], shifts: Sequence[int] = (0,)) -> int:
+    """The number of values of a sum of variables from 0 to their counts, each times a factor, and one of `shifts`; 1 if all
+    factors are 0. In large spaces values that are a common factor apart are taken for a row without gaps.
+    """
     moving = {at: factor for at, factor in group.items() if factor}
-    sums = numpy.zeros(1, "int64")
+    if len(shifts) * math.prod(counts[at] for at in moving) <= _MOST_POINTS:
+        sums = numpy.unique(numpy.array(shifts, "int64"))
+        for at, factor in moving.items():
+            sums = numpy.unique(sums[:, None] + factor * numpy.arange(counts[at]))
+        return int(sums.size)
+    lengths: dict[int, int] = {}
     for at, factor in moving.items():
-        if sums.size * counts[at] > _MOST_POINTS:
-            return max(1, math.prod(counts[at] for at in moving))
-        sums = numpy.unique(sums[:, None] + factor * numpy.arange(counts[at]))
-    return int(sums.size)
+        lengths[abs(factor)] = lengths.get(abs(factor), 1) + counts[at] - 1
+    for factor in sorted(lengths, reverse=True):
+        lengths[factor] += max(shifts) // factor
+        shifts = [shift % factor for shift in shifts]
+    (unit, length), *wider = sorted(lengths.items())
+    rows = 1
+    for factor, count in wider:
+        if factor % unit == 0 and factor <= length * unit:
+            length += (count - 1) * (factor // unit)
+        else:
+            rows, unit, length = rows * length, factor, count
+    return rows * length
 
 
 @record(eq=False)
@@ -263,8 +340,20 @@ def _site(group: Sequence[Access], without_lets: WithoutLets, known: Values, fil
     used = set(_free(store.value))
     changed = {loop for access in group if access.memory is not group[-1].memory for loop in filled.get(access.memory, ())}
     free = frozenset(at for at, turn in enumerate(turns) if turn.var in used or turn.by in changed)
+    loads = {access.without_lets(without_lets).node: (touch, set(filled.get(access.memory, ())))
+             for access, touch in zip(group, touches) if access.memory is not group[-1].memory}
+    operations, calls = _operations(store.value)
+    called = tuple([_called(call, turns, loads) for call in calls])
     return Site(group[-1].memory.name.removesuffix(ACCUMULATORS), group[-1].node, tuple(turns), tuple(touches),
-                *_operations(store.value), tuple(guards), free)
+                operations, sum(call.dtype.lanes for call in calls), called, tuple(guards), free)
+
+
+def _called(call: Call, turns: Sequence[Turn], loads: Mapping[Node, tuple[Touch, set[object]]]) -> Called:
+    """loads: of memory that the store does not write, each with the loops in which it is written."""
+    reads = [loads[node] for node in post_order(call) if node in loads]
+    used, changed = set(_free(call)), set().union(*[loops for _, loops in reads])
+    free = frozenset(at for at, turn in enumerate(turns) if turn.var in used or turn.by in changed)
+    return Called(call, tuple([touch for touch, _ in reads]), free)
 
 
 def _times_that_hold(written: Access, loop: Loop, times: int | None, known: Values) -> int | None:
@@ -325,11 +414,12 @@ def _free(expr: Expr) -> Iterator[Var]:
         stack += [child for child in node.child_nodes() if isinstance(child, Expr)]
 
 
-def _operations(expr: Expr) -> tuple[int, int]:
+def _operations(expr: Expr) -> tuple[int, list[Call]]:
     """Operations on elements of an expression, over its lanes, and the calls among them; those of indices and conditions do not
     count.
     """
-    count, calls, stack, seen = 0, 0, [expr], set()
+    count, stack, seen = 0, [expr], set()
+    calls: list[Call] = []
     while stack:
         node = stack.pop()
         if node in seen or isinstance(node, (Load, Var)):
@@ -337,7 +427,7 @@ def _operations(expr: Expr) -> tuple[int, int]:
         seen.add(node)
         if isinstance(node, Call) and node.op not in _FREE:
             count += (2 if node.op is FMA else 1) * node.dtype.lanes
-            calls += (node.op is not FMA) * node.dtype.lanes
+            calls += [node] * (node.op is not FMA)
         elif isinstance(node, _ARITHMETIC):
             count += node.dtype.lanes
         stack += [child for child in node.child_nodes() if isinstance(child, Expr)]

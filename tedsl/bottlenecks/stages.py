@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from tedsl.bottlenecks.assembly import InnerLoop, inner_loop
 from tedsl.bottlenecks.clock import Times
+from tedsl.bottlenecks.functions import seconds_of_element
 from tedsl.bottlenecks.program import Program
 from tedsl.bottlenecks.sites import Nest, Site
 from tedsl.graph.network.limits import Limits
 from tedsl.record import record
+from tedsl.target.target import Target
 
+_OFTEN = 1.3  # times that values are computed, below which they are at the edges of tiles
 LEVELS = ("L1", "L2", "L3", "RAM")
 _OF_CALL = 20  # instructions of a function such as exp, which is a polynomial
+
+
+@record
+class Again:
+    """A function whose values are computed `times` times each, of elements of `reads`. seconds: for all of that, at least.
+    loops: in whose iterations the values are the same, outermost first; none where one iteration computes them for others.
+    """
+
+    function: str
+    reads: tuple[str, ...]
+    times: float
+    seconds: float
+    loops: tuple[str, ...]
 
 
 @record(eq=False)
 class Stage:
     """A stage. seconds: of a call; traffic: bytes that come from each level, most from the first; hot: the loops of most work;
     code: their innermost loop of machine code, None where it is not known; least: seconds that no kernel of so much work falls
-    below here; busy: the share of the time of all threads in which the iterations of its parallel loop run, None without one.
+    below here, and least_computing those for operations alone, functions such as exp computed in vectors; again: those whose
+    values are computed more than once; busy: the share of the time of all threads in which the iterations of its parallel loop
+    run, None without one.
     """
 
     name: str
@@ -32,6 +50,8 @@ class Stage:
     operations: int
     traffic: dict[str, int]
     least: float
+    least_computing: float
+    again: tuple[Again, ...]
     wanted_lanes: int
     busy: float | None
 
@@ -103,8 +123,37 @@ def _stage(program: Program, name: str, nests: tuple[Nest, ...], seconds: float,
     traffic = dict(zip(LEVELS, [min(brought[:at + 1]) for at in range(len(brought))]))
     operations = sum(nest.operations for nest in nests)
     distinct = hot.footprint(0, machine.line)
-    least = max(operations * item.bits / 32 / limits.operations, distinct / limits.rate(distinct))
-    return Stage(name, seconds, nests, hot, code, operations, traffic, least, program.target.vector_lanes(item), busy)
+    calls, of_functions = _functions(nests, program.target)
+    simple = (operations - calls) * item.bits / 32 / limits.operations
+    computing = simple + of_functions
+    least = max(computing, distinct / limits.rate(distinct))
+    return Stage(name, seconds, nests, hot, code, operations, traffic, least, computing,
+                 tuple(_again(hot, program.target)), program.target.vector_lanes(item), busy)
+
+
+def _functions(nests: Sequence[Nest], target: Target) -> tuple[int, float]:
+    """The values of functions that nests compute, and the seconds for them, of those whose cost is known."""
+    count, seconds = 0, 0.0
+    for site in [site for nest in nests for site in nest.sites]:
+        for one in site.called:
+            each = seconds_of_element(one.call, target)
+            if each is not None:
+                count += site.times * one.call.dtype.lanes
+                seconds += site.runs_of(one) * one.call.dtype.lanes * each
+    return count, seconds
+
+
+def _again(nest: Nest, target: Target) -> Iterator[Again]:
+    """The functions whose values a nest computes more than once."""
+    for site in nest.sites:
+        for calls, times in site.called_again.values():
+            first = calls[0]
+            each = seconds_of_element(first.call, target)
+            if times > _OFTEN and each is not None:
+                still = tuple([turn.var.name for at, turn in enumerate(site.turns) if turn.times > 1 and at not in first.free
+                               and not any(touch.steps[at] for touch in first.reads)])
+                yield Again(first.call.op.name.removeprefix("tir."), tuple(dict.fromkeys(one.name for one in first.reads)),
+                            times, len(calls) * site.runs_of(first) * first.call.dtype.lanes * each, still)
 
 
 def _from_registers(nests: Sequence[Nest]) -> int:

@@ -6,6 +6,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
+from tedsl.bottlenecks import Report
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError
 from tedsl.graph.network.limits import Limits
 from tests.bottlenecks import schedules
@@ -65,6 +66,66 @@ def test_good_schedules_are_said_to_be_good(good):
 
 def test_there_are_twenty_mistakes():
     assert len(BAD) == 20
+
+
+def inlined(function):
+    """W[i, j] = function(V[j]) * X[i, j], whose function is computed anew for each row."""
+    V, X = te.placeholder((512,), name="V"), te.placeholder((512, 512), name="X")
+    E = te.compute((512,), lambda i: function(V[i]), name="E")
+    W = te.compute((512, 512), lambda i, j: E[j] * X[i, j], name="W")
+    s = te.create_schedule(W.op)
+    s[E].compute_inline()
+    s[W].vectorize(s[W].split(W.op.axis[1], 16)[1])
+    return s, [V, X, W]
+
+
+def blurred(inline, width=1024):
+    """Q[i, j], the sum of three rows of tanh, which are computed anew for each of the rows that need them."""
+    image = te.placeholder((1026, width), name="I")
+    P = te.compute((1026, width), lambda i, j: te.tanh(image[i, j]), name="P")
+    Q = te.compute((1024, width), lambda i, j: P[i, j] + P[i + 1, j] + P[i + 2, j], name="Q")
+    s = te.create_schedule(Q.op)
+    s[Q].vectorize(s[Q].split(Q.op.axis[1], 16)[1])
+    if inline:
+        s[P].compute_inline()
+    else:
+        s[P].compute_at(s[Q], Q.op.axis[0])
+        s[P].vectorize(s[P].split(P.op.axis[1], 16)[1])
+    return s, [image, Q]
+
+
+@pytest.mark.parametrize("made, words", [
+    (lambda: inlined(te.erf), "W: recomputed: each value of erf(V) is computed 512 times: in each iteration of i"),
+    (lambda: inlined(lambda one: te.power(one, 1.7)), "W: recomputed: each value of pow(V) is computed 512 times"),
+    (lambda: blurred(True), "Q: recomputed: each value of tanh(I) is computed 3.0 times, for each element that needs it"),
+    (lambda: blurred(False), "P: recomputed: each value is computed 3.0 times, as its stage is at loop i"),
+], ids=["erf", "power", "blur inlined", "blur of rows"])
+def test_functions_that_are_computed_again_are_named(made, words):
+    report = looked_at(*made())
+    assert report.causes[0].kind == "recomputed" and str(report).startswith(words), report
+
+
+def test_functions_that_are_computed_once_are_not():
+    X = te.placeholder((256, 256), name="X")
+    B = te.compute((256, 256), lambda i, j: te.exp(X[i, j]) + te.exp(X[i, j]) * te.tanh(X[0, 0]), name="B")
+    assert not by_name(looked_at(te.create_schedule(B.op), [X, B]))["B"].again
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_limit_knows_what_functions_cost(dtype):
+    X = te.placeholder((64, 1024), dtype, name="X")
+    B = te.compute((64, 1024), lambda i, j: te.exp(X[i, j]), name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(s[B].split(B.op.axis[1], tedsl.Target("llvm").vector_lanes(dtype))[1])
+    s[B].parallel(B.op.axis[0])
+    stage = by_name(looked_at(s, [X, B]))["B"]
+    assert stage.least > 3 * stage.operations * (2 if dtype == "float64" else 1) / LIMITS.operations, "more than one operation"
+
+
+def test_what_stays_unexplained_is_said():
+    stage = by_name(looked_at(*GOOD[0]()))
+    report = Report("f", 10.0 * sum(one.least for one in stage.values()), (), tuple(stage.values()), 1)
+    assert str(report).startswith("nothing stands out: f reaches 10 % of the limit of the machine, and no rule knows what")
 
 
 def test_operations_and_bytes_of_a_product():
