@@ -97,7 +97,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
 def _of_program(task: auto_scheduler.SearchTask, name: str, seconds: float, trials: int | None, seed: int,
                 records: str | PathLike[str] | Records | None, progress: bool, build: BuildOption | None,
                 run: RunOption | None, cluster: bool | str) -> Result:
-    with kept_in(records) as kept:
+    with kept_in(records, "tune") as kept:
         bar = Progress(name, seconds, float(task.compute_dag.flop_ct), task.target) if progress else None
         return _ended(tuned_program(task, name, seconds, trials, seed, kept, bar, build, run, cluster), bar)
 

@@ -12,10 +12,10 @@ from tedsl.tune.records.store import IN_MEMORY, Records, is_database
 _DATABASES = (".sqlite", ".sqlite3", ".db")  # the names of files that are made
 
 
-def kept_in(place: str | PathLike[str] | Records | None) -> AbstractContextManager[Records | Lines | None]:
+def kept_in(place: str | PathLike[str] | Records | None, what: str) -> AbstractContextManager[Records | Lines | None]:
     """The records in `place`: Records, which stay open; the path of a file of SQLite or of lines, which is opened, or made, of
-    SQLite where its name ends in .sqlite, .sqlite3 or .db; None: none are kept. Raises ArgumentError for a file of something
-    else.
+    SQLite where its name ends in .sqlite, .sqlite3 or .db; None: none are kept. what: the function that a message names.
+    Raises ArgumentError for a file of something else.
     """
     if place is None or isinstance(place, Records):
         return nullcontext(place)
@@ -23,4 +23,4 @@ def kept_in(place: str | PathLike[str] | Records | None) -> AbstractContextManag
     there = path.is_file() and path.stat().st_size > 0
     if str(place) == IN_MEMORY or (is_database(path) if there else path.suffix in _DATABASES):
         return Records(place)
-    return nullcontext(Lines(path))
+    return nullcontext(Lines(path, what))

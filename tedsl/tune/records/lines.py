@@ -19,10 +19,12 @@ T = TypeVar("T")
 
 
 class Lines:
-    """The records in a file of lines, which is made if it is not there. Raises ArgumentError for a file of something else."""
+    """The records in a file of lines, which is made if it is not there. Raises ArgumentError for a file of something else.
+    what: the function that a message names.
+    """
 
-    def __init__(self, path: Any) -> None:
-        self.path = require_lines(path, "Lines")
+    def __init__(self, path: Any, what: str) -> None:
+        self.path = require_lines(path, what)
 
     def __iter__(self) -> Iterator[Record]:
         return read_lines(self.path) if self.path.exists() else iter(())
