@@ -437,7 +437,7 @@ def product():
 def test_a_file_of_something_else_is_not_spoilt(tmp_path, add, content):
     file = tmp_path / "program.py"
     file.write_bytes(content)
-    with pytest.raises(ArgumentError, match=r"(tune|log_to_file|RecordToFile): .*program.py holds something else than records.*\n.*the path of a new file"):
+    with pytest.raises(ArgumentError, match=r"(tune|log_to_file|RecordToFile): .*program.py holds something else than records"):
         add(file)
     assert file.read_bytes() == content
 
