@@ -70,18 +70,31 @@ def _variables(place: str) -> tuple[Path, str, dict[str, Any]]:
 
 
 def _named(path: Path, name: str, found: dict[str, Any]) -> Any:
-    if name not in found:
-        raise ArgumentError(f"{path} has no function or variable {name!r}", hint=_candidates(path, found))
-    return found[name]
+    """The variable `name` of a file, or an attribute of one, as in "Class.method"."""
+    first, *inner = name.split(".")
+    if first not in found:
+        raise ArgumentError(f"{path} has no function or variable {first!r}", hint=_candidates(path, found))
+    value = found[first]
+    for at, attribute in enumerate(inner):
+        if not hasattr(value, attribute):
+            raise ArgumentError(f"{path}: {'.'.join([first, *inner[:at]])} has no attribute {attribute!r}",
+                                hint=_candidates(path, found))
+        value = getattr(value, attribute)
+    return value
 
 
 def _run(path: Path) -> dict[str, Any]:
-    """The variables of the file at `path` after it has run. Raises ArgumentError if it is not Python."""
+    """The variables of the file at `path` after it has run. Raises ArgumentError if it is not Python, or exits."""
     try:
         compile(path.read_bytes(), str(path), "exec")
     except (SyntaxError, ValueError) as error:
         raise ArgumentError(f"{path} is not a Python file: {error}", hint="write FILE.py or FILE.py:name") from None
-    return runpy.run_path(str(path), run_name=path.stem)
+    try:
+        return runpy.run_path(str(path), run_name=path.stem)
+    except SystemExit as end:
+        said = "" if end.code is None else repr(end.code)
+        raise ArgumentError(f"{path} calls exit({said}) when it is run, so that nothing in it can be taken",
+                            hint='put what the program does below: if __name__ == "__main__":') from None
 
 
 def _called(function: FunctionType, place: str) -> object:

@@ -13,6 +13,7 @@ from typing import Any
 from tedsl.errors import ArgumentError
 from tedsl.shell.programs import load_value
 from tedsl.tuning import tune
+from tedsl.tuning.progress import without_end
 from tedsl.tuning.result import picture_file
 
 
@@ -33,8 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Search, and print the best, its decisions, and what the best have in common."""
     picture = None if options.plot is None else picture_file("tune", options.plot)  # before the search, which takes long
-    found = tune(load_value(options.place), options.seconds, args=_arguments(options.args), target=options.target,
-                 trials=options.trials, seed=options.seed, records=options.out, progress=not options.quiet)
+    with without_end():
+        found = tune(load_value(options.place), options.seconds, args=_arguments(options.args), target=options.target,
+                     trials=options.trials, seed=options.seed, records=options.out, progress=not options.quiet)
     print(f"{found!r}\n{json.dumps(found.config)}\n{found.explain_best()}")
     if picture is not None:
         found.plot().save(picture)

@@ -13,7 +13,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import entries
+from tedsl.errors import arguments_that_misfit, entries
 
 if TYPE_CHECKING:
     from tedsl.tune.measure.budget import within
@@ -43,7 +43,15 @@ class _Package(ModuleType):
     """The module class of `tedsl.tune`, whose call is a search."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self.search(*args, **options)
+        try:
+            return self.search(*args, **options)
+        except TypeError:
+            from inspect import signature  # few programs ask
+
+            misfit = arguments_that_misfit("tune", signature(self.search), args, options)
+            if misfit is None:
+                raise
+            raise misfit from None
 
 
 sys.modules[__name__].__class__ = _Package

@@ -16,6 +16,7 @@ from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
 from tedsl.tune.measure.machine import ESTIMATED, is_estimated
 from tedsl.tuning.explain import Explanation, explained
+from tedsl.tuning.progress import call_time
 from tedsl.tuning.trial import Trial
 
 
@@ -125,11 +126,11 @@ class Result:
 
     def __repr__(self) -> str:
         failed = sum(trial.outcome.failure is not None for trial in self.trials)
-        rate = f", {self.flop / self.seconds / 1e9:.1f} GFLOP/s" if self.flop else ""
+        rate = f", {self.flop / self.seconds / 1e9:.1f} GFLOP/s" if self.flop > 1 else ""
         rate += f" ({ESTIMATED})" if is_estimated(self.target) else ""
         beside = "" if self.speedup is None else f", {self.speedup:.2f} times as fast as the default schedule"
         beside = ", the default schedule" if self.best is self.default else beside
-        return (f"<{self.name}: {self.seconds * 1e6:.1f} µs{rate}{beside}; {len(self.trials)} trials, {failed} failed>")
+        return (f"<{self.name}: {call_time(self.seconds)}{rate}{beside}; {len(self.trials)} trials, {failed} failed>")
 
     def _repr_html_(self) -> str:
         from tedsl.display.markup import Markup, joined

@@ -13,7 +13,10 @@ from typing import Any
 
 from tedsl import auto_scheduler, autotvm
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
+from tedsl.lang.graph import producers_first
+from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
+from tedsl.runtime.module import Module
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -155,6 +158,8 @@ def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | au
         return task
     if isinstance(task, (list, tuple)) and task and all(isinstance(one, Tensor) for one in task):
         return auto_scheduler.SearchTask(compute_dag=auto_scheduler.ComputeDAG(task), target=target)
+    if isinstance(task, (Tensor, Schedule, Module)):
+        raise _part_of_program(task)
     if callable(task) and not isinstance(task, type) and not hasattr(task, "task_name"):
         if _gives_tensors(task, args):
             return auto_scheduler.SearchTask(task, args, target=target)
@@ -165,6 +170,20 @@ def _task_of(task: Any, args: tuple[Any, ...], target: Any) -> autotvm.Task | au
     raise ArgumentTypeError("tune takes a task, a template, the tensors of a program, or a function that returns these, or a "
                             f"schedule and its arguments, not {type_in_words(task)}",
                             hint="tedsl.tune(matmul, args=(512, 512))")
+
+
+def _part_of_program(given: Tensor | Schedule | Module) -> ArgumentTypeError:
+    """The error for what stands in programs beside what `tune` takes."""
+    if isinstance(given, Module):
+        return ArgumentTypeError("tune takes the tensors of a program, or a function that returns them, and no Module, which "
+                                 "is built already", hint="tedsl.tune([A, B, C]); tedsl.why_slow(module, *arrays) says what a "
+                                 "kernel loses")
+    outputs = given.outputs if isinstance(given, Schedule) else [given.op]
+    inputs = [op.output(0).name for op in producers_first(outputs) if isinstance(op, PlaceholderOp)]
+    names = ", ".join([*inputs, given.name if isinstance(given, Tensor) else outputs[0].name])
+    what = "a Schedule, which is what a search finds" if isinstance(given, Schedule) else f"the tensor {given.name} alone"
+    return ArgumentTypeError(f"tune takes all tensors of a program, its placeholders too, and got {what}",
+                             hint=f"tedsl.tune([{names}])")
 
 
 def _gives_tensors(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:

@@ -318,6 +318,11 @@ def test_pictures_that_cannot_be_written_say_why(tmp_path, monkeypatch, file, er
 
 
 @pytest.mark.parametrize("call, error, words", [
+    (lambda: tedsl.tune(rows(8)[-1]), ArgumentTypeError, "the tensor B alone\n  hint: tedsl.tune\\(\\[A, B\\]\\)"),
+    (lambda: tedsl.tune(te.create_schedule(rows(8)[-1].op)), ArgumentTypeError, "a Schedule, which is what a search.*\n.*A, B"),
+    (lambda: tedsl.tune(tedsl.build(te.create_schedule((made := rows(8))[-1].op), made)), ArgumentTypeError, "and no Module"),
+    (lambda: searched(trial=2), ArgumentTypeError, "tune: there is no argument named 'trial'\n  hint: did you mean trials"),
+    (lambda: tedsl.tune(), ArgumentTypeError, "tune: the argument 'task' is missing"),
     (lambda: tedsl.tune(3), ArgumentTypeError, "tune takes a task, a template, the tensors of a program, or a function"),
     (lambda: searched(trials=0), ArgumentError, "trials is an int of at least 1"),
     (lambda: tedsl.tune(matmul, 0, args=(4, 4, "float32")), ArgumentError, "seconds is a number above 0"),
@@ -378,6 +383,29 @@ def test_the_command_refuses(tmp_path, capsys, more, words):
     file.write_text(PROGRAM)
     assert main(["tune", f"{file}:scaled", "--quiet", *more]) == 1 and words in capsys.readouterr().err
     assert main(["tune", str(file), "--quiet"]) == 1 and "a function in it is needed" in capsys.readouterr().err
+
+
+def test_the_command_takes_attributes_and_says_the_result_once(tmp_path, capsys):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM + "\nclass Inner:\n    scaled = staticmethod(scaled)\n")
+    assert main(["tune", f"{file}:Inner.scaled", "--trials", "1", "--seconds", "3", "--args", "[4]"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("<program.scaled: ") and " ns, " in said.out.splitlines()[0]
+    assert "program.scaled: 100%" in said.err or "default schedule" not in said.err
+    assert "<program.scaled" not in said.err and "distinguishes" not in said.err
+    assert main(["tune", f"{file}:Inner.other"]) == 1 and "Inner has no attribute 'other'" in capsys.readouterr().err
+
+
+def test_the_command_refuses_a_file_that_exits(tmp_path, capsys):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM + "\nraise SystemExit(0)\n")
+    assert main(["tune", f"{file}:scaled"]) == 1 and "calls exit(0) when it is run" in capsys.readouterr().err
+
+
+def test_programs_without_operations_have_no_rate():
+    A = te.placeholder((0, 4), name="A")
+    result = tedsl.tune([A, topi.nn.relu(A)], 1, trials=1, progress=False)
+    assert "GFLOP" not in repr(result) and " ns, " in repr(result)
 
 
 def test_ctrl_c_ends_the_command_with_what_there_is(tmp_path):
