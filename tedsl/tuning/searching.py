@@ -21,7 +21,7 @@ from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 from tedsl.tune.measure.budget import within
-from tedsl.tune.measure.check import Checker
+from tedsl.tune.measure.check import Checker, patience_of
 from tedsl.tune.measure.machine import is_estimated
 from tedsl.tune.measure.measurer import Measurer
 from tedsl.tune.measure.options import MOST_PRECISE, BuildOption, RunOption, limited
@@ -70,6 +70,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     _check_budget(seconds, trials)
     _check_types(args, seed, records, check, progress)
     check_cluster("tune", cluster)
+    begun = time.monotonic()
     found = _task_of(task, tuple(args), target)
     if isinstance(found, auto_scheduler.SearchTask):
         return _of_program(found, _name_of(task, found), float(seconds), trials, seed, records, progress, build, run, cluster)
@@ -77,9 +78,9 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     search = TemplateSearch(found, seed)
     known = search.load(path) if path is not None and path.exists() else []
     arguments = search.args() if check else None
-    checker = None if arguments is None else Checker(arguments, search.target)
+    checker = None if arguments is None else Checker(arguments, search.target, patience=patience_of(float(seconds)))
     bar = Progress(search.name, float(seconds), search.flop, search.target) if progress else None
-    done = _Trials(search, path, bar, known)
+    done = _Trials(search, path, bar, known, begun)
     has_final = seconds >= _SHORT or not is_estimated(search.target)  # a simulator says the same time again
     with _measurer(search.target, build, _RUN if run is None else run, checker, cluster) as measurer:
         try:
@@ -212,13 +213,14 @@ def _name_of(given: Any, task: auto_scheduler.SearchTask) -> str:
 
 
 class _Trials:
-    """The trials of a search, written down as they come. default: the candidate of topi's rules."""
+    """The trials of a search, written down as they come. default: the candidate of topi's rules; begun: when the search did."""
 
-    def __init__(self, search: Search, path: Path | None, bar: Progress | None, known: Sequence[Trial]) -> None:
+    def __init__(self, search: Search, path: Path | None, bar: Progress | None, known: Sequence[Trial],
+                 begun: float) -> None:
         self.search, self.path, self.bar = search, path, bar
         self.trials = list(known)
         self.default = search.default()
-        self.begun = time.monotonic()
+        self.begun = begun
 
     @property
     def elapsed(self) -> float:
@@ -287,6 +289,8 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
         try:
             for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
                 if at >= first + len(default) and found and before.cost > min(trial.cost for trial in found):
+                    break
+                if len(found) > 1 and done.elapsed > seconds / _FINAL:  # of the whole budget
                     break
                 again(before)
             if not found:

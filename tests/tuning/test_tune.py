@@ -20,10 +20,11 @@ from tedsl import auto_scheduler, autotvm, te, tune
 from tedsl.auto_scheduler import scheduler as scheduler_module
 from tedsl.auto_scheduler.search import search
 from tedsl.auto_scheduler.search.proposal import default_proposal, proposal_of
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.graph.network.limits import Limits
 from tedsl.shell.table import main
 from tedsl.tune import Failure, Outcome, Record, RunOption
+from tedsl.tune.measure.check import Checker
 from tedsl.tune.measure.interrupts import Interrupts
 from tedsl.tune.measure.machine import machine_model, tool_versions
 from tedsl.tune.records import append_line, read_lines
@@ -66,7 +67,7 @@ class Imagined:
 def imagination(monkeypatch):
     made = type("Fresh", (Imagined,), {"seen": []})
     monkeypatch.setattr(tuning, "Measurer", made)
-    monkeypatch.setattr(tuning, "Checker", lambda *args: None)
+    monkeypatch.setattr(tuning, "Checker", lambda *args, **options: None)
     return made
 
 
@@ -108,6 +109,27 @@ def test_a_budget_that_is_longer_than_a_lifetime(monkeypatch):
     monkeypatch.setattr(search, "MOST_PRECISE", 0.2)
     for program, args in ((rows, (8,)), (matmul, (8, 8, "float32"))):
         assert tedsl.tune(program, 1e20, args=args, trials=1, progress=False).seconds > 0
+
+
+def test_a_default_that_does_not_end_is_said_within_the_budgets_order(monkeypatch):
+    monkeypatch.setattr("tedsl.tune.measure.check._LEAST_PATIENCE", 2.0)
+    A = te.placeholder((8,), name="A")
+    k = te.reduce_axis((0, 1 << 50), name="k")
+    B = te.compute((8,), lambda i: te.sum(te.sqrt(A[i] + A[(i + k) % 8]), axis=k), name="B")
+    begun = time.monotonic()
+    with pytest.raises(TedslError, match=r"took longer than 2 s\n  hint: .*or does not end: try smaller sizes"):
+        tedsl.tune([A, B], 1, progress=False)
+    assert time.monotonic() - begun < 60
+
+
+def test_what_is_compared_with_is_a_part_of_the_budget(monkeypatch):
+    def slow(self):
+        time.sleep(3.0)
+        return results(self)
+
+    results = Checker._results
+    monkeypatch.setattr(Checker, "_results", slow)
+    assert len(tedsl.tune(rows, 2, args=(8,), progress=False).trials) == 1, "the default alone"
 
 
 def test_no_time_is_left_after_the_budget(imagination, monkeypatch):

@@ -16,6 +16,7 @@ from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
 from tedsl.tune.measure import RemoteMeasurer, limited
+from tedsl.tune.measure.check import patience_of
 from tedsl.tune.measure.machine import is_estimated, machine_model, tool_versions
 from tedsl.tune.measure.options import MOST_PRECISE
 from tedsl.tune.records import last_records
@@ -29,6 +30,7 @@ _GENERATIONS = 2
 _FINALISTS = 4  # beside the default schedule
 _MOST_FINALISTS = 8  # where the times of those were by mistake too short
 FINAL_SHARE = 0.15  # of the time, for measuring them once more
+_LEAST = 1e-2  # seconds, in which the default schedule is taken, however long the results to compare with took
 MANY = 32  # trials, from which on the fastest of them may owe its place to noise
 QUICK = RunOption(precise=True, precise_seconds=0.2, cooldown_interval=0)  # noise would mislead the breeding
 
@@ -103,7 +105,11 @@ class Search:
         failure, self.interrupted = "there was no trial", False
         try:
             if self._check is None:
-                self._check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule)
+                self._check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule,
+                                      patience=patience_of(seconds))
+            self._check.expected()  # a part of the budget
+            if first is not None:
+                first = max(first - (time.monotonic() - self._begun), _LEAST)
             with self._measurer(self._check) as measurer:
                 for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
                     assert isinstance(candidate, Proposal)
@@ -216,6 +222,8 @@ class Search:
 
         finals: list[_Final] = []
         for seemed, proposal in [(0.0, default), *fast[:_MOST_FINALISTS]]:
+            if seconds is not None and len(finals) > 1 and time.monotonic() - self._begun > seconds:
+                break
             if len(finals) > _FINALISTS and seemed > min(one.cost for one, _ in finals):
                 break
             finals += measured(proposal)

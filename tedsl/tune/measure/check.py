@@ -30,7 +30,8 @@ from tedsl.tune.measure.process import Process
 from topi import schedules
 
 _SMALL = 200_000  # steps that the interpreter does in less than a second
-_PATIENCE = 120.0  # seconds for the default schedule, which is run once
+PATIENCE = 120.0  # seconds for the default schedule, which is run once
+_LEAST_PATIENCE = 15.0  # of a short search: a large program is built in some seconds, and a machine may be busy
 _BLIND = 0.25  # where more of the results are NaN or infinite, other inputs tell more
 
 
@@ -92,7 +93,7 @@ class Checker:
 
     def __init__(self, args: Sequence[Tensor | Var], target: Any = None, default: Schedule | None = None,
                  inputs: Sequence[Any] | None = None, *, seed: int = 0, rtol: float | None = None,
-                 atol: float | None = None) -> None:
+                 atol: float | None = None, patience: float = PATIENCE) -> None:
         self.args, self.target, self.seed = _checked(args), as_target(target), seed
         if default is not None and not isinstance(default, Schedule):
             raise ArgumentTypeError(f"Checker: default is a schedule, not {default!r}")
@@ -105,6 +106,7 @@ class Checker:
         self._default = default
         self._given = None if inputs is None else [x.numpy() if isinstance(x, NDArray) else x for x in inputs]
         self._positive = False
+        self.patience = patience
         allowed = tolerance(self.operations())
         self.rtol, self.atol = allowed if rtol is None else rtol, allowed if atol is None else atol
         self._expected: Expected | None = None
@@ -159,9 +161,12 @@ class Checker:
             return schedules.schedule(list(self.outputs.values()), self.target)
 
     def _results(self) -> dict[int, Any]:
-        ended = Process(self._computed, "run", _PATIENCE).finish()
+        ended = Process(self._computed, "run", self.patience).finish()
         if ended.failure is not None:
-            raise TedslError(f"the results to compare with cannot be computed: {ended.failure}")
+            raise TedslError(f"the results to compare with cannot be computed: {ended.failure}",
+                             hint="a call of the default schedule takes longer than that, or does not end: try smaller sizes, "
+                             "or give the search more seconds" if ended.failure.kind == "timeout" else "a call of the default "
+                             "schedule fails: build it, and call it alone, as topi.schedules.schedule makes it")
         assert isinstance(ended.value, dict)
         return ended.value
 
@@ -181,6 +186,11 @@ class Checker:
         there = placed(args, target)
         build(default, self.args, target)(*there)
         return {k: there[k].numpy() if isinstance(there[k], NDArray) else there[k] for k in self.outputs}
+
+
+def patience_of(seconds: float | None) -> float:
+    """The seconds that a search of so many waits for the results to compare with."""
+    return PATIENCE if seconds is None else min(PATIENCE, max(_LEAST_PATIENCE, 2 * seconds))
 
 
 def _checked(args: object) -> list[Tensor | Var]:
