@@ -194,7 +194,8 @@ def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
     sizes = [("L2", machine.l1.size, machine.l2.size // 2), ("L3", machine.l2.size, machine.l3.size // 2),
              ("RAM", machine.l3.size or machine.l2.size, 1 << 40)]
     found = [(brought / limits.rate(beyond), brought, level) for level, size, beyond in sizes
-             if distinct > size and (brought := stage.hot.brought(size, machine.line)) >= 2 * distinct]
+             if distinct > size and (brought := stage.hot.brought(size, machine.line)) >= 2 * distinct
+             and not _mostly_apart(stage, size, machine.line)]
     if not found or not stage.hot.turns:
         return
     seconds, brought, level = max(found)
@@ -204,6 +205,15 @@ def far(stage: Stage, here: Machinery) -> Iterator[Cause]:
                     f"{_shown(distinct / 1e6)} MB of data",
                     "split loops into tiles that fit a cache, and reorder the loops "
                     "over tiles outwards")
+
+
+def _mostly_apart(stage: Stage, size: int, line: int) -> bool:
+    """Whether most of what comes from beyond a cache is for vectors whose elements stand apart: what mends those, as another
+    order of the operand, changes that, too.
+    """
+    each = stage.hot.brought_by_each(size, line)
+    apart = sum(brought for brought, touch in zip(each, stage.hot.touches) if touch.lanes > 1 and touch.stride not in (0, 1))
+    return 2 * apart > sum(each)
 
 
 def loaded(stage: Stage, here: Machinery) -> Iterator[Cause]:

@@ -265,15 +265,19 @@ class Nest:
         """The bytes that come from beyond a cache of `size` bytes: those of the outermost loops whose bytes fit, as often as
         the loops around them run. What a loop around does not move, and is small, stays.
         """
+        return sum(self.brought_by_each(size, line))
+
+    def brought_by_each(self, size: int, line: int) -> list[int]:
+        """`brought` for each of `touches`."""
         depth = next((depth for depth in range(len(self.turns) + 1) if self.footprint(depth, line) <= size), len(self.turns))
-        total = 0
+        found = []
         for touch in self.touches:
             times = math.prod(turn.times for turn in self.turns[:depth])
             if self.lines(touch, depth, line) * line * 2 <= size:
                 still = itertools.takewhile(lambda pair: pair[1] == 0, reversed([*zip(self.turns[:depth], touch.steps)]))
                 times //= math.prod(turn.times for turn, _ in still)
-            total += line * self.lines(touch, depth, line) * times
-        return total
+            found.append(line * self.lines(touch, depth, line) * times)
+        return found
 
 
 def nests_of(sites: Sequence[Site], line: int) -> list[Nest]:

@@ -128,6 +128,18 @@ def test_what_stays_unexplained_is_said():
     assert str(report).startswith("nothing stands out: f reaches 10 % of the limit of the machine, and no rule knows what")
 
 
+@X86
+def test_an_operand_that_is_not_packed_is_gathered_and_no_matter_of_blocks():
+    n = 512
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    tiled(s, C, k, 8, 16)
+    report = looked_at(s, [A, B, C])
+    assert report.causes[0].kind == "gather" and all("come from" not in cause.text for cause in report.causes), report
+
+
 def test_operations_and_bytes_of_a_product():
     s, A, B, C, k = product(64)
     tiled(s, C, k)
