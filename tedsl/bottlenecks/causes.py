@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from tedsl.bottlenecks.sites import Nest, Touch
+from tedsl.bottlenecks.sites import Nest, Site, Touch
 from tedsl.bottlenecks.stages import Stage
 from tedsl.graph.network.limits import Limits
 from tedsl.record import record
@@ -22,6 +22,7 @@ _REFETCH = 1.5e-8  # seconds for a line that comes from the last cache alone: ab
 _REFILL = 2.5e-9  # seconds to find a page that is not in the first table of addresses: about 7 cycles
 _UNGUARDED = ("a factor that divides the extent; a condition of the formula in a stage of its own, which writes zeros beside "
               "the data (topi.nn.pad, compute_root)")
+_LONG = 128  # additions to one element in one iteration, beyond which a processor does not look ahead to the next iteration
 _WAITING = 0.95  # the part of the time of writes to lines that other threads write: a line comes in about 100 cycles, not in 5
 
 
@@ -239,8 +240,15 @@ def loaded(stage: Stage, here: Machinery) -> Iterator[Cause]:
 def chained(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """Sums that wait for one another."""
     hot = stage.hot
-    sums = [site for site in hot.sites if site.reduces and site.write.near and site.operations]
-    if not sums or not hot.turns or any(site.write.steps[-1] != 0 for site in sums) or stage.lanes is None:
+    adding = [site for site in hot.sites if site.reduces and site.operations]
+    places: dict[object, list[Site]] = {}
+    for site in adding:
+        places.setdefault(site if site.write.base is None else (site.write.name, site.write.base), []).append(site)
+    are_long = bool(places) and min(map(len, places.values())) >= _LONG
+    sums = [group[0] for group in places.values() if are_long or group[0].write.near]
+    if not sums or not hot.turns or stage.lanes is None:
+        return
+    if not are_long and any(site.write.steps[-1] != 0 for site in sums):
         return
     chains = sum(max(1, -(-site.write.lanes // max(stage.lanes, 1))) for site in sums)
     wanted = here.machine.chains(here.vector_bits)

@@ -10,7 +10,7 @@ from tedsl.bottlenecks import Report
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError
 from tedsl.graph.network.limits import Limits
 from tests.bottlenecks import schedules
-from tests.bottlenecks.schedules import BAD, GOOD, copied, product, tiled
+from tests.bottlenecks.schedules import BAD, GOOD, LANES, copied, product, tiled
 
 # What a machine does in a second: the same for all runs of the tests. Memory is slow, so that what comes from there is a good
 # part of the time also where other programs slow what is measured.
@@ -126,6 +126,21 @@ def test_what_stays_unexplained_is_said():
     stage = by_name(looked_at(*GOOD[0]()))
     report = Report("f", 10.0 * sum(one.least for one in stage.values()), (), tuple(stage.values()), 1)
     assert str(report).startswith("nothing stands out: f reaches 10 % of the limit of the machine, and no rule knows what")
+
+
+@X86
+@pytest.mark.parametrize("terms", [8, 256])
+def test_additions_of_an_unrolled_loop_to_one_element_are_one_sum(terms):
+    s, A, B, C, k = product()
+    i, j = C.op.axis
+    jo, ji = s[C].split(j, LANES)
+    ko, ki = s[C].split(k, terms)
+    s[C].reorder(i, jo, ko, ki, ji)
+    s[C].unroll(ki)
+    s[C].vectorize(ji)
+    s[C].parallel(i)
+    report = looked_at(s, [A, B, C])
+    assert report.causes[0].text.startswith("too few accumulators: 1 sums at a time"), report
 
 
 @X86
