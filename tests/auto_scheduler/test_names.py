@@ -115,7 +115,7 @@ def test_what_a_task_scheduler_refuses():
     (lambda: auto_scheduler.TuningOptions(1, verbose=-1), "verbose is an int of at least 0, not -1"),
     (lambda: auto_scheduler.TuningOptions(1, measure_callbacks="/a/b"), "is a list of functions .* not '/a/b'"),
     (lambda: auto_scheduler.TuningOptions(1, measure_callbacks=["b"]), "is a list of functions .* not 'b'"),
-    (lambda: auto_scheduler.TuningOptions(1, measure_callbacks=print), "is a list of functions .* not <built-in")])
+    (lambda: auto_scheduler.TuningOptions(1, measure_callbacks=len), "is a list of functions .* not <built-in")])
 def test_options_that_are_refused(make, words):
     """An empty list was "not a list", a path a list of letters; parameters and a verbosity without sense were taken."""
     with pytest.raises(ArgumentError, match=words):
