@@ -98,7 +98,7 @@ class _Injector(ScopedRewriter):
                 low, high = self.least(low, ends[dim][0]), self.greatest(high, ends[dim][1])
             region.append(Range.from_min_extent(low, self.analyzer.simplify(build.add(build.sub(high, low), 1))))
         begin = Range.from_min_extent(build.const(0, "int32"), build.const(1, "int32"))
-        return [*region[:-1], *[begin] * (last - 1), region[-1]]
+        return [*region[:-1], *[begin] * (last - 1), *region[-1:]]  # an array without dimensions has none
 
     def touched(self, buffer: Buffer, body: Stmt, last: int) -> list[tuple[Ends, ...]] | None:
         """Returns, for each load of `buffer` in `body`, the interval of each index over the loops inside, of the `last` ones as

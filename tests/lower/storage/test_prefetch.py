@@ -162,3 +162,11 @@ def test_threads_inside_the_loop_are_part_of_the_region():
         s[B].prefetch(A, B.op.axis[0], 1)
         assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:100])"]
         check_both(s, [A, B], {A: whole_numbers((8, 100))})
+
+
+def test_an_array_without_dimensions():
+    A = te.placeholder((), name="A")
+    B = te.compute((8,), lambda i: A() * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, B.op.axis[0], 1)
+    check_both(s, [A, B], {A: whole_numbers(())})
