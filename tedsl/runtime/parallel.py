@@ -2,7 +2,8 @@
 
 A region of `count` iterations is cut into min(threads, count) equal chunks; chunk k always has the same iterations, so that
 results do not depend on timing. The caller executes chunk 0, worker k chunk k. Between regions workers spin briefly and then
-sleep in a futex, so that an idle pool costs nothing; at exit they stay asleep. A region that finds the pool busy (a nested one,
+sleep in a futex, so that an idle pool costs nothing; at exit they stay asleep. The caller of a region spins, then gives its
+processor to others for a while, and sleeps only then. A region that finds the pool busy (a nested one,
 or that of another Python thread) runs serially on its caller. After a fork the child starts without workers and creates new
 ones.
 
@@ -175,6 +176,7 @@ declare i32 @pthread_detach(LONG)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare LONG @pthread_self()
 declare i32 @sched_getcpu()
+declare i32 @sched_yield()
 declare i32 @sched_getaffinity(i32, LONG, ptr)
 declare i32 @sched_setaffinity(i32, LONG, ptr)
 
@@ -188,20 +190,31 @@ define internal void @wake(ptr %word, i32 %how_many) nounwind {
   ret void
 }
 
-; Returns when *word differs from %seen: spins, then sleeps with *sleepers raised.
-define internal void @await_change(ptr %word, i32 %seen, ptr %sleepers) nounwind {
+; Returns when *word differs from %seen: spins, then gives its processor to others up to %yields times, then sleeps with
+; *sleepers raised. A caller that sleeps while a worker wakes or moves (50 to 100 us) is woken beside that worker where Linux
+; takes the idle processors of a virtual machine for preempted ones; then the worker moves again, in every region.
+define internal void @await_change(ptr %word, i32 %seen, ptr %sleepers, i32 %yields) nounwind {
 entry:
+  %most = add i32 %yields, 1000
   br label %spin
 spin:
-  %k = phi i32 [ 0, %entry ], [ %k1, %again ]
+  %k = phi i32 [ 0, %entry ], [ %k1, %again ], [ %k1, %yield ]
   %now = load atomic i32, ptr %word acquire, align 4
   %same = icmp eq i32 %now, %seen
-  br i1 %same, label %again, label %done
+  br i1 %same, label %count, label %done
+count:
+  %k1 = add i32 %k, 1
+  %early = icmp ult i32 %k, 1000
+  br i1 %early, label %again, label %late
 again:
   PAUSE
-  %k1 = add i32 %k, 1
-  %more = icmp ult i32 %k1, 1000
-  br i1 %more, label %spin, label %sleep
+  br label %spin
+late:
+  %more = icmp ult i32 %k, %most
+  br i1 %more, label %yield, label %sleep
+yield:
+  %y = call i32 @sched_yield()
+  br label %spin
 sleep:
   %before = atomicrmw add ptr %sleepers, i32 1 seq_cst
   call void @wait(ptr %word, i32 %seen)
@@ -290,7 +303,7 @@ entry:
   br label %next
 next:
   %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %poke ]
-  call void @await_change(ptr %generation_at, i32 %seen, ptr %sleepers_at)
+  call void @await_change(ptr %generation_at, i32 %seen, ptr %sleepers_at, i32 0)
   %now = load atomic i32, ptr %generation_at acquire, align 4
   %chunks32 = and i32 %now, 255
   %chunks = zext i32 %chunks32 to i64
@@ -422,7 +435,7 @@ join:
   %over = icmp eq i32 %left, 0
   br i1 %over, label %joined, label %await
 await:
-  call void @await_change(ptr %pending_at, i32 %left, ptr %caller_at)
+  call void @await_change(ptr %pending_at, i32 %left, ptr %caller_at, i32 1000)
   br label %join
 joined:
   %status = load atomic i32, ptr %status_at seq_cst, align 4

@@ -32,7 +32,7 @@ LIBM = frozenset(name + suffix for suffix in ("", "f") for name in (
 PROCESS = LIBM | frozenset((
     "memcpy", "memmove", "memset", "memcmp", "posix_memalign", "free", "calloc", "clock_gettime", "syscall", "sysconf",
     "pthread_create", "pthread_detach", "pthread_self", "pthread_sigmask", "pthread_key_create", "pthread_getspecific",
-    "pthread_setspecific", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
+    "pthread_setspecific", "sched_getcpu", "sched_yield", "sched_getaffinity", "sched_setaffinity",
 ))
 
 # Functions that tedsl writes in LLVM IR itself, with the source: a function () -> text, compiled on first use.

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te, tir
 from tedsl.codegen.llvm.linking import jit
 from tedsl.errors import ArgumentError
 from tedsl.runtime import parallel
@@ -72,6 +75,35 @@ def test_regions_after_a_sleep_wake_the_workers(launch, threads):
         launch(BODY(lambda env, begin, end, seen=seen: seen.append(end - begin) or 0), None, 20)
         assert sum(seen) == 20
         time.sleep(0.02)
+
+
+def test_a_caller_does_not_sleep_while_a_worker_takes_a_little_longer():
+    """A caller that sleeps for 50 us may be woken beside its worker, and both share a processor from then on."""
+    import resource
+
+    def uneven(out):
+        build = tir.ir_builder.create()
+        out = build.buffer_ptr(out)
+        with build.for_range(0, 2, name="i", kind="parallel") as i:
+            out[i] = 1.0
+            with build.for_range(0, i * 40000, name="k"):
+                out[i] = out[i] * 0.5 + 1.0
+        return build.get()
+
+    y = te.extern((2,), [], lambda ins, outs: uneven(outs[0]), name="y", dtype="float32")
+    kernel = tedsl.build(te.create_schedule(y.op), [y])
+    result, before = np.zeros(2, "float32"), parallel.get_num_threads()
+    parallel.set_num_threads(2)
+    try:
+        kernel(result)
+        slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        for _ in range(200):
+            kernel(result)
+        slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept
+    finally:
+        parallel.set_num_threads(before)
+    np.testing.assert_allclose(result, [1, 2], rtol=1e-6)
+    assert slept < 100
 
 
 def test_the_status_of_any_chunk_comes_back(launch, threads):
