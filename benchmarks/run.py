@@ -16,7 +16,8 @@ MOST_SPREAD = 0.10  # of the samples of a contender, above which its case is mea
 OCCASIONS = 3  # at most
 CALIBRATIONS = 3  # of a limit that a kernel is above
 ABOVE = 1.02
-SETTLE = 0.03  # seconds; OpenBLAS spins for 2^26 cycles
+SETTLE = 0.06  # seconds; onnxruntime's threads spin for about 40 ms after a call, OpenMP's for less
+AFTER_REST = 0.01  # seconds of a sample: for the first two or three after a rest, processors are slower
 _LIMIT = "the limit"
 
 
@@ -81,7 +82,8 @@ def measured(case: Case, suite: str, threads: int, *, rounds: int = 9) -> Result
     best: dict[str, list[float]] = {}
     for _ in range(OCCASIONS):
         limit = {} if probe is None else {_LIMIT: probe.call}
-        samples = samples_of(calls | limit, rounds=rounds, settle=SETTLE if threads > 1 else 0.0)
+        samples = samples_of(calls | limit, rounds=rounds) if threads == 1 else \
+            samples_of(calls | limit, rounds=rounds, at_least=AFTER_REST, settle=SETTLE)
         if not best or _scatter(samples) < _scatter(best):
             best = samples
         if _scatter(best) <= MOST_SPREAD:
