@@ -1,11 +1,12 @@
 """The thread pool behind `parallel` loops: one per process, in LLVM IR, shared by every kernel.
 
 A region of `count` iterations is cut into min(threads, count) equal chunks; chunk k always has the same iterations, so that
-results do not depend on timing. The caller executes chunk 0, worker k chunk k. Between regions workers spin briefly and then
-sleep in a futex, so that an idle pool costs nothing; at exit they stay asleep. The caller of a region spins, then gives its
-processor to others for a while, and sleeps only then. A region that finds the pool busy (a nested one,
-or that of another Python thread) runs serially on its caller. After a fork the child starts without workers and creates new
-ones.
+results do not depend on timing. The caller executes chunk 0, worker k chunk k; a chunk that its worker has not begun when the
+caller is done with its own is the caller's: a worker that sleeps needs 50 to 100 us to begin, one whose processor another
+program has, milliseconds. Between regions workers spin briefly and then sleep in a futex, so that an idle pool costs nothing;
+at exit they stay asleep. A caller that waits for the last chunks spins, then yields its processor for a while, and sleeps
+only then. A region that finds the pool busy (a nested one, or that of another Python thread) runs serially on its caller.
+After a fork the child starts without workers and creates new ones.
 
 `TEDSL_NUM_THREADS` sets the number of threads; without it there is one for each processor that the process may use.
 """
@@ -24,7 +25,7 @@ from tedsl.record import record
 
 MAX_THREADS = 255  # eight bits of the generation word
 _CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
-_STATE_BYTES = _WORKERS + 8 * (MAX_THREADS + 1)
+_STATE_BYTES = _WORKERS + (8 + 64) * (MAX_THREADS + 1)
 
 
 @record
@@ -160,15 +161,18 @@ def long_type(machine: str) -> str:
 #     never reads the job, which may be the next one's   68 i32 sleeping workers
 # 128 i32 pending chunks   132 i32 the caller sleeps   136 i32 status, the largest of all chunks
 # 192 ptr body   200 ptr env (8 bytes also where pointers have 4)   208 i64 count   216 i32 processor of the caller
+#     220 i32 regions in a row of which the caller took a worker's chunk
 # 256 the processors that the caller may use, 128 bytes: a worker that finds itself on the caller's processor leaves it. Linux
 #     may wake a worker beside its caller and leave both there for many regions, each as slow as a serial loop.
 # 384 pthread_t of the caller   512 pthread_t of each worker, by its number: for a process that one of them forks. Before a
 #     worker runs, its place has the generation from which it starts
+# 2560 for each chunk a line with an i32: the generation in which it is free; whoever swaps it for 0 executes the chunk. A
+#     worker that comes late finds 0, or a later generation than its own, and waits on
 # A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks
 # for sleepers: with sequentially consistent order one of them sees the other, and no wake-up is lost.
 _POOL = """
-%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], i64, i64, i64, i32, [9 x i32],
-                [16 x i64], i64, [15 x i64], [256 x i64] }
+%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], i64, i64, i64, i32, i32, [8 x i32],
+                [16 x i64], i64, [15 x i64], [256 x i64], [256 x [16 x i32]] }
 @tedsl_pool_state = MEMORY
 declare LONG @syscall(LONG, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -231,7 +235,7 @@ define internal void @make_room() nounwind {
 entry:
   %mask = alloca [16 x i64], align 8
   %there_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
-  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 16
+  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
   %here = call i32 @sched_getcpu()
   %there = load atomic i32, ptr %there_at monotonic, align 4
   %same = icmp eq i32 %here, %there
@@ -286,6 +290,14 @@ out:
 }
 declare i64 @llvm.umin.i64(i64, i64)
 
+; Takes a chunk of the region %generation, if nobody has; says whether it did.
+define internal i1 @claim(i64 %index, i32 %generation) nounwind {
+  %free_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 21, i64 %index, i32 0
+  %pair = cmpxchg ptr %free_at, i32 %generation, i32 0 seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %pair, 1
+  ret i1 %mine
+}
+
 ; %start is the worker's chunk number.
 define internal ptr @worker(ptr %start) nounwind {
 entry:
@@ -294,7 +306,7 @@ entry:
   %sleepers_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 5
   %pending_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 7
   %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 8
-  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 19, i64 %index
+  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 20, i64 %index
   %first64 = load i64, ptr %self_at, align 8
   %first = trunc i64 %first64 to i32
   %self = call LONG @pthread_self()
@@ -302,7 +314,7 @@ entry:
   store LONG %self, ptr %self_at, align 8
   br label %next
 next:
-  %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %poke ]
+  %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %run ], [ %now, %poke ]
   call void @await_change(ptr %generation_at, i32 %seen, ptr %sleepers_at, i32 0)
   %now = load atomic i32, ptr %generation_at acquire, align 4
   %chunks32 = and i32 %now, 255
@@ -313,6 +325,9 @@ joined:
   br label %next
 work:
   call void @make_room()
+  %got = call i1 @claim(i64 %index, i32 %now)
+  br i1 %got, label %run, label %next
+run:
   %status = call i32 @run_chunk(i64 %index, i64 %chunks)
   %before = atomicrmw sub ptr %pending_at, i32 1 seq_cst
   %last = icmp eq i32 %before, 1
@@ -337,7 +352,7 @@ entry:
   %enough = icmp uge i32 %have, %wanted
   br i1 %enough, label %done, label %begin
 begin:
-  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 16
+  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
   %a = call i32 @sched_getaffinity(i32 0, LONG 128, ptr %allowed_at)
   call void @llvm.memset.p0.LONG(ptr %all, i8 -1, LONG 128, i1 false)
   %m1 = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
@@ -348,7 +363,7 @@ make:
   %generation = load atomic i32, ptr %generation_at seq_cst, align 4
   %g64 = zext i32 %generation to i64
   %i64 = zext i32 %index to i64
-  %from_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 19, i64 %i64
+  %from_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 20, i64 %i64
   store i64 %g64, ptr %from_at, align 8
   %start = inttoptr i64 %i64 to ptr
   %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %start)
@@ -408,7 +423,7 @@ prepare:
   store ptr %env, ptr %env_at
   store i64 %count, ptr %count_at
   %self = call LONG @pthread_self()
-  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
+  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 18
   store LONG %self, ptr %self_at, align 8
   %cpu_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
   %cpu = call i32 @sched_getcpu()
@@ -419,6 +434,18 @@ prepare:
   %kept = and i32 %old, -256
   %counter = add i32 %kept, 256
   %new = or i32 %counter, %chunks
+  %use64 = zext i32 %use to i64
+  br label %free
+free:
+  %k = phi i64 [ 1, %prepare ], [ %k1, %freed ]
+  %k1 = add i64 %k, 1
+  %free_done = icmp ugt i64 %k, %use64
+  br i1 %free_done, label %publish, label %freed
+freed:
+  %free_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 21, i64 %k, i32 0
+  store atomic i32 %new, ptr %free_at monotonic, align 4
+  br label %free
+publish:
   %swapped = atomicrmw xchg ptr %generation_at, i32 %new seq_cst
   %sleeping = load atomic i32, ptr %sleepers_at seq_cst, align 4
   %any = icmp ne i32 %sleeping, 0
@@ -429,6 +456,32 @@ rouse:
 work:
   %chunks64 = zext i32 %chunks to i64
   %mine_status = call i32 @run_chunk(i64 0, i64 %chunks64)
+  br label %look
+look:
+  %c = phi i64 [ 1, %work ], [ %c1, %taken ], [ %c1, %take ]
+  %took = phi i1 [ false, %work ], [ %took, %taken ], [ true, %take ]
+  %c1 = add i64 %c, 1
+  %looked = icmp ugt i64 %c, %use64
+  br i1 %looked, label %tell, label %taken
+taken:
+  %unclaimed = call i1 @claim(i64 %c, i32 %new)
+  br i1 %unclaimed, label %take, label %look
+take:
+  %other_status = call i32 @run_chunk(i64 %c, i64 %chunks64)
+  %still = atomicrmw sub ptr %pending_at, i32 1 seq_cst
+  br label %look
+tell:
+  %row_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 15
+  %row = load i32, ptr %row_at
+  %row1 = add i32 %row, 1
+  %longer_row = select i1 %took, i32 %row1, i32 0
+  %often = icmp uge i32 %longer_row, 8
+  %row2 = select i1 %often, i32 0, i32 %longer_row
+  store i32 %row2, ptr %row_at
+  ; a worker that never begins may stand behind its caller, on the same processor: there it makes room once it runs
+  br i1 %often, label %give_way, label %join
+give_way:
+  %y = call i32 @sched_yield()
   br label %join
 join:
   %left = load atomic i32, ptr %pending_at acquire, align 4

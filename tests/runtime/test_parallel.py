@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -68,8 +69,6 @@ def test_many_regions_of_changing_size_lose_nothing(launch, threads):
 
 
 def test_regions_after_a_sleep_wake_the_workers(launch, threads):
-    import time
-
     for _ in range(5):
         seen = []
         launch(BODY(lambda env, begin, end, seen=seen: seen.append(end - begin) or 0), None, 20)
@@ -86,7 +85,7 @@ def test_a_caller_does_not_sleep_while_a_worker_takes_a_little_longer():
         out = build.buffer_ptr(out)
         with build.for_range(0, 2, name="i", kind="parallel") as i:
             out[i] = 1.0
-            with build.for_range(0, i * 40000, name="k"):
+            with build.for_range(0, 20000 + i * 100000, name="k"):
                 out[i] = out[i] * 0.5 + 1.0
         return build.get()
 
@@ -102,8 +101,51 @@ def test_a_caller_does_not_sleep_while_a_worker_takes_a_little_longer():
         slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept
     finally:
         parallel.set_num_threads(before)
-    np.testing.assert_allclose(result, [1, 2], rtol=1e-6)
+    np.testing.assert_allclose(result, [2, 2], rtol=1e-6)
     assert slept < 100
+
+
+LATE = """
+import ctypes, os, threading
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from tedsl.codegen.llvm.linking import jit
+body = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+launch = ctypes.CFUNCTYPE(ctypes.c_int32, body, ctypes.c_void_p, ctypes.c_int64)(jit.runtime_address("tedsl_parallel_launch"))
+both, seen = threading.Barrier(2), set()
+launch(body(lambda env, begin, end: seen.add(threading.get_native_id()) or both.wait(60) * 0), None, 2)
+worker, = seen - {threading.get_native_id()}
+os.sched_setscheduler(worker, os.SCHED_IDLE, os.sched_param(0))
+parts = []
+for _ in range(6):
+    launch(body(lambda env, begin, end: parts.append((begin, end, threading.get_native_id() == worker)) or 0), None, 2)
+print(parts)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="the scheduling policy is Linux's")
+def test_a_caller_takes_the_chunks_that_no_worker_begins():
+    """A worker that another program keeps off its processor held up every region for milliseconds."""
+    said = subprocess.run([sys.executable, "-c", LATE], env=os.environ | {"TEDSL_NUM_THREADS": "2"}, check=True,
+                          capture_output=True, text=True, cwd=ROOT).stdout
+    assert said.strip() == str([(0, 1, False), (1, 2, False)] * 6)
+
+
+def test_each_iteration_is_executed_once_by_workers_that_come_late(threads):
+    """The caller and a worker may reach for a chunk at once, and a worker for one of a region that is over."""
+    n = te.var("n")
+    seen = te.placeholder((n,), dtype="int64", name="seen")
+    more = te.compute((n,), lambda i: seen[i] + 1, name="more")
+    schedule = te.create_schedule(more.op)
+    schedule[more].parallel(more.op.axis[0])
+    with tedsl.transform.PassContext(config={"tir.noalias": False}):
+        kernel = tedsl.build(schedule, [seen, more])
+    counts = np.zeros(12, "int64")
+    for turn in range(20000):
+        part = counts[:turn % 12]
+        kernel(part, part)
+        if turn % 50 == 0:
+            time.sleep(0.0002)
+    assert counts.tolist() == [20000 // 12 * (11 - k) + max(0, 20000 % 12 - 1 - k) for k in range(12)]
 
 
 def test_the_status_of_any_chunk_comes_back(launch, threads):
@@ -146,9 +188,9 @@ def test_a_forked_child_makes_its_own_workers(launch, threads):
     launch(BODY(lambda env, begin, end: 0), None, 10)
     child = os.fork()
     if child == 0:
-        seen = []
-        launch(BODY(lambda env, begin, end: seen.append(threading.get_native_id()) or 0), None, 10)
-        os._exit(0 if len(seen) == min(threads, 10) and len(set(seen)) == len(seen) else 1)
+        seen, all_there = [], threading.Barrier(threads)
+        launch(BODY(lambda env, begin, end: seen.append(threading.get_native_id()) or all_there.wait(60) * 0), None, 10)
+        os._exit(0 if len(set(seen)) == threads else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
