@@ -4,7 +4,8 @@ before:  for (i: 0, 1048576) { if (base + i < n) { B[base + i] = .. } }
 after:   for (i: 0, max(min(1048576, n - base), 0)) { B[base + i] = .. }
 
 A split by a large constant leaves such a loop as its tail, which would test its guard a million times although few iterations
-of a symbolic extent remain. Short loops keep their constant extents, which later passes handle better.
+of a symbolic extent remain. Short loops keep constant extents, which later passes handle better: they are shortened where
+their guards end at a constant.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op
+from tedsl.ir.walk.contents import MASKED, contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjuncts, mask_parts, without_likely
@@ -32,7 +34,7 @@ def shorten_tails(func: PrimFunc) -> PrimFunc:
     """Returns `func` with long guarded loops shortened to end where their guards cease to hold, so that at most their last
     iterations need masks.
     """
-    if not any(map(_is_long, statements(func.body))):
+    if not any(_is_long(stmt) or _is_rest(stmt) for stmt in statements(func.body)):
         return func
     body = _Shortener()(func.body)
     if body is func.body:
@@ -43,6 +45,14 @@ def shorten_tails(func: PrimFunc) -> PrimFunc:
 def _is_long(node: object) -> bool:
     return isinstance(node, For) and node.kind == ForKind.SERIAL and isinstance(node.extent, IntImm) \
         and node.extent.value >= LONG
+
+
+def _is_rest(node: object) -> bool:
+    """Tells whether `node` is a loop of a constant number of iterations that its guards may end at a constant: what a main part
+    left of a loop, or one that has masks.
+    """
+    return isinstance(node, For) and node.kind == ForKind.SERIAL and isinstance(node.extent, IntImm) \
+        and node.extent.value > 1 and (TAIL in node.annotations or contains(node, MASKED))
 
 
 class _Shortener(ScopedRewriter):
@@ -63,7 +73,7 @@ class _Shortener(ScopedRewriter):
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
         outside, self.done = self.done, False
         new = self.descend(stmt)
-        if _is_long(new):
+        if _is_long(new) or _is_rest(new):
             new = self.shortened(new)
         if self.done and TAIL in new.annotations:  # with its new ends it is worth a look again
             new = new.replace(annotations={k: v for k, v in new.annotations.items() if k != TAIL})
@@ -78,8 +88,10 @@ class _Shortener(ScopedRewriter):
         count = build.sub(build.cast(loop.extent.dtype, end), loop.min)
         if self.analyzer.can_prove(build.greater_equal(count, loop.extent)):
             return loop
-        self.done = True
         extent = self.analyzer.simplify(build.maximum(build.minimum(count, loop.extent), 0))
+        if not _is_long(loop) and not isinstance(extent, IntImm):
+            return loop
+        self.done = True
         return loop.replace(extent=extent, body=fold_with(loop.body, dict.fromkeys(effects.exact, build.true())))
 
 

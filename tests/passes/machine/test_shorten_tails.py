@@ -1,5 +1,7 @@
 """Loops that end where their guards can hold no more."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,20 @@ def test_two_dimensions_and_a_reduction(monkeypatch):
 def test_short_loops_keep_their_constant_extents():
     _, A, B, s = large_split(factor=64)
     assert tedsl.build(s, [A, B]).get_source("tir").count("0, 64) {") == 2
+
+
+@pytest.mark.parametrize("size, steps", [(100_000, [256, 26, 1]), (65_552, [256, 1])])
+def test_masks_that_end_at_a_constant_end_their_loop(size, steps):
+    """The last chunk of 16384 elements had all of its 256 steps, most of them with no lane on."""
+    A = te.placeholder((size,), name="A")
+    B = te.compute((size,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], factor=16384)
+    s[B].vectorize(s[B].split(inner, 64)[1])
+    s[B].parallel(outer)
+    kernel = tedsl.build(s, [A, B])
+    data, result = whole_numbers((size,)), np.full(size + 64, 77, "float32")
+    kernel(data, result[:size])
+    np.testing.assert_array_equal(result[:size], data + 1)
+    assert (result[size:] == 77).all()
+    assert re.findall(r"i.inner.outer\w*: int32, 0, (\d+)\)", kernel.get_source("tir")) == [str(count) for count in steps]

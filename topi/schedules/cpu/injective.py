@@ -18,7 +18,6 @@ _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
 _TOGETHER = 4  # vectors of functions that a step of a loop computes
 _LONG = 64  # vectors from which on a loop is long
-_REST = 8  # vectors of a row beside which what its end takes is little: of 35 elements a third, of 100 nothing, with 16 lanes
 _TWO = 2  # vectors from which on several in a step pay: of 50 elements 6 to 18 %, of 246 20 to 30 %
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
 _WORTH = 1.3  # times fewer look-ups of pages, from which on the order of the input is given up
@@ -47,7 +46,7 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if turned is not None:
         _map_turned(kernel, op, *turned, formula)
         return
-    groups, lanes = _apart_from_rests(kernel, formula, runs(op.axis, formula), kernel.lanes(op)), kernel.lanes(op)
+    groups, lanes = runs(op.axis, formula), kernel.lanes(op)
     largest = _largest_load(formula)
     if largest is not None:
         groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
@@ -91,24 +90,10 @@ def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes
     """How many vectors each step of a loop computes, so that their chains of operations run beside each other.
 
     Functions are chains of some fifteen operations that wait for each other, and a core looks ahead no further than two of
-    them. Where a loop of chunks leaves a rest, each step of them all would have a condition.
+    them.
     """
-    if formula.cost < CALL_COST or kernel.target.vector_bits < 256 or extent is None or extent < _TWO * lanes:
-        return 1
-    return _TOGETHER if extent < 2 * _CHUNK else math.gcd(extent // lanes if extent % lanes == 0 else 1, _TOGETHER)
-
-
-def _apart_from_rests(kernel: Kernel, formula: Formula, groups: list[list[Any]], lanes: int) -> list[list[Any]]:
-    """`groups`, with the last axis of the last one by itself if only so several vectors are computed in a step, unless it is
-    so short that its rest takes what that gains.
-    """
-    *before, last = groups
-    row = extent_of(last[-1])
-    if row is None or row < _REST * lanes:
-        return groups
-    together = [vectors_together(kernel, formula, product([extent_of(axis) for axis in axes]), lanes)
-                for axes in (last, last[-1:])]
-    return [*before, last[:-1], last[-1:]] if len(last) > 1 and together[0] < together[1] else groups
+    few = extent is None or extent < _TWO * lanes
+    return 1 if few or formula.cost < CALL_COST or kernel.target.vector_bits < 256 else _TOGETHER
 
 
 def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int | None]) -> tuple[int, int] | None:
