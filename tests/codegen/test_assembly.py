@@ -223,3 +223,14 @@ def test_llvm_intrinsics_by_name():
                         ("llvm.aarch64.neon.frecpe", "cannot be called"), ("llvm.x86.avx.rcp.ps.256", "needs avx")):
         with pytest.raises(LoweringError, match=words):
             body(PLAIN, call(name))
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("of", ["float32", "uint8"])
+def test_lanes_that_share_elements_are_loaded_once(of, target):
+    """An image twice as wide was gathered, or loaded lane by lane."""
+    a, b, i = array("a", (256,), of), array("b", (512,), of), Var("i")
+    half = build.add(Broadcast(build.mul(i, 8), 16), build.floordiv(Ramp(const(0), const(1), 16), Broadcast(const(2), 16)))
+    store = Store(b[1].data, Load(dtype(of).with_lanes(16), a[1].data, half), Ramp(build.mul(i, 16), const(1), 16))
+    text = Kernel(function(For(i, const(0), const(32), ForKind.SERIAL, store), a, b), target).assembly()
+    assert not re.search("gather|insert|pinsr", text) and not branches(text)

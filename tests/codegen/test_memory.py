@@ -81,6 +81,54 @@ def test_strided_loads_of_some_lanes(lanes, stride, of, target):
 
 @TARGETS
 @pytest.mark.parametrize("of", DTYPES)
+@pytest.mark.parametrize("lanes, step, divisor, offset", [
+    (16, 1, 2, 0), (16, 1, 3, 1), (12, -1, 2, 11), (48, 1, 3, 0), (8, 2, 4, -1)])
+def test_lanes_that_share_elements(lanes, step, divisor, offset, of, target):
+    """b[lane] = a[4 + io + (offset + step * lane) // divisor], and the remainder; all lanes and those that a mask turns on."""
+    a, b, n, io = array("a", (40,), of), array("b", (4 * lanes,), of), Var("n"), Var("io")
+    number = build.add(Broadcast(build.mul(io, divisor), lanes), Ramp(const(offset), const(step), lanes))
+    at = build.add(Broadcast(const(4), lanes), build.floordiv(number, Broadcast(const(divisor), lanes)))
+    rest = build.add(Broadcast(io, lanes), build.floormod(number, Broadcast(const(divisor), lanes)))
+    on = build.less(Ramp(const(0), const(1), lanes), Broadcast(n, lanes))
+    parts = [store(b, load(a, index, mask), Ramp(const(first * lanes), const(1), lanes), mask)
+             for first, (index, mask) in enumerate([(at, None), (at, on), (rest, None), (rest, on)])]
+    kernel = Kernel(function(seq(*parts), a, b, n, io), target)
+    x, places = data(of, 40), offset + step * np.arange(lanes)
+    for count, outer in ((0, 0), (1, 3), (lanes // 2, 1), (lanes, 2)):
+        y = np.zeros(4 * lanes, data(of, 1).dtype)
+        assert kernel(x, y, count, outer) == 0
+        expected = np.zeros_like(y).reshape(4, lanes)
+        expected[:2] = x[4 + outer + places // divisor]
+        expected[2:] = x[outer + places % divisor]
+        expected[[1, 3], count:] = 0
+        np.testing.assert_array_equal(y, expected.ravel())
+
+
+@TARGETS
+def test_masked_lanes_that_share_elements_read_no_others(target):
+    """What a lane that is off wants lies in a page that cannot be read; a lane that is on shares it with one that is off."""
+    import ctypes
+    import mmap
+
+    libc = ctypes.CDLL(None)
+    pages = mmap.mmap(-1, 2 * 4096)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    assert libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 0) == 0
+    x = np.frombuffer(pages, np.float32, 5, 4096 - 20)
+    x[:] = range(1, 6)
+    a, b, n = array("a", (5,), "float32"), array("b", (16,), "float32"), Var("n")
+    at = Ramp(const(0), const(1), 16)
+    mask = build.less(at, Broadcast(n, 16))
+    kernel = Kernel(function(store(b, load(a, build.floordiv(at, Broadcast(const(2), 16)), mask), at), a, b, n), target)
+    for count in (9, 10):
+        y = np.zeros(16, "float32")
+        assert kernel(x, y, count) == 0
+        assert y.tolist() == [k // 2 + 1 if k < count else 0 for k in range(16)]
+    libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 3)
+
+
+@TARGETS
+@pytest.mark.parametrize("of", DTYPES)
 def test_masked_tails_touch_nothing_beyond(of, target):
     """for io: b[io*8 + lane] = a[...] where io*8 + lane < n"""
     a, b, n, io = array("a", (64,), of), array("b", (64,), of), Var("n"), Var("io")

@@ -83,6 +83,8 @@ def emit_load(out: Emitter, e: Load) -> str:
         return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
     if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and (mask is None or _masks_are_free(out, d)):
         return from_memory(out, _load_every(out, info, index, d, mask), d)
+    if isinstance(index, Lanes) and index.known is not None and _are_near(out, index, d, mask):
+        return from_memory(out, _load_known(out, info, index.base, index.known, d, mask), d)
     return from_memory(out, _gather(out, info, index, d, mask), d)
 
 
@@ -191,6 +193,46 @@ def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask: str
         else:
             value = part
     return value if index.stride > 0 else reverse(out, value, element, lanes)
+
+
+def _are_near(out: Emitter, index: Lanes, d: DType, mask: str | None) -> bool:
+    """Tells whether elements that lie in one vector, two at least, are loaded with all between, and shuffled."""
+    known = index.known
+    return known is not None and 0 < max(known) - min(known) < d.lanes and (mask is None or _masks_are_free(out, d))
+
+
+def _load_known(out: Emitter, info: BufferInfo, base: Index, known: tuple[int, ...], d: DType, mask: str | None) -> str:
+    """Emits a contiguous load from the least of the places `known` to the largest, and the shuffle that puts each element into
+    its lanes. With a mask, it loads nothing but the elements that lanes want that are on.
+    """
+    low, element = min(known), memory_type(d.element)
+    first, part = Index(base.terms, base.const + low), d.with_lanes(max(known) - low + 1)
+    pointer, align = address(out, info, first, element, mask is None), alignment(info, first, d.bytes)
+    t = memory_type(part)
+    if mask is not None:
+        wanted = _places_on(out, mask, [place - low for place in known], part.lanes)
+        value = _masked_load(out, info, pointer, align, part, wanted)
+    elif _takes_a_mask(out, info, first, part):
+        value = _load_first(out, info, pointer, align, part)
+    else:
+        value = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
+    picks = ", ".join(f"i32 {place - low}" for place in known)
+    value = out.assign(f"shufflevector {t} {value}, {t} poison, <{d.lanes} x i32> <{picks}>")
+    if mask is None:
+        return value
+    whole = memory_type(d)
+    return out.assign(f"select <{d.lanes} x i1> {mask}, {whole} {value}, {whole} zeroinitializer")
+
+
+def _places_on(out: Emitter, mask: str, places: list[int], count: int) -> str:
+    """Emits the mask of the first `count` places, each on if `mask` turns on a lane that is of it."""
+    lanes = [[lane for lane, of in enumerate(places) if of == place] for place in range(count)]
+    wanted, t = "", f"<{len(places)} x i1>"
+    for number in range(max(map(len, lanes))):
+        picks = ", ".join(f"i32 {of[number] if number < len(of) else len(places)}" for of in lanes)
+        some = out.assign(f"shufflevector {t} {mask}, {t} zeroinitializer, <{count} x i32> <{picks}>")
+        wanted = out.assign(f"or <{count} x i1> {wanted}, {some}") if wanted else some
+    return wanted
 
 
 def _spread(out: Emitter, mask: str, lanes: int, start: int, step: int) -> str:

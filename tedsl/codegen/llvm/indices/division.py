@@ -21,6 +21,9 @@ def index_division(out: Emitter, e: ir.BinaryOp) -> AnyIndex:
         return Ramp(_divide(out, type(e), a.base, b.base), 0, a.lanes)
     if isinstance(a, Index) and isinstance(b, Index):
         return _divide(out, type(e), a, b)
+    parted = _divide_lanes(type(e), a, b)
+    if parted is not None:
+        return parted
     bounds = _division_bounds(type(e), a.bounds(), b.bounds())
     bits = common_bits(a, b, bounds)
     lanes = e.dtype.lanes
@@ -59,6 +62,18 @@ def _divide_exactly(kind: type[ir.Expr], a: Index, divisor: int) -> Index | None
     if kind is ir.FloorMod:
         return ix.constant(a.const % divisor)
     return Index({atom: c // divisor for atom, c in a.terms.items()}, a.const // divisor)
+
+
+def _divide_lanes(kind: type[ir.Expr], a: AnyIndex, b: AnyIndex) -> Lanes | None:
+    """Divides (c*k + r) + stride * lane by a divisor of c: each lane is k, or 0 for a remainder, and a constant."""
+    if not isinstance(a, Ramp) or not isinstance(b, Ramp) or b.stride or b.base.terms or b.base.const <= 0:
+        return None
+    divisor, first = b.base.const, Index(a.base.terms)
+    base = _divide_exactly(kind, first, divisor)
+    if base is None or not all(INT64_MIN <= bound <= INT64_MAX for bound in a.bounds()):
+        return None
+    divide = int.__floordiv__ if kind is ir.FloorDiv else int.__mod__
+    return ix.known_lanes(base, tuple(divide(a.base.const + a.stride * lane, divisor) for lane in range(a.lanes)))
 
 
 def _division_bounds(kind: type[ir.Expr], a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:

@@ -115,12 +115,17 @@ class Ramp:
 
 
 class Lanes:
-    """An index per lane: base + the lane of a vector register of i32 or i64, whose lanes have known bounds."""
+    """An index per lane: base + the lane of a vector register of i32 or i64, whose lanes have known bounds.
 
-    __slots__ = ("base", "bits", "high", "lanes", "low", "name")
+    known: the lanes, where they are constants.
+    """
 
-    def __init__(self, name: str, bits: int, lanes: int, low: int, high: int, base: Index = ZERO) -> None:
+    __slots__ = ("base", "bits", "high", "known", "lanes", "low", "name")
+
+    def __init__(self, name: str, bits: int, lanes: int, low: int, high: int, base: Index = ZERO,
+                 known: tuple[int, ...] | None = None) -> None:
         self.base = base
+        self.known = known
         self.name = name
         self.bits = bits
         self.lanes = lanes
@@ -130,6 +135,14 @@ class Lanes:
     def bounds(self) -> tuple[int, int]:
         low, high = self.base.bounds()
         return low + self.low, high + self.high
+
+
+def known_lanes(base: Index, places: tuple[int, ...]) -> Lanes | None:
+    """Returns base + a constant for each lane; None where these do not fit 32 bits."""
+    if not all(-2**31 <= place < 2**31 for place in places):
+        return None
+    text = "<" + ", ".join(f"i32 {place}" for place in places) + ">"
+    return Lanes(text, 32, len(places), min(places), max(places), base, places)
 
 
 AnyIndex = Index | Ramp | Lanes

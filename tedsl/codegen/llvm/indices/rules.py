@@ -59,9 +59,9 @@ def index_add(out: Emitter, e: ir.Add | ir.Sub) -> AnyIndex:
     if isinstance(a, Ramp) and isinstance(b, Ramp):
         return Ramp(ix.add(a.base, b.base, sign), a.stride + sign * b.stride, a.lanes)
     if isinstance(a, Lanes) and isinstance(b, Ramp) and not b.stride:
-        return Lanes(a.name, a.bits, a.lanes, a.low, a.high, ix.add(a.base, b.base, sign))
+        return Lanes(a.name, a.bits, a.lanes, a.low, a.high, ix.add(a.base, b.base, sign), a.known)
     if isinstance(b, Lanes) and isinstance(a, Ramp) and not a.stride and sign == 1:
-        return Lanes(b.name, b.bits, b.lanes, b.low, b.high, ix.add(a.base, b.base))
+        return Lanes(b.name, b.bits, b.lanes, b.low, b.high, ix.add(a.base, b.base), b.known)
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
     bounds = (al + bl, ah + bh) if sign == 1 else (al - bh, ah - bl)
     return lanes_op(out, "add" if sign == 1 else "sub", a, b, bounds)
