@@ -443,7 +443,7 @@ free:
   br i1 %free_done, label %publish, label %freed
 freed:
   %free_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 21, i64 %k, i32 0
-  store atomic i32 %new, ptr %free_at monotonic, align 4
+  store atomic i32 %new, ptr %free_at release, align 4
   br label %free
 publish:
   %swapped = atomicrmw xchg ptr %generation_at, i32 %new seq_cst
