@@ -9,7 +9,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.contents import contents_of, mask_of
 from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
-from tedsl.ir.walk.visitor import LEAVES
+from tedsl.ir.walk.visitor import ENDS, LEAVES
 
 N = TypeVar("N", bound=Node)
 
@@ -91,7 +91,8 @@ class ScopedRewriter:
     def _child(self, child: Node) -> Node:
         if isinstance(child, Stmt):
             self._depth += 1
-            made = self.stmt(child) if self._depth % LEVELS else on_fresh_stack(self.stmt, child)
+            here = self._depth % LEVELS or type(child) in ENDS  # a thread takes more than most stores
+            made = self.stmt(child) if here else on_fresh_stack(self.stmt, child)
             self._depth -= 1
             return made
         if isinstance(child, Expr):

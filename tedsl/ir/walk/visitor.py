@@ -43,7 +43,7 @@ def post_order(root: Node) -> Iterator[Node]:
                 yield node
 
 
-_ENDS = frozenset((Store, BufferStore, Evaluate, ProducerStore, Prefetch))  # statements with no others below them
+ENDS = frozenset((Store, BufferStore, Evaluate, ProducerStore, Prefetch))  # statements with no others below them
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
@@ -52,7 +52,7 @@ def statements(root: Stmt) -> Iterator[Stmt]:
     while stack:
         s = stack.pop()
         yield s
-        if type(s) not in _ENDS:
+        if type(s) not in ENDS:
             stack += [child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)]
 
 
