@@ -14,6 +14,7 @@ from tedsl.absent import answer_in
 from tedsl.aliases import import_as
 from tedsl.codegen.recall import recall
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
+from tedsl.garbage import no_collection
 from tedsl.ir.calls.registered import has_rules
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.lower.request import BufferOptions, FunctionOptions, schedule_key
@@ -47,7 +48,7 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     """
     from tedsl.compiler import lowered
 
-    with _blaming(inp):
+    with _blaming(inp), no_collection():
         config = current_options()
         options = FunctionOptions(False, _accesses(config), _buffers(config))
         return lowered(inp, args, name, binds, options, config, simple_mode)
@@ -77,7 +78,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     if accesses is Accesses.AT_RUN_TIME and machine.kind.device_backend:
         raise ArgumentError(f"build: checked=True, and the kernels of {machine.kind.name} cannot raise errors",
                             hint='build it with target="llvm": there the threads are loops, and every access is checked')
-    with _blaming(inputs), whole_destructors():
+    with _blaming(inputs), whole_destructors(), no_collection():
         options = FunctionOptions(True, accesses, _buffers(config))
         seen = None if has_rules() else schedule_key(inputs, args, name, binds, options, config, machine)
         known = recall(seen, machine, config, config.selection.opt_level == 0)
@@ -95,7 +96,7 @@ def build_in_parts(sch: Schedule, args: Sequence[Any], target: Target, name: str
 
     config = current_options()
     options = FunctionOptions(True, _accesses(config, _whether_checked(None)), _buffers(config))
-    with _blaming(sch), whole_destructors():
+    with _blaming(sch), whole_destructors(), no_collection():
         return compiled_in_parts(sch, args, name, options, config, target, divide)
 
 
