@@ -52,8 +52,31 @@ def test_loops_come_to_few_pages_again(shape, order, outer, block):
     assert [int(relation.factor) for relation in stage.relations if hasattr(relation, "factor")][2:] == block
 
 
+@pytest.mark.parametrize("shape, order, outer", [
+    ((65, 564), (1, 0), ["ax0.outer", "ax1.outer"]),  # 65 lines stay in L1, 564 do not
+    ((564, 65), (1, 0), ["ax1.outer", "ax0.outer"]),
+    ((8, 65, 564), (0, 2, 1), ["ax0.ax1.outer.fused", "ax2.outer"]),
+    ((60, 300), (1, 0), ["ax0.outer", "ax1.outer"]),
+    ((60, 120), (1, 0), ["ax1.outer", "ax0.outer"]),  # either stays
+    ((400, 500), (1, 0), ["ax1.outer", "ax0.outer"]),  # neither
+])
+def test_rows_of_tiles_that_stay_in_the_nearest_cache_are_inside(shape, order, outer):
+    stage = scheduled(shape, order)
+    assert [var.var.name for var in stage.leaf_iter_vars][:-2] == outer
+
+
 @pytest.mark.parametrize("shape, order", [
-    ((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0)), ((33, 70, 60, 50), (2, 3, 1, 0)),
+    ((210, 44, 27, 12), (0, 2, 3, 1)), ((30, 20, 2, 69), (0, 3, 1, 2)), ((32, 12, 8, 15), (2, 3, 0, 1))])
+def test_axes_that_follow_each_other_are_tiled_as_one(shape, order):
+    """The last axis of the input, or of the result, is shorter than a tile: elements were gathered."""
+    stage = scheduled(shape, order)
+    parts = {relation.inner: int(relation.factor) for relation in stage.relations if hasattr(relation, "factor")}
+    assert [parts[var] for var in stage.leaf_iter_vars[-2:]] == [16, 16]
+
+
+@pytest.mark.parametrize("shape, order", [
+    ((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0)), ((65, 564), (1, 0)), ((21, 44, 27, 12), (0, 2, 3, 1)),
+    ((30, 20, 2, 69), (0, 3, 1, 2)), ((32, 12, 8, 15), (2, 3, 0, 1)), ((33, 70, 60, 50), (2, 3, 1, 0)),
     ((33, 70, 60, 50), (3, 2, 1, 0)), ((33, 70, 60, 50), (3, 1, 0, 2)), ((33, 70, 60, 50), (0, 3, 2, 1))])
 def test_values(shape, order):
     data = te.placeholder(shape, name="data")

@@ -29,6 +29,7 @@ _LINES = 16  # lines that are read and written for each page that is looked up: 
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
 _PAST = 16  # lines of a run of pieces that are stored past the caches
 _GATHERED = 8  # parts of the nearest cache, one of which holds pieces: many streams at once are not followed
+_STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -191,7 +192,8 @@ def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
     for axis in op.axis[:-1]:
         for load in formula.loads:
             if load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices):
-                extents = extent_of(axis), extent_of(last)
+                groups = runs(op.axis, formula)
+                extents = [product([extent_of(one) for one in group]) for group in groups if axis in group or last in group]
                 return (axis, load) if all(extent is None or extent >= _TURNED for extent in extents) else None
     return None
 
@@ -218,6 +220,8 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
         return
     size = chosen
     order = in_order_of(load, groups) if size is None else [*others, groups[-1], across]
+    if size is None and tiles == 1 and _stays_nearer(kernel, op, load, order, groups[-1], across):
+        order = [*order[:-2], across, groups[-1]]
     loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in groups}
     outer, column = stage.split(loops[id(groups[-1])], factor=wide)
     inner, row = stage.split(loops[id(across)], factor=wide)
@@ -235,10 +239,33 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     before = order[:next(at for at, group in enumerate(order) if group is groups[-1])]
     stage.reorder(*first, *(loops[id(group)] for group in order), *in_row, row, column)
     stage.vectorize(column)
-    iterations = product([extent_of(axis) for group in before for axis in group]) or 1
+    iterations = product([-(-(product([extent_of(axis) for axis in group]) or 1) // (wide if group is across else 1))
+                          for group in before]) or 1
     shared = [*first, *(loops[id(group)] for group in before)]
     few = not first and iterations < _TASKS * kernel.target.machine.cores
     share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def _stays_nearer(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], columns: list[Any], rows: list[Any]) -> bool:
+    """Whether the lines of the input that a row of tiles of the result reads stay in a nearer cache than those of the result
+    that a row of tiles of the input writes: what stays is not loaded again for the tiles of the next row, which share lines
+    with these. columns, rows: of the result. order: that of the input.
+    """
+    machine, over = kernel.target.machine, [loop_over(op, load, group) for group in (rows, columns)]
+    size = product([extent_of(axis) for axis in op.axis]) or 0
+    if order[-2] is not columns or order[-1] is not rows or None in over or _goes_past_caches(kernel, op):
+        return False
+    if 2 * size * op.output(0).dtype.bytes <= machine.l1.size:
+        return False
+
+    def nearest(count: int, step: int) -> int:
+        bytes_held = _STRIP * count * machine.line
+        if bytes_held <= machine.l1.size and not machine.l1.evicts(count, step):
+            return 0
+        return 2 if bytes_held <= machine.l2.size and machine.l2.evicts(count, step) else 1
+
+    written, read = (nearest(loop.extent, loop.steps[at]) for at, loop in enumerate(over) if loop is not None)
+    return read < written
 
 
 def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
