@@ -2,7 +2,8 @@
 
     for each channel, each block of its rows, in parallel:
         these rows with their border, which stay in the nearest cache
-        for some rows, a piece of them:      all places of the window, with the results in registers
+        for some rows, a piece of them:      all places of the window, with the results in registers; of depthwise convolutions
+                                             one column of the window after the other
 
 Vectors of results are whole: the last one of a row goes beyond it, and is stored with a mask.
 """
@@ -99,7 +100,8 @@ def schedule_windows(kernel: Kernel) -> None:
         _sum_up_columns_once(kernel, sums, rows[0], xo)
     elif read is None:
         s[sums].compute_at(tail, xo)
-        _sum_up(s[sums], down * vectors)
+        by_columns = image and not isinstance(kernel.record, PoolOp)
+        _sum_up_by_columns(s[sums], down) if by_columns else _sum_up(s[sums], down * vectors)
     else:
         _sum_up_rows_once(s, sums, (tail, xo), read * vectors)
     if border and any((*kernel.record.before, *kernel.record.after)) and not _masks_the_border(kernel):
@@ -118,7 +120,8 @@ def _masks_the_border(kernel: Kernel) -> bool:
     data, target = kernel.record.data, kernel.target
     if not target.has_mask_registers or not target.can_mask(data.dtype):
         return False
-    if _rows_unrolled(kernel) < _FEWEST_ROWS or (len(kernel.tail.axis) > 3 and _shares_columns(kernel)):
+    if isinstance(kernel.record, PoolOp) and (_rows_unrolled(kernel) < _FEWEST_ROWS or (
+            len(kernel.tail.axis) > 3 and _shares_columns(kernel))):
         return False
     return isinstance(data.op, te.PlaceholderOp) or kernel.schedule[data.op].attach_type != _INLINE
 
@@ -212,6 +215,19 @@ def _sum_up(stage: Any, vectors: int) -> None:
     stage.vectorize(x)
 
 
+def _sum_up_by_columns(stage: Any, rows: int) -> None:
+    """The columns of the window one after the other, in a loop if there are many products; there all rows of a piece share the
+    rows of the image, and the masks of their borders.
+    """
+    *axes, x = stage.op.axis
+    *outer, row, column = stage.op.reduce_axis
+    stage.reorder(*axes[:2], *outer, column, row, *axes[2:], x)
+    few = rows * (product([extent_of(row), extent_of(column)]) or _UNROLLED) <= _UNROLLED
+    for loop in (*([column] if few else []), row, *axes[2:]):
+        stage.unroll(loop)
+    stage.vectorize(x)
+
+
 def _rows_unrolled(kernel: Kernel) -> int:
     """The rows of a piece, of one vector each, for which all places of the window are without a loop."""
     return _UNROLLED // (product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or _UNROLLED)
@@ -221,28 +237,35 @@ def _piece(kernel: Kernel) -> tuple[int, int, int]:
     """Returns the rows of a piece, its vectors in a row, and their lanes.
 
     Vectors are as wide as fill the row; rows are as many as keep the results of the piece in registers, one where columns are
-    shared.
+    shared; of depthwise convolutions with the rows of the image, each of which is read once for a column of the window.
     """
     lanes, width = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[-1]) or 1
     while lanes // 2 >= max(width, _NARROWEST):
         lanes //= 2
-    is_pool, images = isinstance(kernel.record, PoolOp), len(kernel.tail.axis) > 3
-    unrolled = _rows_unrolled(kernel)
-    is_whole = images and unrolled >= _FEWEST_ROWS
-    counts = range(1, _MOST_VECTORS + 1) if is_pool or is_whole else range(_MOST_VECTORS, 0, -1)
+    images = len(kernel.tail.axis) > 3
+    counts = range(1, _MOST_VECTORS + 1) if images or isinstance(kernel.record, PoolOp) else range(_MOST_VECTORS, 0, -1)
     vectors = min(counts, key=lambda count: -(-width // (count * lanes)) * count)
     if not images or _shares_columns(kernel):
         return 1, vectors, lanes
     height, room = extent_of(kernel.tail.axis[-2]) or 1, registers(kernel.target)
+    if not isinstance(kernel.record, PoolOp):
+        most = _rows_in_registers(kernel)
+        equal = next((rows for rows in range(most, most * 3 // 5, -1) if height % rows == 0), None)
+        return equal or -(-height // -(-height // most)), vectors, lanes
     most = max(1, (room - _SPARE) * 3 // 4 // vectors)
-    if is_pool and _rows_read(kernel, -(-height // -(-height // most))) is None:
-        most = max(1, min(most, _MOST_ROWS // vectors))
-    elif not is_pool and is_whole:
-        most = min(_MOST_ROWS, room // 4, unrolled)
-    else:
+    if _rows_read(kernel, -(-height // -(-height // most))) is not None:
         return -(-height // -(-height // most)), vectors, lanes
+    most = max(1, min(most, _MOST_ROWS // vectors))
     equal = next((rows for rows in range(most, most * 2 // 3, -1) if height % rows == 0), None)
     return equal or -(-height // -(-height // most)), vectors, lanes
+
+
+def _rows_in_registers(kernel: Kernel) -> int:
+    """The most rows of results whose sums, a vector each, fit the registers together with the rows that their windows read."""
+    step: int = kernel.record.strides[-2]
+    apart: int = kernel.record.dilation[-2]
+    window = ((extent_of(kernel.anchor.reduce_axis[-2]) or 1) - 1) * apart + 1
+    return max(1, (registers(kernel.target) + step - window) // (1 + step))
 
 
 def _rows_of_block(kernel: Kernel, down: int) -> int:
