@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.amounts import check_count
 from tedsl.auto_scheduler.search.search import QUICK
 from tedsl.errors import ArgumentError
 from tedsl.target.current import as_target
@@ -27,8 +28,7 @@ class HardwareParams:
                  "max_local_memory_per_block": max_local_memory_per_block, "max_vthread": max_vthread_extent}
         self.limits: dict[str, int] = {name: value for name, value in given.items() if value is not None}
         for name, value in self.limits.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ArgumentError(f"HardwareParams: {name} is an int of at least 1, not {value!r}")
+            check_count("HardwareParams", name, value, 1)
 
 
 class LayoutRewriteOption:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from tedsl.amounts import check_count
 from tedsl.auto_scheduler.dag import ComputeDAG, RecordedState, State
 from tedsl.auto_scheduler.search.search import Trial
 from tedsl.auto_scheduler.task import SearchTask, kind_of, state_in
@@ -102,8 +103,8 @@ class RecordReader:
             -> tuple[list[MeasureInput], list[MeasureResult]]:
         """The inputs and the results of at most `max_lines` trials, None for all, without the first `skip_lines`."""
         for name, value in (("max_lines", max_lines), ("skip_lines", skip_lines)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ArgumentError(f"read_lines: {name} is an int of at least 0, not {value!r}")
+            if value is not None:
+                check_count("read_lines", name, value, 0)
         pairs = list(self)[skip_lines:]
         pairs = pairs if max_lines is None else pairs[:max_lines]
         return [inp for inp, _ in pairs], [result for _, result in pairs]

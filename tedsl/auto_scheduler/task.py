@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tedsl.amounts import check_count
 from tedsl.auto_scheduler.cost.model import Corrected
 from tedsl.auto_scheduler.dag import ComputeDAG, State
 from tedsl.auto_scheduler.options import HardwareParams, LocalBuilder, LocalRunner, check_layout
@@ -43,9 +44,8 @@ class TuningOptions:
                  seed: int = 0) -> None:
         for name, value, least in (("num_measure_trials", num_measure_trials, 0), ("early_stopping", early_stopping, 1),
                                    ("num_measures_per_round", num_measures_per_round, 1), ("verbose", verbose, 0)):
-            if value is not None and (not isinstance(value, int) or value < least
-                                      or (isinstance(value, bool) and name != "verbose")):
-                raise ArgumentError(f"TuningOptions: {name} is an int of at least {least}, not {value!r}")
+            if value is not None:
+                check_count("TuningOptions", name, int(value) if name == "verbose" and value is True else value, least)
         if num_measure_trials == 0 and seconds is None:
             raise ArgumentError("TuningOptions: nothing would be measured", hint="num_measure_trials=200, or seconds=60")
         check_budget("TuningOptions", seconds, num_measure_trials or None)

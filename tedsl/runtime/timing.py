@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from tedsl.amounts import LONGEST, MOST, check_count, check_number
 from tedsl.display.facts import facts_page
-from tedsl.errors import ArgumentError
+from tedsl.errors import AllocationError
 from tedsl.record import record
 
 
@@ -70,18 +71,20 @@ class Pauses:
 
     def check(self) -> None:
         """Raises ArgumentError unless times and counts are numbers in their range."""
-        if not isinstance(self.milliseconds, (int, float)) or not 0 <= self.milliseconds < float("inf"):
-            raise ArgumentError(f"time_evaluator: cooldown_interval_ms is a number of at least 0, not {self.milliseconds!r}")
+        check_number("time_evaluator", "cooldown_interval_ms", self.milliseconds, may_be_zero=True)
         for name, value, least in (("repeats_to_cooldown", self.repeats, 1), ("cache_flush_bytes", self.flushed, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ArgumentError(f"time_evaluator: {name} is an int of at least {least}, not {value!r}")
+            check_count("time_evaluator", name, value, least)
 
     def before(self, repetition: int) -> None:
         """Rests and flushes, as asked, before repetition number `repetition`, counted from 0."""
         if self.milliseconds and repetition and repetition % self.repeats == 0:
-            time.sleep(self.milliseconds / 1e3)
+            time.sleep(min(self.milliseconds / 1e3, LONGEST))
         if self.flushed:
-            bytearray(self.flushed)[::64] = b"\1" * -(-self.flushed // 64)
+            try:
+                bytearray(self.flushed)[::64] = b"\1" * -(-self.flushed // 64)
+            except MemoryError:
+                raise AllocationError(f"time_evaluator: there is no memory for cache_flush_bytes={self.flushed}",
+                                      hint="twice the bytes of the largest cache are enough") from None
 
 
 NO_PAUSES = Pauses()
@@ -90,10 +93,8 @@ NO_PAUSES = Pauses()
 def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
     """Raises ArgumentError unless `number` and `repeat` are ints of at least 1 and `min_repeat_ms` is at least 0 and finite."""
     for name, value in (("number", number), ("repeat", repeat)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ArgumentError(f"time_evaluator: {name} is an int of at least 1, not {value!r}")
-    if not isinstance(min_repeat_ms, (int, float)) or not 0 <= min_repeat_ms < float("inf"):
-        raise ArgumentError(f"time_evaluator: min_repeat_ms is a number of at least 0, not {min_repeat_ms!r}")
+        check_count("time_evaluator", name, value, 1)
+    check_number("time_evaluator", "min_repeat_ms", min_repeat_ms, may_be_zero=True)
 
 
 def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float,
@@ -110,7 +111,7 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
         seconds = run(number)
         if seconds * 1e3 < min_repeat_ms:
             wanted = min_repeat_ms / 1e3 / max(seconds / number, 1e-10)
-            number = max(int(wanted) + 1, int(number * 1.6) + 1)
+            number = min(max(int(wanted) + 1, int(number * 1.6) + 1), MOST)
             continue
         results.append(seconds / number)
     return TimingResult(tuple(results))

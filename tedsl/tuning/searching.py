@@ -12,6 +12,8 @@ from types import FunctionType
 from typing import Any
 
 from tedsl import auto_scheduler, autotvm
+from tedsl.amounts import check_count, check_number
+from tedsl.auto_scheduler.search.search import end_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry, type_in_words
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import PlaceholderOp
@@ -29,7 +31,7 @@ from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
 from tedsl.tune.records.kept import kept_in
 from tedsl.tune.records.lines import require_lines
-from tedsl.tune.records.ranking import confirmed
+from tedsl.tune.records.ranking import confirmed, surely_fastest
 from tedsl.tune.records.store import Records, is_database
 from tedsl.tuning.programs import tuned_program
 from tedsl.tuning.progress import Progress
@@ -67,7 +69,9 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     best) are measured again, in turns with a reference, and it is kept unless another is surely faster. Ctrl-C ends the search
     with what it has. Raises ArgumentTypeError and ArgumentError for what cannot be tuned, and if no candidate ran.
     """
-    _check_budget(seconds, trials)
+    check_number("tune", "seconds", seconds)
+    if trials is not None:
+        check_count("tune", "trials", trials, 1)
     _check_types(args, seed, records, check, progress)
     check_cluster("tune", cluster)
     begun = time.monotonic()
@@ -93,8 +97,10 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
         raise ArgumentError(f"tune: no candidate of {search.name} ran: {why}",
                             hint="give it more seconds, or look at the template")
     finals = _finals(done, best, checker, build, float(seconds) * _FINAL, cluster) if has_final else []
-    chosen = finals[-1] if finals else best[0]
     default = next((trial for trial in reversed(finals or done.trials) if trial.candidate is done.default), None)
+    chosen = finals[-1] if finals else best[0]
+    if has_final and not finals and default is not None and default.outcome.failure is None:  # there was no time left
+        chosen = surely_fastest([default, chosen], lambda trial: trial.outcome)
     return _ended(Result(search.name, search.target, search.flop, done.trials, chosen, default), bar)
 
 
@@ -126,13 +132,6 @@ def _ended(result: Result, bar: Progress | None) -> Result:
     if bar is not None:
         bar.close(f"{result.explain_best()}\n{result!r}")
     return result
-
-
-def _check_budget(seconds: Any, trials: Any) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise ArgumentError(f"tune: seconds is a number above 0, not {seconds!r}")
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
-        raise ArgumentError(f"tune: trials is an int of at least 1, not {trials!r}")
 
 
 def _check_types(args: Any, seed: Any, records: Any, check: Any, progress: Any) -> None:
@@ -246,10 +245,16 @@ class _Trials:
 
 def _searched(search: Search, measurer: Measurer | RemoteMeasurer, done: _Trials, seconds: float, trials: int | None) -> None:
     """Measures the default, then what the search proposes, until the budget ends or nothing is left."""
+    def limit() -> None:
+        """Nothing is waited for beyond the budget once there is a result."""
+        if isinstance(measurer, Measurer) and any(trial.outcome.failure is None for trial in done.trials):
+            measurer.until = done.begun + seconds
+
     for candidate, outcome in measurer.measure([done.default]):
         done.add(candidate, outcome, None)
         if outcome.failure is None and measurer.run is not None:
             measurer.run = limited(measurer.run, outcome, is_estimated(search.target))
+    limit()
     left = math.inf if trials is None else trials
     while left > 0 and done.elapsed < seconds:
         batch = search.propose(int(min(measurer.batch if isinstance(measurer, RemoteMeasurer) else _BATCH, left)))
@@ -259,6 +264,7 @@ def _searched(search: Search, measurer: Measurer | RemoteMeasurer, done: _Trials
         ended: list[Trial] = []
         for candidate, outcome in measurer.measure(within(batch, max(seconds - done.elapsed, 0.0))):
             ended.append(done.add(candidate, outcome, predicted[id(candidate)]))
+            limit()
         search.learn(ended)
         left -= len(batch)
 
@@ -286,6 +292,8 @@ def _finals(done: _Trials, ranked: Sequence[Trial], checker: Checker | None, bui
         return None
 
     with _measurer(done.search.target, build, option, checker, cluster) as measurer:
+        if isinstance(measurer, Measurer):
+            measurer.until = done.begun + end_of(seconds / _FINAL)
         try:
             for at, before in enumerate([*default, *others[:_MOST_FINALISTS]]):
                 if at >= first + len(default) and found and before.cost > min(trial.cost for trial in found):

@@ -97,10 +97,13 @@ def _nest(store: BufferStore, around: Around, nodes: Sequence[Any], target: Targ
 
 
 def operations(value: Expr) -> float:
-    """The operations on elements in an expression, indices apart."""
-    count, stack = 0, [value]
+    """The operations on elements in an expression, indices apart; one that is used in several places counts once."""
+    count, stack, seen = 0, [value], set[Expr]()
     while stack:
         node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         if not isinstance(node, BufferLoad) and node.child_nodes():
             count += 1
             stack += [child for child in node.child_nodes() if isinstance(child, Expr)]

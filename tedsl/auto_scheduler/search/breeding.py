@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from tedsl.auto_scheduler.search.problem import Problem
@@ -22,6 +24,7 @@ class Breeder:
         self.problem, self.draw = problem, draw
         self.seen: set[str] = set()
         self.refused = 0
+        self.until = math.inf  # by the monotonic clock: what there is by then must do
 
     def at_random(self, count: int) -> list[Proposal]:
         """Up to `count` proposals of any sketch; fewer where a program has no more."""
@@ -57,7 +60,7 @@ class Breeder:
     def _several(self, count: int, make: Callable[[], Proposal | None]) -> list[Proposal]:
         found: list[Proposal] = []
         for _ in range(count * _TRIES):
-            if len(found) == count:
+            if len(found) == count or (found and time.monotonic() >= self.until):
                 break
             made = make()
             if made is None:

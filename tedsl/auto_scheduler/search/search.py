@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tedsl.amounts import check_count, check_number
 from tedsl.auto_scheduler.cost.model import Corrected
 from tedsl.auto_scheduler.search.breeding import Breeder, best_first
 from tedsl.auto_scheduler.search.problem import Problem
-from tedsl.auto_scheduler.search.proposal import Proposal, default_proposal, proposal_of
+from tedsl.auto_scheduler.search.proposal import DEFAULT, Proposal, default_proposal, proposal_of
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.record import record
 from tedsl.tune import BuildOption, Checker, Measurer, Outcome, Record, RunOption, record_of, within
@@ -20,14 +22,16 @@ from tedsl.tune.measure.check import patience_of
 from tedsl.tune.measure.machine import is_estimated, machine_model, tool_versions
 from tedsl.tune.measure.options import MOST_PRECISE
 from tedsl.tune.records import last_records
-from tedsl.tune.records.ranking import confirmed
+from tedsl.tune.records.ranking import confirmed, surely_fastest
 
 _ROUND = 16  # trials between two looks at the model
 _DRAWN = 4  # random proposals from which one of the first round is chosen
 _SURPRISES = 0.15  # of a round, drawn without the model, which errs
+_THINKING = 0.25  # of the time that is left, for making the proposals of a round: large programs take some 0.1 s for each
 _PARENTS = 12
 _GENERATIONS = 2
 _FINALISTS = 4  # beside the default schedule
+OVERTIME, _LEAST_OVERTIME = 0.1, 0.5  # of the time, and seconds, for the last measurements to end
 _MOST_FINALISTS = 8  # where the times of those were by mistake too short
 FINAL_SHARE = 0.15  # of the time, for measuring them once more
 _LEAST = 1e-2  # seconds, in which the default schedule is taken, however long the results to compare with took
@@ -70,7 +74,9 @@ class Search:
         self.breeder = Breeder(problem, self.draw)
         self.measured: list[tuple[float, Proposal]] = []
         self.best: Record | None = None
+        self._default: Record | None = None  # with a time
         self.count = self.since_best = 0
+        self._end = math.inf  # of the trials, by the monotonic clock
         self.interrupted = False  # the last run, by Ctrl-C
         self._waiting: list[Proposal] = []
         self._new: list[tuple[float, Proposal]] = []
@@ -101,24 +107,27 @@ class Search:
         self._begun = time.monotonic()
         self.rounds = min(self.rounds, trials or self.rounds)
         last_ones = again and (seconds is not None or (trials or 0) >= MANY) and not is_estimated(self.problem.target)
-        first = seconds if seconds is None or not last_ones else seconds * (1 - FINAL_SHARE)
+        first = math.inf if seconds is None else seconds * (1 - FINAL_SHARE * last_ones)
+        self._end = self._begun + first
         failure, self.interrupted = "there was no trial", False
         try:
             if self._check is None:
                 self._check = Checker(self.problem.args, self.problem.target, self.problem.default.schedule,
                                       patience=patience_of(seconds))
             self._check.expected()  # a part of the budget
-            if first is not None:
-                first = max(first - (time.monotonic() - self._begun), _LEAST)
+            rest = within(self._candidates(), max(self._end - time.monotonic(), _LEAST), trials)
+            alone = itertools.islice(rest, 0 if self.count else 1)  # what others wait for waits for none of them
             with self._measurer(self._check) as measurer:
-                for candidate, outcome in measurer.measure(within(self._candidates(), first, trials)):
+                for candidate, outcome in itertools.chain(measurer.measure(alone), measurer.measure(rest)):
                     assert isinstance(candidate, Proposal)
                     self._note(candidate, outcome)
                     if self.count == 1 and outcome.failure is None:
                         measurer.run = self._limit = limited(self.run_option, outcome)
                     failure = str(outcome.failure or failure)
+                    if self.best is not None and isinstance(measurer, Measurer):
+                        measurer.until = self._end
                 if last_ones:
-                    self._measure_again(measurer, seconds)
+                    self._measure_again(measurer, seconds, self._begun + end_of(seconds))
         except KeyboardInterrupt:
             if self.best is None:
                 raise
@@ -166,6 +175,8 @@ class Search:
 
     def _next_round(self) -> list[Proposal]:
         """The proposals of a round: at first the default and the most promising of many, later children of the fastest."""
+        now = time.monotonic()
+        self.breeder.until = now + max(0.0, self._end - now) * _THINKING
         self.model.learn([one.features for _, one in self._new], [cost for cost, _ in self._new])
         self.measured += self._new
         self._new = []
@@ -189,7 +200,7 @@ class Search:
         """The first `count` that no pass refuses; those that are left may be proposed again."""
         found: list[Proposal] = []
         for proposal in ranked:
-            if len(found) == count:
+            if len(found) == count or (found and time.monotonic() >= self.breeder.until):
                 self.breeder.seen.discard(proposal.text)
             elif proposal.compiles:
                 found.append(proposal)
@@ -201,21 +212,26 @@ class Search:
             self.learn(proposal, outcome.cost)
             self.count += 1
             self.since_best += 1
+            if self._default is None and math.isfinite(outcome.cost) and not proposal.decisions and proposal.sketch == DEFAULT:
+                self._default = made
             if math.isfinite(outcome.cost) and (self.best is None or outcome.cost < self.best.cost):
                 self.best, self.since_best = made, 0
         if self.on_trial is not None:
             self.on_trial(Trial(self.count, made, self.predicted(proposal), time.monotonic() - self._begun, final))
         return made
 
-    def _measure_again(self, measurer: Measurer | RemoteMeasurer, seconds: float | None) -> None:
+    def _measure_again(self, measurer: Measurer | RemoteMeasurer, seconds: float | None, until: float = math.inf) -> None:
         """Measures the default and the fastest once more, precisely; the best of them is the result. It goes on, up to
-        _MOST_FINALISTS, while a schedule that was not measured again seems faster than all that were.
+        _MOST_FINALISTS, while a schedule that was not measured again seems faster than all that were. until: by the monotonic
+        clock; where none has a time by then, the default is the result unless another was surely faster.
         """
         default = default_proposal(self.problem)
         fast = sorted([pair for pair in self.measured + self._new if math.isfinite(pair[0]) and pair[1].text != default.text],
                       key=lambda pair: pair[0])
         each = 2.0 if seconds is None else min(MOST_PRECISE, max(0.1, seconds * FINAL_SHARE / (_FINALISTS + 3) / 2))
         measurer.run = replace(self.run_option, precise=True, precise_seconds=each, many_places=True)
+        if isinstance(measurer, Measurer):
+            measurer.until = until
 
         def measured(proposal: Proposal) -> list[_Final]:
             return [(self._note(proposal, outcome, final=True), proposal) for _, outcome in measurer.measure([proposal])]
@@ -227,18 +243,27 @@ class Search:
             if len(finals) > _FINALISTS and seemed > min(one.cost for one, _ in finals):
                 break
             finals += measured(proposal)
-        self.best = winner(finals, measured) or self.best
+        self.best = winner(finals, measured) or self._surely_best()
+
+    def _surely_best(self) -> Record | None:
+        """The best of the trials, if it is surely faster than the default, where that has a time."""
+        both = [one for one in (self._default, self.best) if one is not None]
+        return surely_fastest(both, lambda one: one.outcome) if both else None
+
+
+def end_of(seconds: float | None) -> float:
+    """The seconds after which a search with a budget of `seconds` ends what it still measures."""
+    return math.inf if seconds is None else seconds + max(OVERTIME * seconds, _LEAST_OVERTIME)
 
 
 def check_budget(what: str, seconds: object, trials: object) -> None:
     """Raises ArgumentError unless a search ends: after seconds, or a number of trials, or the first of both."""
     if seconds is None and trials is None:
         raise ArgumentError(f"{what}: there is no end", hint="give seconds=60 or trials=200")
-    if seconds is not None and not (isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-                                    and 0 < seconds < math.inf):
-        raise ArgumentError(f"{what}: seconds is a number above 0, not {seconds!r}")
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
-        raise ArgumentError(f"{what}: trials is an int of at least 1, not {trials!r}")
+    if seconds is not None:
+        check_number(what, "seconds", seconds)
+    if trials is not None:
+        check_count(what, "trials", trials, 1)
 
 
 def winner(finals: Sequence[_Final], measured: Callable[[Proposal], Sequence[_Final]]) -> Record | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from tedsl.amounts import check_count
 from tedsl.autotvm.measure.batch import flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
@@ -39,8 +40,7 @@ class GATuner(Tuner):
     def __init__(self, task: Task, pop_size: int = 100, elite_num: int = 3, mutation_prob: float = 0.1, seed: int = 0) -> None:
         super().__init__(task)
         for name, value, least in (("pop_size", pop_size, 1), ("elite_num", elite_num, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ArgumentError(f"GATuner: {name} is an int of at least {least}, not {value!r}")
+            check_count("GATuner", name, value, least)
         if isinstance(mutation_prob, bool) or not isinstance(mutation_prob, (int, float)) or not 0 <= mutation_prob <= 1:
             raise ArgumentError(f"GATuner: mutation_prob is a number from 0 to 1, not {mutation_prob!r}")
         self.pop_size = min(pop_size, len(task.config_space))

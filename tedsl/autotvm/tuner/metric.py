@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tedsl.amounts import check_count
 from tedsl.autotvm.utils import get_rank
 from tedsl.errors import ArgumentError, entries
 
@@ -30,8 +31,8 @@ def recall_curve(trial_ranks: Sequence[int], top: int | None = None) -> Any:
     trial_ranks: the rank of each trial among all points, 0 for the best.
     """
     ranks = _numbers("recall_curve", trial_ranks)
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-        raise ArgumentError(f"recall_curve: top is an int of at least 1, not {top!r}")
+    if top is not None:
+        check_count("recall_curve", "top", top, 1)
     return np.asarray([np.sum(ranks[:before] < (top or before + 1)) / (top or before + 1) for before in range(len(ranks))])
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from tedsl.amounts import check_count
 from tedsl.autotvm.measure.batch import flops_of
 from tedsl.autotvm.measure.inputs import MeasureInput, MeasureResult
 from tedsl.autotvm.task.space import ConfigEntity
@@ -27,8 +28,7 @@ class ModelBasedTuner(Tuner):
 
     def __init__(self, task: Task, plan_size: int = 64, model: CostModel | None = None, seed: int = 0) -> None:
         super().__init__(task)
-        if isinstance(plan_size, bool) or not isinstance(plan_size, int) or plan_size < 1:
-            raise ArgumentError(f"{type(self).__name__}: plan_size is an int of at least 1, not {plan_size!r}")
+        check_count(type(self).__name__, "plan_size", plan_size, 1)
         self.target, self.space, self.plan_size = task.target, task.config_space, plan_size
         self.model = default_model() if model is None else model
         self.draw = random.Random(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
+from tedsl.amounts import check_count
 from tedsl.autotvm.callback import Callback
 from tedsl.autotvm.env import GLOBAL_SCOPE
 from tedsl.autotvm.measure.batch import MeasureBatch, create_measure_batch, flops_of
@@ -71,8 +72,7 @@ class Tuner:
         """
         scale_of(si_prefix)
         for name, value, least in (("n_trial", n_trial, 1), ("early_stopping", early_stopping or 0, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ArgumentError(f"tune: {name} is an int of at least {least}, not {value!r}")
+            check_count("tune", name, value, least)
         wrong = [one for one in callbacks if not callable(one)] if isinstance(callbacks, (list, tuple)) else [callbacks]
         if wrong:
             raise ArgumentTypeError(f"tune: callbacks is a list of functions of a tuner, inputs and results, not {wrong[0]!r}",

@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator
 
-from tedsl.errors import ArgumentError
+from tedsl.amounts import check_count, check_number
 from tedsl.tune.measure.outcome import Candidate, candidates_in
 
 
@@ -15,10 +15,10 @@ def within(candidates: Iterable[Candidate], seconds: float | None = None, trials
 
     `measurer.measure(within(...))` ends with its budget: candidates that were taken before are measured.
     """
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0):
-        raise ArgumentError(f"within: seconds is a number of at least 0, not {seconds!r}")
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 0):
-        raise ArgumentError(f"within: trials is an int of at least 0, not {trials!r}")
+    if seconds is not None and seconds != float("inf"):
+        check_number("within", "seconds", seconds, may_be_zero=True)
+    if trials is not None:
+        check_count("within", "trials", trials, 0)
     return _within(itertools.islice(candidates_in(candidates, "within"), trials), float("inf") if seconds is None else seconds)
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy
 
+from tedsl.amounts import check_number
 from tedsl.driver import build, lower
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.ir.build import as_int
 from tedsl.ir.dtype import DType
 from tedsl.ir.evaluate import run
-from tedsl.ir.expr import Var
+from tedsl.ir.expr import Call, Var
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
@@ -30,6 +32,7 @@ from tedsl.tune.measure.process import Process
 from topi import schedules
 
 _SMALL = 200_000  # steps that the interpreter does in less than a second
+_OF_STEP, _OF_CALL = 50, 20  # nodes of a formula that it evaluates in a step's time; those that a function such as exp counts
 PATIENCE = 120.0  # seconds for the default schedule, which is run once
 _LEAST_PATIENCE = 15.0  # of a short search: a large program is built in some seconds, and a machine may be busy
 _BLIND = 0.25  # where more of the results are NaN or infinite, other inputs tell more
@@ -100,8 +103,8 @@ class Checker:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise ArgumentError(f"Checker: seed is an int of at least 0, not {seed!r}")
         for name, value in (("rtol", rtol), ("atol", atol)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-                raise ArgumentError(f"Checker: {name} is a number of at least 0, not {value!r}")
+            if value is not None and value != math.inf:
+                check_number("Checker", name, value, may_be_zero=True)
         _check_inputs(self.args, inputs)
         self._default = default
         self._given = None if inputs is None else [x.numpy() if isinstance(x, NDArray) else x for x in inputs]
@@ -230,14 +233,22 @@ def _is_blind(outputs: Mapping[int, Any]) -> bool:
 
 
 def steps(operations: Sequence[Operation]) -> float:
-    """How many elements the operations compute, each counted once for each term of its sum; infinite where calls decide."""
+    """How many elements the operations compute, each counted once for each term of its sum, and more often where its formula
+    is long; infinite where calls decide.
+    """
     total = 0.0
     for op in operations:
         if not isinstance(op, ComputeOp):
             return math.inf
         extents = [as_int(axis.dom.extent) if axis.dom is not None else None for axis in (*op.axis, *op.reduce_axis)]
-        total += math.prod([math.inf if extent is None else extent for extent in extents])
+        total += math.prod([math.inf if extent is None else extent for extent in extents]) * _length(op)
     return total
+
+
+def _length(op: ComputeOp) -> float:
+    """The steps in which the interpreter evaluates the formula of an operation once."""
+    nodes = set().union(*[post_order(one) for one in op.body])
+    return max(1.0, sum(_OF_CALL if isinstance(node, Call) else 1 for node in nodes) / _OF_STEP)
 
 
 def tolerance(operations: Sequence[Operation]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tedsl import te
+from tedsl.amounts import LONGEST, MOST
 from tedsl.driver import build
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.record import record
@@ -23,7 +25,7 @@ from tedsl.tune.measure.interrupts import Interrupts
 from tedsl.tune.measure.machine import is_estimated, require_device
 from tedsl.tune.measure.options import BuildOption, RunOption
 from tedsl.tune.measure.outcome import Candidate, Outcome, candidates_in
-from tedsl.tune.measure.process import LONGEST, Ended, Process, Processes, wait_for
+from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
 from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
 
@@ -74,6 +76,7 @@ class Measurer:
     check: says whether results are right; without it a candidate is only timed. estimated: whether times are those of a model,
     since a simulator stands for the device. While some processors run a candidate, the
     others build the next ones; where a parallel loop takes all processors, builds and runs take turns.
+    until: by the monotonic clock: `measure` ends then, and leaves out what has no outcome yet.
 
     A context manager: leaving it, also by Ctrl-C, ends all processes.
     """
@@ -92,6 +95,7 @@ class Measurer:
         require_device(self.target)
         self.estimated = is_estimated(self.target)
         load_compiler(self.target)
+        self.until = math.inf
         self._reference: Reference | None = None
         self._open: list[Processes] = []
         self._interrupts = Interrupts()
@@ -125,10 +129,12 @@ class Measurer:
             while True:
                 self._interrupts.check()
                 if not (order.cores.take_turns and trials):  # a batch is run before the next one is built
-                    trials += map(_Trial, itertools.islice(rest, _AHEAD * order.at_once - len(trials)))
+                    trials += map(_Trial, itertools.islice(rest, min(_AHEAD * order.at_once, MOST) - len(trials)))
                 if not trials:
                     return
                 while (outcome := trials[0].outcome) is None:
+                    if time.monotonic() >= self.until:
+                        return
                     self._advance(trials, order)
                 yield trials.popleft().candidate, outcome
         finally:
@@ -159,7 +165,7 @@ class Measurer:
         if first.code and first.running is None and not (order.cores.take_turns and building):
             self._start_run(first, order)
         busy = {process: trial for trial in (*building, first) if (process := trial.building or trial.running) is not None}
-        for process in wait_for(list(busy)):
+        for process in wait_for(list(busy), self.until):
             _finish(busy[process], order.processes.finish(process))
 
     # --- one trial ------------------------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tedsl.amounts import check_count, check_number
 from tedsl.errors import ArgumentError
 from tedsl.record import record
 from tedsl.tune.measure.outcome import Outcome
 
 _SLOW, _SLOW_IN_SIMULATION = 10.0, 3.0  # times what another candidate takes: longer trials are ended
+_SECONDS = "a number of seconds"
 _LEAST_LIMIT = 5.0  # seconds of such a limit, since a machine may be busy
 
 MOST_PRECISE = 10.0  # seconds for one of the fastest at the end of a search, however much time that has
@@ -27,10 +29,10 @@ class BuildOption:
     memory: int | None = None
 
     def __post_init__(self) -> None:
-        _check_seconds("BuildOption", "timeout", self.timeout)
+        check_number("BuildOption", "timeout", self.timeout, _SECONDS)
         for name in ("n_parallel", "memory"):
             if getattr(self, name) is not None:
-                _check_count("BuildOption", name, getattr(self, name), 1)
+                check_count("BuildOption", name, getattr(self, name), 1)
 
 
 @record
@@ -60,16 +62,16 @@ class RunOption:
 
     def __post_init__(self) -> None:
         for name, least in (("number", 1), ("repeat", 1), ("min_repeat_ms", 0)):
-            _check_count("RunOption", name, getattr(self, name), least)
+            check_count("RunOption", name, getattr(self, name), least)
         if self.threads is not None:
-            _check_count("RunOption", "threads", self.threads, 1)
+            check_count("RunOption", "threads", self.threads, 1)
         for name in ("enable_cpu_cache_flush", "precise", "many_places"):
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(f"RunOption: {name} is True or False, not {getattr(self, name)!r}")
         for name in ("timeout", "precise_seconds"):
-            _check_seconds("RunOption", name, getattr(self, name))
+            check_number("RunOption", name, getattr(self, name), _SECONDS)
         if self.cooldown_interval != 0:
-            _check_seconds("RunOption", "cooldown_interval", self.cooldown_interval)
+            check_number("RunOption", "cooldown_interval", self.cooldown_interval, _SECONDS)
 
 
 def limited(option: RunOption, first: Outcome, estimated: bool = False) -> RunOption:
@@ -78,13 +80,3 @@ def limited(option: RunOption, first: Outcome, estimated: bool = False) -> RunOp
     """
     taken = (_SLOW_IN_SIMULATION if estimated else _SLOW) * (first.all_seconds - first.build_seconds)
     return replace(option, timeout=min(option.timeout, max(_LEAST_LIMIT, taken)))
-
-
-def _check_count(option: str, name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{option}: {name} is an int of at least {least}, not {value!r}")
-
-
-def _check_seconds(option: str, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ArgumentError(f"{option}: {name} is a number of seconds above 0, not {value!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import math
 import os
 import pickle
 import resource
@@ -24,6 +25,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import BinaryIO
 
+from tedsl.amounts import LONGEST, MOST
 from tedsl.errors import TedslError
 from tedsl.record import record
 from tedsl.target.machine import keep_processors
@@ -31,7 +33,6 @@ from tedsl.tune.measure.outcome import Failure
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 _SAID = 300  # characters of its output that a message quotes
-LONGEST = 1e6  # seconds of a wait: more than a search has, and what the clocks of systems still count
 _LATE = 5.0  # seconds after which a process that has missed its alarm is killed
 
 
@@ -165,7 +166,7 @@ class Process:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if self._memory:
             _, most = resource.getrlimit(resource.RLIMIT_AS)
-            limit = address_space_taken() + self._memory
+            limit = min(address_space_taken() + self._memory, MOST)
             resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
         if cores:
             keep_processors()
@@ -248,9 +249,9 @@ def _how(status: int) -> str:
     return f"exited with status {os.WEXITSTATUS(status)}"
 
 
-def wait_for(processes: Sequence[Process]) -> list[Process]:
-    """Waits until one of `processes` has ended or is overdue, and returns those."""
-    ended = _ready(processes, min(process.overdue for process in processes) - time.monotonic())
+def wait_for(processes: Sequence[Process], until: float = math.inf) -> list[Process]:
+    """Waits until one of `processes` has ended or is overdue, and returns those; none, if it is `until` before by the clock."""
+    ended = _ready(processes, min(until, *[process.overdue for process in processes]) - time.monotonic())
     return ended or [process for process in processes if process.overdue <= time.monotonic()]
 
 

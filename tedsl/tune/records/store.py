@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tedsl.amounts import check_count
 from tedsl.cache.place import FOLDER, cache_folder
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.runtime.modules.files import file_path
@@ -137,8 +138,7 @@ class Records:
         """Removes all but the best `keep` records of each task, target, machine and tools, by the order of `ranked`; and those
         of other tools than those here, unless `other_tools`. Returns how many were removed.
         """
-        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
-            raise ArgumentError(f"prune: keep is an int of at least 0, not {keep!r}")
+        check_count("prune", "keep", keep, 0)
         before = len(self)
         with self._transaction():
             if not other_tools:
