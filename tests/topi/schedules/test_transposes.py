@@ -25,7 +25,6 @@ def scheduled(shape, order):
     (SQUARE, (1, 0), 4),                 # their lines fall into one set of L1; those of eight tiles into few sets of L2
     ((4096, 4096), (1, 0), 1),           # into few sets of L2 from two tiles on
     ((1024, 1312), (1, 0), 1),           # rows that are prefetched
-    ((1000, 1024), (1, 0), 1),           # a rest would be left
 ])
 def test_tiles_follow_each_other_in_a_row_of_the_result(shape, order, tiles):
     stage = scheduled(shape, order)
@@ -58,7 +57,12 @@ def test_loops_come_to_few_pages_again(shape, order, outer, block):
     ((8, 65, 564), (0, 2, 1), ["ax0.ax1.outer.fused", "ax2.outer"]),
     ((60, 300), (1, 0), ["ax0.outer", "ax1.outer"]),
     ((60, 120), (1, 0), ["ax1.outer", "ax0.outer"]),  # either stays
-    ((400, 500), (1, 0), ["ax1.outer", "ax0.outer"]),  # neither
+    ((400, 500), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"]),  # neither: four tiles below each other
+    ((320, 512), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"]),
+    ((1000, 1024), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"]),
+    ((2560, 400), (1, 0), ["ax0.outer", "ax1.outer"]),  # lines of the result fall into few sets of L2
+    ((512, 1536), (1, 0), ["ax0.outer", "ax1.outer"]),  # those of both do
+    ((1200, 2400), (1, 0), ["ax1.outer", "ax0.outer"]),  # most of the last cache
 ])
 def test_rows_of_tiles_that_stay_in_the_nearest_cache_are_inside(shape, order, outer):
     stage = scheduled(shape, order)
@@ -75,7 +79,8 @@ def test_axes_that_follow_each_other_are_tiled_as_one(shape, order):
 
 
 @pytest.mark.parametrize("shape, order", [
-    ((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0)), ((65, 564), (1, 0)), ((21, 44, 27, 12), (0, 2, 3, 1)),
+    ((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0)), ((65, 564), (1, 0)),
+    ((419, 523), (1, 0)), ((3, 419, 523), (0, 2, 1)), ((21, 44, 27, 12), (0, 2, 3, 1)),
     ((30, 20, 2, 69), (0, 3, 1, 2)), ((32, 12, 8, 15), (2, 3, 0, 1)), ((33, 70, 60, 50), (2, 3, 1, 0)),
     ((33, 70, 60, 50), (3, 2, 1, 0)), ((33, 70, 60, 50), (3, 1, 0, 2)), ((33, 70, 60, 50), (0, 3, 2, 1))])
 def test_values(shape, order):

@@ -30,6 +30,7 @@ _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are
 _PAST = 16  # lines of a run of pieces that are stored past the caches
 _GATHERED = 8  # parts of the nearest cache, one of which holds pieces: many streams at once are not followed
 _STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
+_BELOW = 4  # tiles below each other whose lines of the result stay in the nearest cache, while they read runs of as many lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 
 
@@ -220,7 +221,8 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
         return
     size = chosen
     order = in_order_of(load, groups) if size is None else [*others, groups[-1], across]
-    if size is None and tiles == 1 and _stays_nearer(kernel, op, load, order, groups[-1], across):
+    below = _tiles_outside(kernel, op, load, order, groups[-1], across, wide) if size is None and tiles == 1 else None
+    if below is not None:
         order = [*order[:-2], across, groups[-1]]
     loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in groups}
     outer, column = stage.split(loops[id(groups[-1])], factor=wide)
@@ -235,37 +237,51 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     if tiles > 1:
         outer, run = stage.split(outer, factor=tiles)
         in_row = [run]
+    if below is not None and below > 1:
+        inner, run = stage.split(inner, factor=below)
+        in_row = [run]
     loops |= {id(groups[-1]): outer, id(across): inner}
     before = order[:next(at for at, group in enumerate(order) if group is groups[-1])]
     stage.reorder(*first, *(loops[id(group)] for group in order), *in_row, row, column)
     stage.vectorize(column)
-    iterations = product([-(-(product([extent_of(axis) for axis in group]) or 1) // (wide if group is across else 1))
-                          for group in before]) or 1
+    sizes = [(product([extent_of(axis) for axis in group]) or 1,
+              wide * (below or 1) if group is across else 1) for group in before]
+    iterations = product([-(-extent // part) for extent, part in sizes]) or 1
     shared = [*first, *(loops[id(group)] for group in before)]
     few = not first and iterations < _TASKS * kernel.target.machine.cores
     share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
 
 
-def _stays_nearer(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], columns: list[Any], rows: list[Any]) -> bool:
-    """Whether the lines of the input that a row of tiles of the result reads stay in a nearer cache than those of the result
-    that a row of tiles of the input writes: what stays is not loaded again for the tiles of the next row, which share lines
-    with these. columns, rows: of the result. order: that of the input.
+def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], columns: list[Any], rows: list[Any],
+                   wide: int) -> int | None:
+    """How many tiles of `wide` elements along rows of the result, below each other, are computed for one place after the other
+    along its columns, in a transpose that stays in the caches, but not in L1; None for all of them, in the order of the input.
+
+    Tiles of the next row share lines with those of one row, which begin anywhere in lines: one tile where the lines of the
+    input that such a row reads stay in a nearer cache than those of the result that a row of tiles of the input writes, or
+    where neither stay in L2, for stores wait for their lines. Where neither stay in L1, some tiles, whose lines of the result
+    do, read runs of the input. columns, rows: of the result. order: that of the input.
     """
     machine, over = kernel.target.machine, [loop_over(op, load, group) for group in (rows, columns)]
-    size = product([extent_of(axis) for axis in op.axis]) or 0
+    size = 2 * (product([extent_of(axis) for axis in op.axis]) or 0) * op.output(0).dtype.bytes
     if order[-2] is not columns or order[-1] is not rows or None in over or _goes_past_caches(kernel, op):
-        return False
-    if 2 * size * op.output(0).dtype.bytes <= machine.l1.size:
-        return False
+        return None
+    if size <= machine.l1.size:
+        return None
 
     def nearest(count: int, step: int) -> int:
         bytes_held = _STRIP * count * machine.line
         if bytes_held <= machine.l1.size and not machine.l1.evicts(count, step):
             return 0
-        return 2 if bytes_held <= machine.l2.size and machine.l2.evicts(count, step) else 1
+        return 2 if bytes_held <= machine.l2.size and machine.l2.evicts(2 * count, step) else 1
 
     written, read = (nearest(loop.extent, loop.steps[at]) for at, loop in enumerate(over) if loop is not None)
-    return read < written
+    if read < written or read == written == 2:
+        return 1
+    if written == 0 or 2 * size > machine.l3.size:
+        return None
+    step = over[0].steps[0] if over[0] is not None else 0
+    return next((count for count in (_BELOW, _BELOW // 2) if not machine.l1.evicts(count * wide, step)), None)
 
 
 def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
