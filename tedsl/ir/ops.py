@@ -86,6 +86,8 @@ FMA = Op("tir.fma", 3)  # a * b + c, rounded once
 # numbers are zero, in arguments and sums.
 DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group of neighbouring lanes of the others
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
+# The lanes of a vector where those of a vector of bool hold, in order from lane 0 on; zeros behind them.
+COMPRESS = Op("tir.compress_lanes", 2)
 REINTERPRET = Op("tir.reinterpret", 1)  # the bits of the argument as another dtype of equal width
 CALL_PURE_EXTERN = Op("tir.call_pure_extern", None)  # args: StringImm(symbol), arguments...
 CALL_EXTERN = Op("tir.call_extern", None, "opaque")
@@ -137,10 +139,10 @@ TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
-    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
-    CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
-    STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT,
-    PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
+    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED,
+    CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY,
+    MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR,
+    THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

@@ -175,6 +175,19 @@ def lane_mask(condition: Any) -> Expr:
     return build.call("tir.lane_mask", value, dtype_=UINT64)
 
 
+def compress_lanes(x: Any, condition: Any) -> Expr:
+    """The lanes of a vector where a condition of as many lanes holds, in order from lane 0 on; zeros behind them.
+
+    One instruction with AVX-512. Stored where a place moves on by `te.popcount(te.lane_mask(condition))`, it collects elements.
+    """
+    value, holds = as_value(x, "compress_lanes"), as_value(condition, "compress_lanes")
+    numbers = not (value.dtype.is_bool or value.dtype.is_custom)
+    if not (numbers and holds.dtype.is_bool and 1 < value.dtype.lanes == holds.dtype.lanes):
+        raise DTypeError(f"compress_lanes takes a vector of numbers and one of bools with as many lanes, not {value.dtype} and "
+                         f"{holds.dtype}", hint="compare the vector: te.compress_lanes(v, v < w)")
+    return build.call("tir.compress_lanes", value, holds, dtype_=value.dtype)
+
+
 def _integer(name: str, x: Any) -> Expr:
     value = as_value(x, name)
     if not value.dtype.is_integer:

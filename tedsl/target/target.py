@@ -235,6 +235,12 @@ class Target:
             return bits >= 32 or "avx512bw" in self.features
         return "avx2" in self.features and bits >= 32
 
+    def compresses(self, vector: DType) -> bool:
+        """Tells whether one instruction packs the lanes of a vector where a condition holds (te.compress_lanes)."""
+        sizes = (128, 256, 512) if "avx512vl" in self.features else (512,)
+        return self.has_mask_registers and self.kind.name == "llvm" and vector.bits in (32, 64) and \
+            vector.bits * vector.lanes in sizes
+
     @functools.cached_property
     def runs_here(self) -> bool:
         """Tells whether this machine can run the code: same architecture, and no feature that it lacks."""

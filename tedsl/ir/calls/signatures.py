@@ -87,6 +87,11 @@ def _lane_mask(of: DType, args: Args) -> bool:
     return of is UINT64 and args[0].dtype.is_bool and 1 < args[0].dtype.lanes <= 64
 
 
+def _compress_lanes(of: DType, args: Args) -> bool:
+    value, condition = (arg.dtype for arg in args)
+    return of is value and condition.is_bool and 1 < of.lanes == condition.lanes and not of.is_bool and not of.is_custom
+
+
 def _dot(of: DType, args: Args) -> bool:
     total, left, right = (arg.dtype for arg in args)
     is_power = of.lanes >= 4 and not of.lanes & (of.lanes - 1)
@@ -204,6 +209,8 @@ SIGNATURES: dict[str, Signature] = {
     "likely": Signature(_likely, "it takes a condition, which is bool, and gives bool"),
     "reinterpret": Signature(_reinterpret, "argument and result have the same number of bits, and bool has none"),
     "lane_mask": Signature(_lane_mask, "it takes a vector of 2 to 64 bools, and gives uint64"),
+    "compress_lanes": Signature(_compress_lanes, "it takes a vector of numbers and one of bools with as many lanes, and gives "
+                                                 "the dtype of the first"),
     "dot": Signature(_dot, "it takes and gives 4, 8, 16, ... integers of 32 bits, and takes two vectors of narrower integers "
                      "of the same size; or float32 and bfloat16"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),

@@ -292,6 +292,10 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
     if name == "dot":
         sums = f"{'add_pairs' if e.dtype.is_float else 'add_products'}({', '.join(args)}, {_kind(c, e.dtype)})"
         return c.temp(f"{sums}.astype(np.int64)" if wide else sums)
+    if name == "compress_lanes":
+        held = c.temp(f"{args[0]}[np.asarray({args[1]}, bool)]")
+        return c.temp(f"np.concatenate([{held}, np.zeros({e.dtype.lanes} - len({held}), {held}.dtype)])"
+                      f"{'.astype(np.int64)' if wide else ''}")
     function = _intrinsic(c, e, name)
     if function is None and name != "lane_mask":
         raise InternalError(f"the interpreter has no operator {e.op.name}")

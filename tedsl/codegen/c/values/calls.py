@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tedsl.codegen.c.emitter import Emission, Emitter
 from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, SUM, UNARY, Piece, call, cast, compared, infix, prefix
-from tedsl.codegen.c.text.types import float_text, integer_text
+from tedsl.codegen.c.text.types import float_text, integer_text, value_type
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
 from tedsl.codegen.c.values.foreign import refuse_llvm
@@ -15,7 +15,7 @@ from tedsl.codegen.c.values.math import emit_math
 from tedsl.codegen.c.values.memory import emit_access_ptr, emit_address_of
 from tedsl.codegen.c.values.own import emit_by_name, emit_packed
 from tedsl.codegen.c.values.reinterpret import emit_reinterpret
-from tedsl.errors import LoweringError
+from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.dtype import FLOAT64, dtype
 from tedsl.ir.expr import Add, Call, Mul
 from tedsl.ir.ops import (
@@ -153,6 +153,21 @@ def emit_lane_mask(out: Emitter, e: Call) -> Emission:
     return Piece(mask)
 
 
+def emit_compress(out: Emitter, e: Call) -> Emission:
+    """Emits a lane of the lanes of a vector where a condition holds, packed."""
+    lane, out.lane = out.lane, None
+    if lane is None:
+        raise InternalError("packed lanes outside of a vector")
+    values, held = (yield from array_of(out, e.args[0])), (yield from array_of(out, e.args[1]))
+    packed, count = out.names.fresh("packed"), out.names.fresh("count")
+    out.line(f"{value_type(e.dtype)} {packed}[{e.dtype.lanes}] = {{0}};")
+    out.line(f"int32_t {count} = 0;")
+    with lane_loop(out, e.dtype.lanes) as at, out.block(f"if ({held.text}[{at.text}])"):
+        out.line(f"{packed}[{count}++] = {values.text}[{at.text}];")
+    out.lane = lane
+    return Piece(f"{packed}[{lane.text.text}]", depth=1)
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 def emit_likely(out: Emitter, e: Call) -> Emission:
@@ -175,7 +190,8 @@ CALLS: dict[str, Callable[[Emitter, Call], Emission]] = {
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), emit_bits),
     "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift, "popcount": emit_count,
     "clz": emit_count, "fabs": emit_fabs, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma,
-    "likely": emit_likely, "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "reinterpret": emit_reinterpret,
+    "likely": emit_likely, "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask,
+    "compress_lanes": emit_compress, "reinterpret": emit_reinterpret,
     "address_of": emit_address_of, "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": emit_packed,
     "call_pure_extern": emit_by_name, "call_extern": emit_by_name,

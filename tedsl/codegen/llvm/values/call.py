@@ -210,11 +210,36 @@ def emit_count(out: Emitter, e: Call) -> str:
     return convert(out, counted, unsigned, e.dtype)
 
 
+_SUFFIXES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+
+
 def emit_lane_mask(out: Emitter, e: Call) -> str:
     """Emits the lanes of a vector of bool as bits."""
     lanes, x = e.args[0].dtype.lanes, out.value(e.args[0])
     bits = out.assign(f"bitcast <{lanes} x i1> {x} to i{lanes}")
     return bits if lanes == 64 else out.assign(f"zext i{lanes} {bits} to i64")
+
+
+def emit_compress(out: Emitter, e: Call) -> str:
+    """Emits the lanes of a vector where a condition holds, packed: by the instruction for it, else by a store for each lane."""
+    lanes, t, element = e.dtype.lanes, register_type(e.dtype), register_type(e.dtype.element)
+    x, condition = out.value(e.args[0]), out.value(e.args[1])
+    if out.target.compresses(e.dtype):
+        name = f"llvm.experimental.vector.compress.v{lanes}{_SUFFIXES.get(element, element)}"
+        symbol = out.module.declare(name, f"declare {t} @{name}({t}, <{lanes} x i1>, {t})")
+        return out.assign(f"call {t} {symbol}({t} {x}, <{lanes} x i1> {condition}, {t} zeroinitializer)")
+    array, place = f"[{lanes} x {element}]", "0"
+    memory = out.alloca(array, 64, "packed")
+    out.line(f"store {array} zeroinitializer, ptr {memory}")
+    for lane in range(lanes):  # a lane that is left out is written over by the next one
+        address = out.assign(f"getelementptr inbounds {element}, ptr {memory}, i32 {place}")
+        holds = out.assign(f"extractelement <{lanes} x i1> {condition}, i32 {lane}")
+        value = out.assign(f"extractelement {t} {x}, i32 {lane}")
+        kept = out.assign(f"select i1 {holds}, {element} {value}, {element} zeroinitializer")
+        out.line(f"store {element} {kept}, ptr {address}")
+        one = out.assign(f"zext i1 {holds} to i32")
+        place = out.assign(f"add i32 {place}, {one}")
+    return out.assign(f"load {t}, ptr {memory}, align 1")
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
@@ -286,7 +311,8 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     **_BITS, "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift,
     "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
     "dot": emit_dot, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
-    "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "reinterpret": emit_reinterpret,
+    "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "compress_lanes": emit_compress,
+    "reinterpret": emit_reinterpret,
     "address_of": emit_address_of,
     "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
