@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Broadcast, Cast, Load, Ramp, SizeVar, Var
@@ -144,3 +144,25 @@ def test_the_rows_of_tiles_are_written_at_any_alignment(columns, wide, target):
 def test_rows_whose_lines_begin_at_different_places_are_stored_as_usual():
     s, args = transpose_schedule(48, 1000, 16)
     assert "!nontemporal" not in tedsl.build(s, args, HOST).get_source()
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_an_output_from_a_place_on_that_data_holds_is_stored_as_usual(target):
+    n = te.size_var("n")
+    a, at = te.placeholder((n,), "float32", name="a"), te.placeholder((1,), "int32", name="at")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        source, place, result = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
+        ib.scope_attr(result, "tir.data_index", "trust")
+        first = ib.let("first", place[0])
+        with ib.for_range(0, n // 16, name="i") as i, ib.for_range(0, 16, name="lane", kind="vectorize") as lane:
+            result[first + i * 16 + lane] = source[i * 16 + lane] * 2
+        return ib.get()
+
+    made = te.extern([(n + 100,)], [a, at], body, dtype="float32", name="made")
+    kernel = tedsl.build(te.create_schedule(made.op), [a, at, made], target)
+    x, result = np.arange(1 << 22, dtype="float32"), np.zeros((1 << 22) + 100, "float32")
+    kernel(x, np.array([37], "int32"), result)
+    np.testing.assert_array_equal(result[37:-63], 2 * x)
+    assert not result[:37].any() and not result[-63:].any()

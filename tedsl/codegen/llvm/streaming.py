@@ -124,10 +124,24 @@ def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
     """Emits the iterations of `s` in [first, end), serially."""
     out.has_plain_loops = out.has_plain_loops or is_plain(s)
     stream = find_stream(out, s)
-    if stream is not None:
+    if stream is not None and _is_in_step(out, s, stream, first):
         emit_stream(out, s, stream, first, end)
     else:
         emit_counted(out, s, first, end, None)
+
+
+def _is_in_step(out: Emitter, loop: For, stream: Stream, first: Index) -> bool:
+    """Tells whether an iteration is seen to write whole lines further on than the one before. Of sums in int32 that may wrap,
+    such as a place that data holds and the loop's variable, it is not.
+    """
+    starts = []
+    for iteration in (first, ix.add(first, ix.constant(1))):
+        out.memo.clear()
+        out.index_memo.clear()
+        out.scope.index[loop.loop_var] = iteration
+        starts.append(out.scalar_index(stream.index.base))
+    apart = ix.add(starts[1], starts[0], -1)
+    return not apart.terms and apart.const % (stream.alignment // stream.element.bytes) == 0
 
 
 def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
