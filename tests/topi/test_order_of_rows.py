@@ -122,10 +122,10 @@ def test_chunks_in_parallel(dtype, threads, tmp_path):
 @pytest.mark.parametrize("dtype, mostly", [("float32", 1.5), ("float64", np.nan), ("int32", -7)])
 def test_digits_that_are_long_or_nearly_all_the_same(dtype, mostly):
     x = values((16_385,), dtype)
-    check("llvm -model=znver3", np.where(np.arange(x.size) % 50, np.array(mostly, dtype), x), 0, ascending=True)
+    check("llvm -mcpu=haswell -model=znver3", np.where(np.arange(x.size) % 50, np.array(mostly, dtype), x), 0, ascending=True)
     rng = np.random.default_rng(3)
     drawn = rng.integers(0, 256, (16_400, np.dtype(dtype).itemsize), "uint8").view(dtype)[:, 0]  # any bits, also of NaN
-    check("llvm -model=znver3", drawn, 0, ascending=False)
+    check("llvm -mcpu=haswell -model=znver3", drawn, 0, ascending=False)
 
 
 @pytest.mark.parametrize("model, extent, bits", [
@@ -147,6 +147,15 @@ def test_the_first_few(dtype, shape, axis, k, ascending):
     check("llvm", values(shape, dtype), axis, ascending, k)
     if dtype == "float32":
         check("llvm -mcpu=haswell", values(shape, dtype, 1), axis, ascending, k)
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell", "llvm -mcpu=x86-64"])
+@pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 17, 32, 33])
+def test_the_first_few_with_a_bound_from_groups(k, target):
+    check(target, values((3, 1203), "float32", k), 1, ascending=k % 2 == 0, k=k)
+    rng = np.random.default_rng(k)
+    rows = np.stack([np.arange(2000), -np.arange(2000), np.full(2000, 3), np.arange(2000) % 64, rng.permutation(2000) % 9])
+    check(target, rows.astype("int32"), 1, ascending=k % 2 == 1, k=k)
 
 
 @pytest.mark.parametrize("k", [3, 40])

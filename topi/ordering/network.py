@@ -13,12 +13,13 @@ words. At the end a transposition puts column after column.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tedsl import te, tir
 from tedsl.record import record
-from topi.ordering.keys import Word, chosen, complement, less
+from topi.ordering.keys import Coding, Word, chosen, complement, less
 
 BLOCK = 4  # vectors that are compared with each other in registers; with 8 code is 10 % faster, and compiling 50 % slower
 
@@ -54,10 +55,12 @@ class Columns:
         for part, value in zip(self.parts, word):
             part[at] = value
 
-    def masks(self, condition: Any) -> Word:
-        """For each part of a word a vector of all ones where the condition, of as many lanes, holds, else zeros."""
-        return tuple([tir.Select(condition, tir.Broadcast(te.const(-1, part.dtype), self.lanes),
-                                 tir.Broadcast(te.const(0, part.dtype), self.lanes)) for part in self.parts])
+
+def masks(word: Word, condition: Any) -> Word:
+    """For each part of a word of vectors a vector of all ones where the condition, of as many lanes, holds, else zeros."""
+    lanes = condition.dtype.lanes
+    return tuple([tir.Select(condition, tir.Broadcast(te.const(-1, part.dtype.element), lanes),
+                             tir.Broadcast(te.const(0, part.dtype.element), lanes)) for part in word])
 
 
 def consecutive(first: Any, lanes: int) -> Any:
@@ -68,6 +71,28 @@ def consecutive(first: Any, lanes: int) -> Any:
 def has_bit(lanes: int, bit: Any) -> Any:
     """For each of `lanes` lanes whether its number has that bit, a power of two or 0."""
     return (consecutive(te.const(0, "int32"), lanes) & bit) != 0
+
+
+def fill(coding: Coding, words: Columns, count: Any) -> None:
+    """Stores words that come last, from position `count` on or some of those before."""
+    lanes = words.lanes
+    with words.ib.for_range(count // lanes, words.count, name="i") as i:
+        words.store(i, complement(coding.last(consecutive(i * lanes, lanes)), masks(words.parts, has_bit(lanes, 1))))
+
+
+def in_its_lane(word: Word, t: Any) -> Word:
+    """The word as it stands at position t of a row: those in odd lanes are complements."""
+    return complement(word, [(0 - (t & 1)).astype(part.dtype) for part in word])
+
+
+@contextmanager
+def vectors(ib: Any, count: Any, lanes: int) -> Iterator[Any]:
+    """A loop over the positions 0, ..., count - 1 in vectors of `lanes`; it passes a position in a lane."""
+    with ib.for_range(0, (count + lanes - 1) // lanes, name="i") as i, \
+            ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:
+        t = i * lanes + lane
+        with ib.if_scope(ib.likely(t < count)):
+            yield t
 
 
 def sort_columns(c: Columns, merged: int = 1) -> None:
@@ -88,9 +113,13 @@ def sort_columns(c: Columns, merged: int = 1) -> None:
             with ib.if_scope(step < steps):
                 _merge_runs(c, size, state)
             with ib.else_scope():
-                _merge_lanes(c, size, merged, state)
-        elif steps + merges:
-            _merge_runs(c, size, state) if steps else _merge_lanes(c, size, merged, state)
+                _merge_lanes(c, size, merged)
+                state[0] = c.count // 2
+        elif steps:
+            _merge_runs(c, size, state)
+        elif merges:
+            _merge_lanes(c, size, merged)
+            state[0] = c.count // 2
         _clean(c, state)
 
 
@@ -115,11 +144,10 @@ def _merge_runs(c: Columns, run: Any, state: Any) -> None:
     state[0] = run // (2 * BLOCK)
 
 
-def _merge_lanes(c: Columns, width: Any, merged: int, state: Any) -> None:
+def _merge_lanes(c: Columns, width: Any, merged: int) -> None:
     """Begins to merge groups of `width` columns, two by two: compares lanes `width`, ..., 2, 1 apart."""
     ib, lanes = c.ib, c.lanes
-    risen, falls = has_bit(lanes, width), has_bit(lanes, width * 2 & merged - 1)
-    turned = [ib.let("turned", a ^ b) for a, b in zip(c.masks(risen), c.masks(falls))]
+    turned = _turned(ib, c.parts, lanes, width, merged)
     with ib.for_range(0, c.count, name="i") as i:
         words = [ib.allocate(f"{part.dtype}x{lanes}", (1,), name="word", scope="local") for part in c.parts]
         for word, value in zip(words, complement(c.load(i), turned)):
@@ -127,24 +155,27 @@ def _merge_lanes(c: Columns, width: Any, merged: int, state: Any) -> None:
         distance = merged // 2
         while distance:
             with ib.if_scope(width >= distance):
-                _exchange_lanes(ib, words, lanes, distance)
+                for word, value in zip(words, _exchanged(ib, tuple([word[0] for word in words]), lanes, distance)):
+                    word[0] = value
             distance //= 2
         c.store(i, tuple([word[0] for word in words]))
-    state[0] = c.count // 2
 
 
-def _exchange_lanes(ib: Any, words: list[Any], lanes: int, distance: int) -> None:
+def _turned(ib: Any, parts: Word, lanes: int, width: Any, merged: int) -> Word:
+    """Masks of what becomes its complement, or no longer is one, before groups of `width` columns are merged two by two."""
+    risen, falls = has_bit(lanes, width), has_bit(lanes, width * 2 & merged - 1)
+    return tuple([ib.let("turned", a ^ b) for a, b in zip(masks(parts, risen), masks(parts, falls))])
+
+
+def _exchanged(ib: Any, own: Word, lanes: int, distance: int) -> Word:
     """Compares the lanes of one vector that are `distance` apart: the smaller word goes to the lower lane."""
-    own = tuple([ib.let("own", word[0]) for word in words])
+    own = tuple([ib.let("own", part) for part in own])
     other = tuple([ib.let("other", _shuffled((part,), [lane ^ distance for lane in range(lanes)])) for part in own])
     upper = has_bit(lanes, distance)
     if len(own) == 1:
-        sorted_words: Word = (tir.Select(upper, te.max(own[0], other[0]), te.min(own[0], other[0])),)
-    else:
-        smaller = ib.let("smaller", less(other, own))
-        sorted_words = chosen(tir.NE(smaller, upper), other, own)
-    for word, value in zip(words, sorted_words):
-        word[0] = value
+        return (ib.let("v", tir.Select(upper, te.max(own[0], other[0]), te.min(own[0], other[0]))),)
+    smaller = ib.let("smaller", less(other, own))
+    return chosen(tir.NE(smaller, upper), other, own)
 
 
 def _clean(c: Columns, state: Any) -> None:
@@ -177,16 +208,17 @@ def transpose(c: Columns, target: Columns) -> None:
         while bits > 2:  # two bits of the numbers of vectors and lanes at a time, so that few registers are needed
             unit = 1 << bits - 2
             with ib.for_range(0, unit, name="k") as k:
-                _exchange_bits(c, [first + k + at * unit for at in range(4)], unit, c.store)
+                places = [first + k + at * unit for at in range(4)]
+                _exchange_bits(c, [c.load(at) for at in places], places, unit, c.store)
             bits -= 2
         size = 1 << bits
         with ib.for_range(0, lanes // size, name="k") as k:
-            _exchange_bits(c, [first + k * size + at for at in range(size)], 1, put)
+            places = [first + k * size + at for at in range(size)]
+            _exchange_bits(c, [c.load(at) for at in places], places, 1, put)
 
 
-def _exchange_bits(c: Columns, places: list[Any], unit: int, store: Callable[[Any, Word], None]) -> None:
+def _exchange_bits(c: Columns, words: list[Word], places: list[Any], unit: int, store: Callable[[Any, Word], None]) -> None:
     """Exchanges bits of the numbers of vectors, which are `unit` apart, for the same bits of the numbers of lanes."""
-    words = [c.load(at) for at in places]
     distance = len(places) // 2
     while distance:
         bit, lanes = distance * unit, range(c.lanes)
@@ -204,6 +236,38 @@ def _exchange_bits(c: Columns, places: list[Any], unit: int, store: Callable[[An
 
 def _shuffled(vectors: tuple[Any, ...], order: list[int]) -> Any:
     return tir.Shuffle(vectors, tuple([te.const(lane, "int32") for lane in order]))
+
+
+# --- all in registers -------------------------------------------------------------------------------------------------
+
+def sorted_columns(c: Columns) -> list[Word]:
+    """The vectors of `c`, a power of two of them, with each column sorted."""
+    words = [c.load(te.const(i, "int32")) for i in range(c.count)]
+    _odd_even_merge_sort(c.ib, words)
+    return words
+
+
+def merge_columns(c: Columns, words: list[Word]) -> None:
+    """Stores the words of sorted columns, of which the odd ones hold complements, merged as one row, column after column."""
+    for i, word in enumerate(words):
+        c.store(te.const(i, "int32"), word)
+    with c.ib.for_range(0, c.lanes.bit_length() - 1, name="step") as step:
+        _merge_lanes(c, c.ib.let("width", te.const(1, "int32") << step), c.lanes)
+        _in_registers(c, [te.const(i, "int32") for i in range(c.count)], lambda words: _half_cleaners(c.ib, words, c.count))
+
+
+def sorted_lanes(ib: Any, word: Word, lanes: int) -> Word:
+    """The lanes of one vector in order."""
+    word = complement(word, masks(word, has_bit(lanes, 1)))
+    width = 1
+    while width < lanes:
+        word = complement(word, _turned(ib, word, lanes, width, lanes))
+        distance = width
+        while distance:
+            word = _exchanged(ib, word, lanes, distance)
+            distance //= 2
+        width *= 2
+    return word
 
 
 # --- in registers -----------------------------------------------------------------------------------------------------

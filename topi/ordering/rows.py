@@ -1,4 +1,5 @@
-"""Sorting each row of a tensor: by a network in vectors if rows are short enough to stay in the cache, else digit by digit.
+"""Sorting each row of a tensor: by a network in vectors if rows are short enough to stay in the cache, else by quick sort where
+the machine has an instruction for it, or digit by digit.
 
     rows along the last dimension    the network sorts one row at a time, as lanes of vectors that it merges
     other rows                       the network sorts neighbouring rows at a time, one in each lane
@@ -14,8 +15,9 @@ from typing import Any
 from tedsl import te, tir
 from tedsl.record import record
 from topi.extents import as_int, product
-from topi.ordering.keys import Coding, Word, complement
-from topi.ordering.network import Columns, consecutive, has_bit, sort_columns, transpose
+from topi.ordering.keys import Coding, Word
+from topi.ordering.network import Columns, fill, in_its_lane, sort_columns, transpose, vectors
+from topi.ordering.quick_sort import quick_sort, quick_sorted
 from topi.ordering.radix_sort import TRUST, radix_sort, target
 from topi.statements import loops, rows_kind
 
@@ -76,9 +78,11 @@ def sort_rows(rows: Rows) -> None:
     lanes = native_lanes(rows.coding.word)
     extent, last = as_int(rows.extent), as_int(rows.shape[-1])
     if extent is None or extent > 16 * lanes**3:  # measured: where a row by digits takes the time of the network
-        _by_digits(rows)
+        _in_memory(rows)
     elif rows.along < len(rows.shape) - 1 and rows.count is None and last is not None and 2 * last >= lanes:
         _by_columns(rows, lanes)
+    elif extent > 32 * (quick_sorted(rows.coding) or extent):  # measured: where quick sort takes the time of the network
+        _in_memory(rows)
     else:
         _row_by_row(rows, lanes)
 
@@ -88,7 +92,7 @@ def native_lanes(dtype: str) -> int:
     return max(2, target().vector_lanes(dtype))
 
 
-def _by_digits(rows: Rows) -> None:
+def _in_memory(rows: Rows) -> None:
     elements = as_int(product(rows.others))
     few = len(rows.shape) == 1 or (elements is not None and elements < 4)
     several = few and chunks_of(rows.extent) is not None
@@ -104,13 +108,17 @@ def _by_digits(rows: Rows) -> None:
                 rows.emit(place, t, word)
 
         with rows.ib.new_scope():
-            radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit,
-                       None if rows.ahead is None else partial(rows.ahead, place))
+            if quick_sorted(rows.coding):
+                quick_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit,
+                           rows.last(count), None if rows.ahead is None else partial(rows.ahead, place))
+            else:
+                radix_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit,
+                           None if rows.ahead is None else partial(rows.ahead, place))
         rows.finish(place, count)
 
 
 def chunks_of(extent: Any) -> Any:
-    """In how many chunks a row is sorted digit by digit, one for each core; None: as a whole."""
+    """In how many chunks a long row is sorted, one for each core; None: as a whole."""
     known, cores = as_int(extent), min(target().machine.cores, CHUNKS)
     if cores == 1 or (known is not None and known < 2 * CHUNK):
         return None
@@ -134,18 +142,6 @@ def _row_by_row(rows: Rows, native: int) -> None:
         with vectors(rows.ib, rows.last(count), words.lanes) as t:
             rows.emit(place, t, ordered.word(t))
         rows.finish(place, count)
-
-
-def fill(coding: Coding, words: Columns, count: Any) -> None:
-    """Stores words that come last, from position `count` on or some of those before."""
-    lanes = words.lanes
-    with words.ib.for_range(count // lanes, words.count, name="i") as i:
-        words.store(i, complement(coding.last(consecutive(i * lanes, lanes)), words.masks(has_bit(lanes, 1))))
-
-
-def in_its_lane(word: Word, t: Any) -> Word:
-    """The word as it stands at position t of a row: those in odd lanes are complements."""
-    return complement(word, [(0 - (t & 1)).astype(part.dtype) for part in word])
 
 
 def _by_columns(rows: Rows, lanes: int) -> None:
@@ -194,13 +190,3 @@ def _columns(ib: Any, coding: Coding, name: str, size: int, lanes: int) -> Colum
     for part in parts:
         ib.scope_attr(part, *TRUST)
     return Columns(ib, parts, lanes, size // lanes)
-
-
-@contextmanager
-def vectors(ib: Any, count: Any, lanes: int) -> Iterator[Any]:
-    """A loop over the positions 0, ..., count - 1 in vectors of `lanes`; it passes a position in a lane."""
-    with ib.for_range(0, (count + lanes - 1) // lanes, name="i") as i, \
-            ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:
-        t = i * lanes + lane
-        with ib.if_scope(ib.likely(t < count)):
-            yield t

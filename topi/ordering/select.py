@@ -13,11 +13,12 @@ from typing import Any
 from tedsl import te, tir
 from topi.extents import as_int
 from topi.ordering.keys import chosen
-from topi.ordering.network import Columns, consecutive, sort_columns, transpose
-from topi.ordering.radix_sort import ZERO
-from topi.ordering.rows import Place, Rows, fill, in_its_lane, native_lanes, neighbours, row_memory, sort_rows, vectors
+from topi.ordering.network import Columns, consecutive, fill, in_its_lane, sort_columns, sorted_lanes, transpose, vectors
+from topi.ordering.radix_sort import ZERO, target
+from topi.ordering.rows import Place, Rows, native_lanes, neighbours, row_memory, sort_rows
 from topi.statements import loops, rows_kind
 
+GROUPS = 64  # of elements, at most, from which the first bound is found
 INSERTED = 16  # at most so many are found by insertion
 COLLECTED = 2048  # at most so many by collecting
 
@@ -54,7 +55,7 @@ def _collect(rows: Rows, count: int) -> None:
         words, ordered = (row_memory(ib, rows.coding, name, room, native) for name in ("words", "ordered"))
         state = ib.allocate("int32", (2,), name="state", scope="local")  # the next element; the number of words
         bound = ib.allocate(rows.coding.key_dtype, (1,), name="bound", scope="local")  # greater keys are left out
-        state[0], state[1], bound[0] = ZERO, ZERO, te.max_value(rows.coding.key_dtype)
+        state[0], state[1], bound[0] = ZERO, ZERO, _first_bound(rows, place, count)
         fill(rows.coding, words, ZERO)
         with ib.while_loop(state[0] < rows.extent):
             _scan(rows, place, words, state, bound[0], step)
@@ -69,6 +70,23 @@ def _collect(rows: Rows, count: int) -> None:
                 state[0] = rows.extent  # nothing stands before it
         with vectors(ib, rows.last(rows.extent), words.lanes) as t:
             rows.emit(place, t, ordered.word(t))
+
+
+def _first_bound(rows: Rows, place: Place, count: int) -> Any:
+    """A key that at least `count` elements of a row do not stand behind, so that few are collected: that of rank `count` - 1
+    among the first keys of groups of elements, whose number is that of lanes. Only what stays in L1 is looked at.
+    """
+    ib, key = rows.ib, rows.coding.key_dtype
+    lanes = max(_step(rows), 1 << (2 * count - 1).bit_length())
+    if lanes > GROUPS:
+        return te.max_value(key)
+    firsts = ib.allocate(f"{key}x{lanes}", (1,), name="firsts", scope="local")
+    firsts[0] = tir.Broadcast(te.max_value(key), lanes)
+    near = target().machine.l1.size // 2 // rows.source.dtype.bytes
+    with ib.for_range(0, te.min(rows.extent, near) // lanes, name="i") as i:
+        firsts[0] = te.min(firsts[0], rows.coding.key(rows.source[place(consecutive(i * lanes, lanes))]))
+    (ordered,) = sorted_lanes(ib, (firsts[0],), lanes)
+    return tir.Shuffle((ordered,), (te.const(count - 1, "int32"),))
 
 
 def _scan(rows: Rows, place: Place, words: Columns, state: Any, bound: Any, step: int) -> None:

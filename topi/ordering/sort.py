@@ -29,13 +29,14 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
 
     def rows(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> Rows:
         ib = tir.ir_builder.create()
-        target = ib.buffer_ptr(outs[0])
-        ib.scope_attr(target, *TRUST)
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        for memory in (source, target):
+            ib.scope_attr(memory, *TRUST)
 
         def emit(place: Place, t: Any, word: Word) -> None:
             target[place(t)] = coding.element(word)
 
-        return Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
+        return Rows(ib, source, data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
 
     output: te.Tensor = te.extern([data.shape], [data], **_ways(rows), name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
                                   info=SortOp("sort", data, along, bool(is_ascend)))
@@ -61,8 +62,9 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
 
     def rows(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> Rows:
         ib = tir.ir_builder.create()
-        target = ib.buffer_ptr(outs[0])
-        ib.scope_attr(target, *TRUST)
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        for memory in (source, target):
+            ib.scope_attr(memory, *TRUST)
 
         def emit(place: Place, t: Any, word: Word) -> None:
             target[place(t)] = coding.place(word).astype(of)
@@ -71,7 +73,7 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
             with ib.for_range(count, data.shape[along], name="t") as t:
                 target[place(t)] = t.astype(of)
 
-        whole = Rows(ib, ib.buffer_ptr(ins[0]), data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
+        whole = Rows(ib, source, data.shape, along, coding, emit, ahead=lambda place, t: target[place(t)])
         if valid_count is None:
             return whole
         counts = ib.buffer_ptr(ins[1])

@@ -1,0 +1,148 @@
+"""Rows of any length sorted by quick sort on processors with AVX-512, against numpy; and what decides that it is used."""
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from tedsl.ir.evaluate import run as interpret
+from tedsl.runtime.parallel import get_num_threads, set_num_threads
+from tedsl.target import Target
+from topi.ordering.keys import coding_of
+from topi.ordering.quick_sort import quick_sorted
+
+needs_avx512 = pytest.mark.skipif("avx512f" not in Target("llvm").features, reason="a processor with AVX-512")
+DTYPES = ["float32", "float64", "int32", "int64", "uint32", "uint64"]
+SIZES = [0, 1, 2, 15, 17, 127, 128, 129, 255, 256, 257, 300, 511, 513, 1000, 2049, 5000, 40007, 70001]
+
+
+def _by_size(target, dtype, operator):
+    """The kernel of an operator on a row of any length."""
+    a = te.placeholder((te.size_var("n"),), dtype, name="a")
+    with Target(target):
+        made = operator(a)
+    return tedsl.build(te.create_schedule(made.op), [a, made], target=target)
+
+
+def _rows(dtype, size):
+    """Rows of different kinds: drawn, sorted, reversed, equal, of few values, of sorted pieces, with special values."""
+    rng = np.random.default_rng(size)
+    if dtype.startswith("float"):
+        drawn = rng.standard_normal(size).astype(dtype)
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).smallest_subnormal], dtype)
+        few = rng.choice(np.array([0.0, -0.0, 1.5], dtype), size)
+    else:
+        info = np.iinfo(dtype)
+        drawn = rng.integers(info.min, info.max, size, dtype, endpoint=True)
+        special = np.array([info.min, info.max, 0], dtype)
+        few = rng.integers(0, 3, size).astype(dtype)
+    yield drawn
+    yield np.sort(drawn)
+    yield np.sort(drawn)[::-1].copy()
+    yield np.full(size, 7, dtype)
+    yield few
+    yield np.where(rng.random(size) < 0.999, np.array(5, dtype), drawn)
+    yield (np.arange(size) % 100).astype(dtype)
+    yield np.where(rng.random(size) < 0.3, rng.choice(special, size), drawn)
+    places = np.arange(size)  # words far from each other, so that the middle between the least and the greatest is no median
+    yield (2.0 ** -(places % 120) if dtype.startswith("float") else np.left_shift(1, places % 31)).astype(dtype)
+
+
+def _expected(x, ascending):
+    in_order = np.sort(x) if x.dtype.kind != "f" else np.sort(x + 0.0)
+    return in_order if ascending else in_order[::-1]
+
+
+@needs_avx512
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_any_length_and_kind(dtype, ascending):
+    kernel = _by_size("llvm", dtype, lambda a: topi.sort(a, -1, ascending))
+    for size in SIZES:
+        for x in _rows(dtype, size):
+            result = np.empty_like(x)
+            kernel(x, result)
+            if dtype.startswith("float"):
+                zeros = np.signbit(result[result == 0])
+                assert (zeros == np.sort(zeros)[::-1 if ascending else 1]).all(), "-0.0 comes before 0.0, or behind it"
+                assert zeros.sum() == np.signbit(x[x == 0]).sum()
+                numbers = x[~np.isnan(x)]
+                part = result[:len(numbers)] if ascending else result[size - len(numbers):]
+                assert np.isnan(result).sum() == size - len(numbers)
+                np.testing.assert_array_equal(part, _expected(numbers, ascending))
+            else:
+                np.testing.assert_array_equal(result, _expected(x, ascending))
+
+
+@needs_avx512
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_rows_that_threads_share(dtype, threads):
+    kernel = _by_size("llvm", dtype, lambda a: topi.sort(a, -1))
+    before = get_num_threads()
+    set_num_threads(threads)
+    try:
+        for size in (1, 200, 70001, 300000):
+            for x in _rows(dtype, size):
+                result = np.empty_like(x)
+                kernel(x, result)
+                np.testing.assert_array_equal(result, np.sort(x))
+    finally:
+        set_num_threads(before)
+
+
+@needs_avx512
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_places_are_stable(dtype):
+    kernel = _by_size("llvm", dtype, lambda a: topi.argsort(a, axis=-1, dtype="int32"))
+    for size in SIZES:
+        for x in _rows(dtype, size):
+            x = np.where(np.isnan(x), np.array(3, dtype), x) if dtype == "float32" else x
+            places = np.empty(size, "int32")
+            kernel(x, places)
+            np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+
+
+@needs_avx512
+@pytest.mark.parametrize("shape, axis", [((3, 9000), 1), ((2, 3, 9001), 2), ((70000, 2), 0)])
+def test_several_rows(shape, axis):
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    a = te.placeholder(shape, "float32", name="a")
+    made = topi.sort(a, axis)
+    result = np.empty_like(x)
+    tedsl.build(te.create_schedule(made.op), [a, made])(x, result)
+    np.testing.assert_array_equal(result, np.sort(x, axis))
+
+
+@needs_avx512
+def test_the_first_ranks_alone():
+    x = np.random.default_rng(0).permutation(100000).astype("float32")
+    a = te.placeholder(x.shape, "float32", name="a")
+    values, places = topi.topk(a, 3000, -1)
+    found, at = np.empty(3000, "float32"), np.empty(3000, "int64")
+    tedsl.build(te.create_schedule([values.op]), [a, values, places])(x, found, at)
+    np.testing.assert_array_equal(found, np.sort(x)[::-1][:3000])
+    np.testing.assert_array_equal(x[at], found)
+
+
+def test_the_interpreter_gives_the_same():
+    x = np.random.default_rng(0).integers(-50, 50, 700).astype("int32")
+    a = te.placeholder((te.size_var("n"),), "int32", name="a")
+    with Target("llvm -mcpu=skylake-avx512"):
+        made = topi.sort(a, -1)
+        lowered = tedsl.lower(te.create_schedule(made.op), [a, made])["main"]
+    result = np.empty_like(x)
+    interpret(lowered, [x, result])
+    np.testing.assert_array_equal(result, np.sort(x))
+
+
+@pytest.mark.parametrize("target, dtype, places, words", [
+    ("llvm -mcpu=znver5", "float32", False, 256), ("llvm -mcpu=znver5", "float32", True, 128),
+    ("llvm -mcpu=skylake-avx512", "int64", False, 128), ("llvm -mcpu=znver5", "int64", True, None),
+    ("llvm -mcpu=znver5 -vector-width=256", "int32", False, 128), ("llvm -mcpu=znver5", "int8", False, None),
+    ("llvm -mcpu=znver3", "float32", False, None),
+    ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "float32", False, None)])
+def test_where_it_pays(target, dtype, places, words):
+    with Target(target):
+        assert quick_sorted(coding_of(te.const(0, dtype).dtype, True, places, None)) == words
