@@ -54,7 +54,7 @@ class InnerLoop:
 
     vector_bits: of its widest arithmetic, the width of an element if it is scalar; 0 if it has none. spills: instructions with
     operands on the stack. inserts: those that make vectors of single elements or take them apart, loads of one element too.
-    size: of all instructions.
+    size: of all instructions; whole: of all of the stage, in this loop and beside it.
     """
 
     vector_bits: int
@@ -65,6 +65,7 @@ class InnerLoop:
     spills: int
     calls: int
     size: int
+    whole: int
 
 
 def instructions_of(listing: str) -> Iterator[Instruction | str]:
@@ -81,8 +82,10 @@ def instructions_of(listing: str) -> Iterator[Instruction | str]:
             yield Instruction(line, name, operands.strip())
 
 
-def inner_loop(listing: str, lines: Collection[int]) -> InnerLoop | None:
-    """Returns what the innermost loop does that implements most of `lines`; None if there is no code of them."""
+def inner_loop(listing: str, lines: Collection[int], of_stage: Collection[int]) -> InnerLoop | None:
+    """Returns what the innermost loop does that implements most of `lines`, which are some of those of the stage; None if there
+    is no code of them.
+    """
     code = list(instructions_of(listing))
     places = {label: at for at, label in enumerate(code) if isinstance(label, str)}
     loops = [(places[one.operands], at) for at, one in enumerate(code) if isinstance(one, Instruction)
@@ -95,7 +98,8 @@ def inner_loop(listing: str, lines: Collection[int]) -> InnerLoop | None:
     found = [[one for one in code[first:last + 1] if isinstance(one, Instruction)] for first, last in innermost
              if any(first <= at <= last for at in mine)]
     whole = [one for at in mine if isinstance(one := code[at], Instruction)]
-    return _facts(max(found, key=lambda loop: _amount(loop, lines), default=whole))
+    count = sum(isinstance(one, Instruction) and one.line in of_stage for one in code)
+    return _facts(max(found, key=lambda loop: _amount(loop, lines), default=whole), count)
 
 
 def _amount(loop: list[Instruction], lines: Collection[int]) -> tuple[int, int]:
@@ -103,11 +107,12 @@ def _amount(loop: list[Instruction], lines: Collection[int]) -> tuple[int, int]:
     return sum(one.vector_bits for one in own if one.computes), sum(max(one.vector_bits, 1) for one in own)
 
 
-def _facts(loop: list[Instruction]) -> InnerLoop:
+def _facts(loop: list[Instruction], whole: int) -> InnerLoop:
     arithmetic = [one for one in loop if one.computes]
     moving = arithmetic or [one for one in loop if _MOVES.match(one.name)]
     return InnerLoop(
         vector_bits=max((one.vector_bits for one in moving), default=0), arithmetic=len(arithmetic),
         gathers=sum("gather" in one.name for one in loop), scatters=sum("scatter" in one.name for one in loop),
         inserts=sum(one.name.startswith(_INSERTS) or bool(_SINGLE.match(f"{one.name} {one.operands}")) for one in loop),
-        spills=sum(one.at_stack for one in loop), calls=sum(one.name.startswith("call") for one in loop), size=len(loop))
+        spills=sum(one.at_stack for one in loop), calls=sum(one.name.startswith("call") for one in loop), size=len(loop),
+        whole=max(whole, len(loop)))

@@ -17,6 +17,7 @@ from tedsl.target.machine import Machine
 
 LAUNCH = 4e-6  # seconds to give a parallel loop to threads that wait for work, and to wait for the last of them
 _CODE = 4096  # instructions of a loop that most processors keep decoded; those of vectors then fill their 32 KiB of code, too
+_COPIES, _SHORT = 64, 8  # nests of a stage that unrolling has made, and iterations of the loops in them
 _FAULT = 7e-7  # seconds until the system gives, and clears, a page of the memory that a call asks for
 _REFETCH = 1.5e-8  # seconds for a line that comes from the last cache alone: about 45 cycles
 _REFILL = 2.5e-9  # seconds to find a page that is not in the first table of addresses: about 7 cycles
@@ -79,7 +80,7 @@ def recomputed(stage: Stage, here: Machinery) -> Iterator[Cause]:
 
 
 def inlined(stage: Stage, here: Machinery) -> Iterator[Cause]:
-    """Functions such as exp in the formula of a consumer, which needs each of their values more than once."""
+    """Functions such as exp, and long arithmetic, in the formula of a consumer that needs each of their values more often."""
     if not stage.again or any(recomputed(stage, here)):
         return
     moved = stage.hot.footprint(0, here.machine.line)
@@ -87,18 +88,19 @@ def inlined(stage: Stage, here: Machinery) -> Iterator[Cause]:
     needed = stage.least_computing * threads + moved / here.limits.rate(moved)
     for again in stage.again:
         needless = again.seconds * threads * (1 - 1 / again.times)
-        lost = min(needless * max(1.0, stage.seconds / needed), stage.seconds)
-        called = f"{again.function}({', '.join(again.reads)})"
+        whole = needed + (again.seconds - again.counted) * threads
+        lost = min(needless * max(1.0, stage.seconds / whole), stage.seconds)
         where = f": in each iteration of {again.loops[0]}" if again.loops else ", for each element that needs it"
-        yield Cause("recomputed", stage.name, lost, f"recomputed: each value of {called} is computed "
-                    f"{_shown(again.times)} times{where}", f"give {called} a stage of its own (no compute_inline), and "
+        yield Cause("recomputed", stage.name, lost, f"recomputed: each value of {again.what} is computed "
+                    f"{_shown(again.times)} times{where}", f"give {again.what} a stage of its own (no compute_inline), and "
                     "compute_at a loop that needs each value once, or compute_root")
 
 
 def scalar(stage: Stage, here: Machinery) -> Iterator[Cause]:
     """An innermost loop without vectors, for one of four reasons."""
     hot, site, code = stage.hot, stage.site, stage.code
-    if stage.wanted_lanes < 2 or not hot.turns or hot.times < stage.wanted_lanes or _has_vectors(hot):
+    if stage.wanted_lanes < 2 or not hot.turns or hot.times < stage.wanted_lanes or _has_vectors(hot) \
+            or _would_have_vectors(stage):
         return
     lost = _lost(stage, stage.wanted_lanes)
     inner, strided = hot.turns[-1].var.name, _strided(hot)
@@ -181,11 +183,28 @@ def spilled(stage: Stage, here: Machinery) -> Iterator[Cause]:
 
 
 def unrolled(stage: Stage, here: Machinery) -> Iterator[Cause]:
-    """Loops of more code than the processor keeps near."""
-    if stage.code is not None and stage.code.size > _CODE:
-        yield Cause("unrolled", stage.name, _lost(stage, 1 + stage.code.size / _CODE),
-                    f"unrolled too far: {stage.code.size} instructions in the inner loop, fetched from far in every iteration",
-                    "unroll fewer loops, or by smaller factors")
+    """Loops of more code than the processor keeps near, and code without loops that is as long."""
+    code = stage.code
+    if code is None or code.whole <= _CODE:
+        return
+    straight = len(stage.nests) > _COPIES and all(not nest.turns or nest.turns[-1].times <= _SHORT for nest in stage.nests)
+    where = "in the inner loop, fetched from far in every iteration" if code.size > _CODE else \
+        f"of {len(stage.nests)} copies of short loops, fetched from far in every call"
+    if code.size > _CODE or straight:
+        vectors = stage.wanted_lanes if _would_have_vectors(stage) else 1
+        size = code.size if code.size > _CODE else code.whole
+        yield Cause("unrolled", stage.name, _lost(stage, vectors * (1 + size / _CODE)),
+                    f"unrolled too far: {size} instructions {where}", "unroll fewer loops, or by smaller factors")
+
+
+def _would_have_vectors(stage: Stage) -> bool:
+    """Whether LLVM makes vectors of an innermost loop that has none where it is not unrolled so far: of elements side by side,
+    in any order.
+    """
+    code, site = stage.code, stage.site
+    return code is not None and code.size > _CODE and stage.lanes == 1 and not site.reduces and not stage.guards \
+        and code.gathers + code.scatters == 0 and len({other.write.base for other in stage.hot.sites}) > 1 \
+        and _strided(stage.hot) is None
 
 
 def far(stage: Stage, here: Machinery) -> Iterator[Cause]:

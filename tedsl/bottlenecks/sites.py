@@ -27,6 +27,8 @@ from tedsl.record import record
 _ARITHMETIC = (Add, Sub, Mul, Div, Max, Min)
 _FREE = (IF_THEN_ELSE, LIKELY, REINTERPRET)
 _MOST_POINTS = 1 << 20  # of a space whose distinct elements are counted one by one
+OFTEN = 1.3  # times that values are computed, below which they are at the edges of tiles
+_FEW = 4  # operations on an element, of which fewer are seldom worth a stage
 _MOST_VALUES = 4096  # of a loop variable for which conditions are tried
 ACCUMULATORS = ".acc"  # how names of registers end that hold what a stage adds up
 
@@ -74,27 +76,36 @@ class Touch:
 
 
 @record(eq=False)
-class Called:
-    """A call of a function such as exp in the value of a store. reads: the accesses in its arguments; free: the loops on whose
-    variables those depend beside indices, and those in which what they read is written.
+class Part:
+    """A part of the value of a store: a call of a function such as exp, or arithmetic without such calls. reads: the accesses
+    in it; free: the loops on whose variables it depends beside indices, and those in which what it reads is written;
+    operations: of one evaluation, over all lanes.
     """
 
-    call: Call
+    expr: Expr
     reads: tuple[Touch, ...]
     free: frozenset[int]
+    operations: int
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it computes single elements, which a vector may repeat."""
+        return all(touch.lanes == 1 for touch in self.reads)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What calls have in common that compute values of one function at several places of the same memory."""
-        return (self.call.op, self.call.dtype, self.free, *[(one.name, one.steps, one.stride) for one in self.reads])
+        """What parts have in common that compute values of one function at several places of the same memory."""
+        what = self.expr.op if isinstance(self.expr, Call) else type(self.expr)
+        return (what, self.operations, self.expr.dtype, self.free, *[(one.name, one.steps, one.stride) for one in self.reads])
 
 
 @record(eq=False)
 class Site:
     """A store. stage: the name of the stage; operations: of one execution, over all lanes; calls: functions such as exp among
-    them; called: those with what they read; guards: the conditions around it, and in its value, that depend on its innermost
-    loop; free: the loops on whose variables the value depends beside the indices of accesses, and those in which what it reads
-    is written.
+    them; called: those with what they read; loads: of memory that the store does not write, each with the loops in which it is
+    written; value: what it stores, without lets; guards: the conditions around it, and in its value, that depend on its
+    innermost loop; free: the loops on whose variables the value depends beside the indices of accesses, and those in which what
+    it reads is written.
     """
 
     stage: str
@@ -103,7 +114,9 @@ class Site:
     touches: tuple[Touch, ...]
     operations: int
     calls: int
-    called: tuple[Called, ...]
+    called: tuple[Part, ...]
+    loads: Mapping[Node, tuple[Touch, set[object]]]
+    value: Expr
     guards: tuple[Expr, ...]
     free: frozenset[int]
 
@@ -144,29 +157,50 @@ class Site:
         return self._evaluations(points) / self._distinct_values(points, reads, self.free)
 
     @cached_property
-    def called_again(self) -> dict[tuple[object, ...], tuple[tuple[Called, ...], float]]:
-        """The calls of each kind, with how many times each of their values is computed. Innermost loops in which they are the
+    def called_again(self) -> list[tuple[tuple[Part, ...], float]]:
+        """The calls of each kind, with how many times each of their values is computed."""
+        return self._again(self.called)
+
+    @cached_property
+    def arithmetic_again(self) -> list[tuple[tuple[Part, ...], float]]:
+        """The largest parts of the value that are arithmetic alone, each kind with how many times its values are computed,
+        where that is more than once; those of few operations are left out.
+        """
+        told: list[tuple[tuple[Part, ...], float]] = []
+        level, lengths = [self.value], _lengths(self.value, self.loads)
+        seen = set[Expr]()
+        while level:
+            nodes = _largest(level, lengths, seen)
+            parts = [_part(node, self.turns, self.loads, lengths[node].over_lanes) for node in nodes]
+            again = [(group, times) for group, times in self._again(parts) if times > OFTEN]
+            told += again
+            known = {part.expr for group, _ in again for part in group}
+            level = [child for node in nodes if node not in known for child in _operands(node)]
+        return told
+
+    def _again(self, parts: Sequence[Part]) -> list[tuple[tuple[Part, ...], float]]:
+        """The parts of each kind, with how many times each of their values is computed. Innermost loops in which they are the
         same do not count: they are moved out of those.
         """
-        groups: dict[tuple[object, ...], dict[object, Called]] = {}
-        for one in self.called:
+        groups: dict[tuple[object, ...], dict[object, Part]] = {}
+        for one in parts:
             if one.reads and all(step is not None for touch in one.reads for step in touch.steps):
                 groups.setdefault(one.kind, {})[tuple(touch.base for touch in one.reads)] = one
-        found = {}
-        for kind, group in groups.items():
+        found = []
+        for group in groups.values():
             first, *others = group.values()
             points = self._loops_of(first)
             starts = [one.reads[0].base or 0 for one in (first, *others)]
             distinct = self._distinct_values(points, first.reads, first.free, [start - min(starts) for start in starts])
-            found[kind] = tuple(group.values()), len(group) * self._evaluations(points) / distinct
+            found.append((tuple(group.values()), len(group) * self._evaluations(points) / distinct))
         return found
 
-    def runs_of(self, one: Called) -> int:
-        """How often a call is made."""
+    def runs_of(self, one: Part) -> int:
+        """How often a part is evaluated."""
         return math.prod(self.turns[at].times for at in self._loops_of(one))
 
-    def _loops_of(self, one: Called) -> list[int]:
-        """The loops that run more than once, without the innermost ones in which a call is the same: it moves out of them."""
+    def _loops_of(self, one: Part) -> list[int]:
+        """The loops that run more than once, without the innermost ones in which a part is the same: it moves out of them."""
         points = [at for at, turn in enumerate(self.turns) if turn.times > 1]
         while points and points[-1] not in one.free and not any(touch.steps[points[-1]] != 0 for touch in one.reads):
             points.pop()
@@ -347,17 +381,68 @@ def _site(group: Sequence[Access], without_lets: WithoutLets, known: Values, fil
     loads = {access.without_lets(without_lets).node: (touch, set(filled.get(access.memory, ())))
              for access, touch in zip(group, touches) if access.memory is not group[-1].memory}
     operations, calls = _operations(store.value)
-    called = tuple([_called(call, turns, loads) for call in calls])
+    called = tuple([_part(call, turns, loads, call.dtype.lanes) for call in calls])
     return Site(group[-1].memory.name.removesuffix(ACCUMULATORS), group[-1].node, tuple(turns), tuple(touches),
-                operations, sum(call.dtype.lanes for call in calls), called, tuple(guards), free)
+                operations, sum(call.dtype.lanes for call in calls), called, loads, store.value, tuple(guards), free)
 
 
-def _called(call: Call, turns: Sequence[Turn], loads: Mapping[Node, tuple[Touch, set[object]]]) -> Called:
+def _part(expr: Expr, turns: Sequence[Turn], loads: Mapping[Node, tuple[Touch, set[object]]], operations: int) -> Part:
     """loads: of memory that the store does not write, each with the loops in which it is written."""
-    reads = [loads[node] for node in post_order(call) if node in loads]
-    used, changed = set(_free(call)), set().union(*[loops for _, loops in reads])
+    reads = [loads[node] for node in post_order(expr) if node in loads]
+    used, changed = set(_free(expr)), set().union(*[loops for _, loops in reads])
     free = frozenset(at for at, turn in enumerate(turns) if turn.var in used or turn.by in changed)
-    return Called(call, tuple([touch for touch, _ in reads]), free)
+    return Part(expr, tuple([touch for touch, _ in reads]), free, operations)
+
+
+def _operands(node: Expr) -> list[Expr]:
+    """What an expression computes with: without indices."""
+    return [] if isinstance(node, Load) else [child for child in node.child_nodes() if isinstance(child, Expr)]
+
+
+@record(eq=False)
+class _Length:
+    """Of arithmetic: its operations, the same over their lanes, and its loads."""
+
+    operations: int
+    over_lanes: int
+    loads: frozenset[Node]
+
+
+def _lengths(value: Expr, loads: Mapping[Node, tuple[Touch, set[object]]]) -> dict[Expr, _Length]:
+    """Of each part of a value that is arithmetic on elements which it reads at one place of each memory, how long it is. An
+    operation that is used in several places counts in each of them.
+    """
+    found: dict[Expr, _Length] = {}
+    for node in post_order(value):
+        if not isinstance(node, Expr):
+            continue
+        operands = _operands(node)
+        read = frozenset({node} & loads.keys()).union(*[found[one].loads for one in operands if one in found])
+        is_function = isinstance(node, Call) and node.op is not FMA and node.op not in _FREE
+        places = {(loads[one][0].name, loads[one][0].base, loads[one][0].steps) for one in read}
+        if not is_function and all(one in found for one in operands) and (not isinstance(node, Load) or node in loads) \
+                and len({name for name, *_ in places}) == len(places):
+            own = 2 if isinstance(node, Call) and node.op is FMA else int(isinstance(node, _ARITHMETIC))
+            parts = [found[one] for one in operands]
+            found[node] = _Length(own + sum(part.operations for part in parts),
+                                  own * node.dtype.lanes + sum(part.over_lanes for part in parts), read)
+    return found
+
+
+def _largest(level: Sequence[Expr], lengths: Mapping[Expr, _Length], seen: set[Expr]) -> list[Expr]:
+    """The largest parts of the expressions `level` among those of `lengths`, without short ones."""
+    found, stack = [], [*level]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        length = lengths.get(node)
+        if length is None:
+            stack += _operands(node)
+        elif length.operations >= _FEW and length.loads:
+            found.append(node)
+    return found
 
 
 def _times_that_hold(written: Access, loop: Loop, times: int | None, known: Values) -> int | None:

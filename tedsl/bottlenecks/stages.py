@@ -10,26 +10,29 @@ from tedsl.bottlenecks.assembly import InnerLoop, inner_loop
 from tedsl.bottlenecks.clock import Times
 from tedsl.bottlenecks.functions import seconds_of_element
 from tedsl.bottlenecks.program import Program
-from tedsl.bottlenecks.sites import Nest, Site
+from tedsl.bottlenecks.sites import OFTEN, Nest, Part, Site
 from tedsl.graph.network.limits import Limits
+from tedsl.ir.expr import Call
+from tedsl.ir.ops import FMA
 from tedsl.record import record
 from tedsl.target.target import Target
 
-_OFTEN = 1.3  # times that values are computed, below which they are at the edges of tiles
 LEVELS = ("L1", "L2", "L3", "RAM")
 _OF_CALL = 20  # instructions of a function such as exp, which is a polynomial
 
 
 @record
 class Again:
-    """A function whose values are computed `times` times each, of elements of `reads`. seconds: for all of that, at least.
-    loops: in whose iterations the values are the same, outermost first; none where one iteration computes them for others.
+    """A function, or arithmetic, whose values are computed `times` times each. what: in words, with the memory that it reads;
+    seconds: for all of that, at least; counted: those that the limit of the stage counts for it, which takes all arithmetic for
+    vectors. loops: in whose iterations the values are the same, outermost first; none where one
+    iteration computes them for others.
     """
 
-    function: str
-    reads: tuple[str, ...]
+    what: str
     times: float
     seconds: float
+    counted: float
     loops: tuple[str, ...]
 
 
@@ -115,8 +118,9 @@ def _executions(nest: Nest) -> int:
 def _stage(program: Program, name: str, nests: tuple[Nest, ...], seconds: float, busy: float | None, limits: Limits) -> Stage:
     machine = program.target.machine
     hot = max(nests, key=lambda nest: nest.work)
-    lines = {program.loops.lines[site.store] for site in hot.sites if site.store in program.loops.lines}
-    code = inner_loop(program.listing, lines) if program.target.architecture == "x86-64" else None
+    lines, of_stage = [{program.loops.lines[site.store] for nest in some for site in nest.sites
+                        if site.store in program.loops.lines} for some in ((hot,), nests)]
+    code = inner_loop(program.listing, lines, of_stage) if program.target.architecture == "x86-64" else None
     item = hot.sites[0].write.dtype
     sizes = (0, machine.l1.size, machine.l2.size, machine.l3.size or machine.l2.size)
     brought = [_from_registers(nests)] + [sum(nest.brought(size, machine.line) for nest in nests) for size in sizes[1:]]
@@ -124,11 +128,12 @@ def _stage(program: Program, name: str, nests: tuple[Nest, ...], seconds: float,
     operations = sum(nest.operations for nest in nests)
     distinct = hot.footprint(0, machine.line)
     calls, of_functions = _functions(nests, program.target)
-    simple = (operations - calls) * item.bits / 32 / limits.operations
+    operation = item.bits / 32 / limits.operations
+    simple = (operations - calls) * operation
     computing = simple + of_functions
     least = max(computing, distinct / limits.rate(distinct))
     return Stage(name, seconds, nests, hot, code, operations, traffic, least, computing,
-                 tuple(_again(hot, program.target)), program.target.vector_lanes(item), busy)
+                 tuple(_again(hot, program.target, operation)), program.target.vector_lanes(item), busy)
 
 
 def _functions(nests: Sequence[Nest], target: Target) -> tuple[int, float]:
@@ -136,24 +141,38 @@ def _functions(nests: Sequence[Nest], target: Target) -> tuple[int, float]:
     count, seconds = 0, 0.0
     for site in [site for nest in nests for site in nest.sites]:
         for one in site.called:
-            each = seconds_of_element(one.call, target)
+            each = _seconds_of_call(one, target)
             if each is not None:
-                count += site.times * one.call.dtype.lanes
-                seconds += site.runs_of(one) * one.call.dtype.lanes * each
+                count += site.times * one.operations
+                seconds += site.runs_of(one) * one.operations * each
     return count, seconds
 
 
-def _again(nest: Nest, target: Target) -> Iterator[Again]:
-    """The functions whose values a nest computes more than once."""
+def _again(nest: Nest, target: Target, operation: float) -> Iterator[Again]:
+    """The functions, and the arithmetic, whose values a nest computes more than once. operation: the seconds of one."""
     for site in nest.sites:
-        for calls, times in site.called_again.values():
-            first = calls[0]
-            each = seconds_of_element(first.call, target)
-            if times > _OFTEN and each is not None:
+        plain = [parts for parts, _ in site.arithmetic_again]
+        for parts, times in (*site.called_again, *site.arithmetic_again):
+            first = parts[0]
+            each = operation if parts in plain else _seconds_of_call(first, target)
+            if times > OFTEN and each is not None:
                 still = tuple([turn.var.name for at, turn in enumerate(site.turns) if turn.times > 1 and at not in first.free
                                and not any(touch.steps[at] for touch in first.reads)])
-                yield Again(first.call.op.name.removeprefix("tir."), tuple(dict.fromkeys(one.name for one in first.reads)),
-                            times, len(calls) * site.runs_of(first) * first.call.dtype.lanes * each, still)
+                counted = len(parts) * site.runs_of(first) * first.operations * each
+                scalar = target.vector_lanes(first.expr.dtype) if parts in plain and first.is_scalar else 1
+                yield Again(_in_words(first), times, counted * scalar, counted, still)
+
+
+def _seconds_of_call(part: Part, target: Target) -> float | None:
+    return seconds_of_element(part.expr, target) if isinstance(part.expr, Call) else None
+
+
+def _in_words(part: Part) -> str:
+    """What a part of a value computes: erf(A), or how many operations on A."""
+    read = ", ".join(dict.fromkeys(touch.name for touch in part.reads))
+    if isinstance(part.expr, Call) and part.expr.op is not FMA:
+        return f"{part.expr.op.name.removeprefix('tir.')}({read})"
+    return f"{part.operations // (1 if part.is_scalar else part.expr.dtype.lanes)} operations on {read}"
 
 
 def _from_registers(nests: Sequence[Nest]) -> int:

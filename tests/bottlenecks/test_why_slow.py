@@ -1,5 +1,7 @@
 """tedsl.why_slow: the first line of its report names the mistake that was planted; what it counts; what it refuses."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -79,10 +81,10 @@ def inlined(function):
     return s, [V, X, W]
 
 
-def blurred(inline, width=1024):
-    """Q[i, j], the sum of three rows of tanh, which are computed anew for each of the rows that need them."""
+def blurred(inline, width=1024, function=te.tanh):
+    """Q[i, j], the sum of a function of three rows, which is computed anew for each of the rows that need it."""
     image = te.placeholder((1026, width), name="I")
-    P = te.compute((1026, width), lambda i, j: te.tanh(image[i, j]), name="P")
+    P = te.compute((1026, width), lambda i, j: function(image[i, j]), name="P")
     Q = te.compute((1024, width), lambda i, j: P[i, j] + P[i + 1, j] + P[i + 2, j], name="Q")
     s = te.create_schedule(Q.op)
     s[Q].vectorize(s[Q].split(Q.op.axis[1], 16)[1])
@@ -101,8 +103,49 @@ def blurred(inline, width=1024):
     (lambda: blurred(False), "P: recomputed: each value is computed 3.0 times, as its stage is at loop i"),
 ], ids=["erf", "power", "blur inlined", "blur of rows"])
 def test_functions_that_are_computed_again_are_named(made, words):
+    tedsl.set_num_threads(1)  # none of these loops is parallel
     report = looked_at(*made())
     assert report.causes[0].kind == "recomputed" and str(report).startswith(words), report
+
+
+def long_arithmetic(value, terms=30):
+    return functools.reduce(lambda total, k: total * 0.9 + 0.5 / k, range(1, terms), value)
+
+
+def product_of_arithmetic():
+    """A product whose operand is computed anew for each tile of columns, as single elements that vectors repeat."""
+    A, B = te.placeholder((256, 256), name="A"), te.placeholder((256, 256), name="B")
+    P = te.compute((256, 256), lambda i, j: long_arithmetic(A[i, j]), name="P")
+    k = te.reduce_axis((0, 256), name="k")
+    C = te.compute((256, 256), lambda i, j: te.sum(P[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    jo, ji = s[C].split(j, 32)
+    s[C].reorder(i, jo, k, ji)
+    s[C].vectorize(ji)
+    s[P].compute_inline()
+    return s, [A, B, C]
+
+
+@pytest.mark.parametrize("made, words", [
+    (lambda: inlined(long_arithmetic), "W: recomputed: each value of 58 operations on V is computed 512 times: in each"),
+    (lambda: blurred(True, 256, long_arithmetic), "Q: recomputed: each value of 58 operations on I is computed 3.0 times"),
+    (lambda: blurred(False, 256, long_arithmetic), "P: recomputed: each value is computed 3.0 times, as its stage is at loop"),
+    (product_of_arithmetic, "C: recomputed: each value of 58 operations on A is computed 8.0 times: in each"),
+], ids=["inlined", "blur inlined", "blur of rows", "operand"])
+def test_arithmetic_that_is_computed_again_is_named(made, words):
+    """Only functions such as erf were: "nothing stands out" was said of these, or what loses less."""
+    tedsl.set_num_threads(1)
+    report = looked_at(*made())
+    assert report.causes[0].kind == "recomputed" and str(report).replace("\n  ", " ").startswith(words), report
+
+
+def test_arithmetic_that_is_computed_once_is_not():
+    A, D = te.placeholder((64, 64), name="A"), te.placeholder((64,), name="D")
+    for formula in (lambda i, j: long_arithmetic(A[i, j]) * long_arithmetic(A[i, j], 20) + D[i] * D[j],
+                    lambda i, j: long_arithmetic(D[i] + D[j]), lambda i, j: long_arithmetic(A[j, i]) + A[0, 0] * 2.0 + 1.0):
+        B = te.compute((64, 64), formula, name="B")
+        assert not by_name(looked_at(te.create_schedule(B.op), [A, D, B]))["B"].again
 
 
 def test_functions_that_are_computed_once_are_not():
@@ -126,6 +169,35 @@ def test_what_stays_unexplained_is_said():
     stage = by_name(looked_at(*GOOD[0]()))
     report = Report("f", 10.0 * sum(one.least for one in stage.values()), (), tuple(stage.values()), 1)
     assert str(report).startswith("nothing stands out: f reaches 10 % of the limit of the machine, and no rule knows what")
+
+
+def rows_unrolled():
+    """No loop but short ones is left, each with code of its own."""
+    s, A, B = copied((1024, 4 * LANES))
+    i, j = s[B].op.axis
+    s[B].vectorize(s[B].split(j, LANES)[1])
+    s[B].unroll(i)
+    return s, [A, B]
+
+
+def elements_unrolled():
+    """A loop that LLVM makes vectors of where it is not unrolled."""
+    s, A, B = copied((64, 8192))
+    i, j = s[B].op.axis
+    s[B].unroll(s[B].split(j, 2048)[1])
+    return s, [A, B]
+
+
+@X86
+@pytest.mark.whole
+@pytest.mark.parametrize("made, where", [
+    (rows_unrolled, "of 1024 copies of short loops"), (elements_unrolled, "in the inner loop")])
+def test_code_that_unrolling_makes_long_is_named(made, where):
+    """Nothing stood out of the one; the other had a scalar innermost loop."""
+    tedsl.set_num_threads(1)
+    report = looked_at(*made())
+    first = str(report).splitlines()[0]
+    assert first.startswith("B: unrolled too far: ") and f" instructions {where}" in first, report
 
 
 @X86
