@@ -105,6 +105,19 @@ def test_lanes_that_share_elements(lanes, step, divisor, offset, of, target):
 
 
 @TARGETS
+def test_lanes_that_are_clamped_to_constants(target):
+    """b[lane] = a[min(max((lane - 3) // 2, 0), 5)] of an array of 6 elements."""
+    a, b = array("a", (6,), "float32"), array("b", (18,), "float32")
+    half = build.floordiv(Ramp(const(-3), const(1), 18), Broadcast(const(2), 18))
+    at = Min(Max(half, Broadcast(const(0), 18)), Broadcast(const(5), 18))
+    kernel = Kernel(function(store(b, load(a, at), Ramp(const(0), const(1), 18)), a, b), target)
+    x, y = data("float32", 6), np.zeros(18, "float32")
+    assert kernel(x, y) == 0
+    np.testing.assert_array_equal(y, x[np.clip((np.arange(18) - 3) // 2, 0, 5)])
+    assert "gather" not in kernel.assembly()
+
+
+@TARGETS
 def test_masked_lanes_that_share_elements_read_no_others(target):
     """What a lane that is off wants lies in a page that cannot be read; a lane that is on shares it with one that is off."""
     import ctypes

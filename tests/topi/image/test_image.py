@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
@@ -215,3 +216,14 @@ def test_references_of_older_versions(align_corners):
           [testing.bilinear_resize_python(x, (5, 7), "NCHW", align_corners),
            testing.trilinear_resize3d_python(y, (4, 5, 3), "NDHWC", mode)], 1e-4, 1e-3)
     assert topi.nn.winograd_util.winograd_transform_matrices is topi.nn.winograd_transform_matrices
+
+
+@pytest.mark.parametrize("method, wide", [("nearest_neighbor", 50), ("linear", 50), ("cubic", 50), ("linear", 19)])
+def test_larger_images_are_not_gathered(method, wide):
+    """Places that are clamped at the ends of a row are constants: its vectors are written one after the other."""
+    x = te.placeholder((1, 2, 5, wide), name="x")
+    y = image.resize2d(x, ROI, (10, 2 * wide), "NCHW", method, "half_pixel")
+    with tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4"):
+        s = topi.schedules.schedule(y)
+    module = tedsl.build(s, [x, y], "llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
+    assert "gather" not in module.get_source("asm")

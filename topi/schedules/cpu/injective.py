@@ -7,16 +7,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
+from tedsl import te, tir
 from topi.schedules.cpu.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
-from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, product, runs, variables_in
+from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, nodes_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
 _TOGETHER = 4  # vectors of functions that a step of a loop computes
+_FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
 _LONG = 64  # vectors from which on a loop is long
 _TWO = 2  # vectors from which on several in a step pay: of 50 elements 6 to 18 %, of 246 20 to 30 %
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
@@ -70,9 +71,20 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
-    vectorize(stage, inner, extent, lanes * vectors_together(kernel, formula, extent, lanes))
+    wide = lanes * vectors_together(kernel, formula, extent, lanes)
+    vectorize(stage, inner, extent, wide)
+    if extent is not None and wide < extent <= _FEW * wide and wide > 1 and _is_clamped(op, formula):
+        stage.unroll(stage.leaf_iter_vars[-2])
     shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
     share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _is_clamped(op: Any, formula: Formula) -> bool:
+    """Whether a place of elements is a minimum or maximum that depends on the last axis, as at the ends of an image that is
+    made larger. Vectors whose places are known are loaded without a gather, those at the ends, too.
+    """
+    last, nodes = op.axis[-1].var, [node for load in formula.loads for index in load.indices for node in nodes_of(index)]
+    return any(isinstance(node, (tir.Min, tir.Max)) and last in variables_in(node) for node in nodes)
 
 
 def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:

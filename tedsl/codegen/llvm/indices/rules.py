@@ -112,11 +112,25 @@ def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
         return Ramp(_extremum(out, name, a.base, b.base, bounds), 0, a.lanes)
     if isinstance(a, Index) and isinstance(b, Index):
         return _extremum(out, name, a, b, bounds)
+    known = _constants(a), _constants(b)
+    if known[0] is not None and known[1] is not None:
+        both = ix.known_lanes(ix.ZERO, tuple(map(best, known[0], known[1])))
+        if both is not None:
+            return both
     bits, lanes = common_bits(a, b, bounds), e.dtype.lanes
     t, of = vector_of(f"i{bits}", lanes), suffix(dtype(f"int{bits}x{lanes}"))
     symbol = out.module.declare(f"llvm.{name}.{of}", f"declare {t} @llvm.{name}.{of}({t}, {t})")
     x, y = as_lanes(out, a, bits), as_lanes(out, b, bits)
     return Lanes(out.here(f"call {t} {symbol}({t} {x}, {t} {y})"), bits, lanes, *bounds)
+
+
+def _constants(index: AnyIndex) -> tuple[int, ...] | None:
+    """Returns the lanes of an index, if all of them are constants."""
+    if isinstance(index, Index) or index.base.terms:
+        return None
+    if isinstance(index, Ramp):
+        return tuple(index.base.const + index.stride * lane for lane in range(index.lanes))
+    return None if index.known is None else tuple(index.base.const + lane for lane in index.known)
 
 
 def _extremum(out: Emitter, name: str, a: Index, b: Index, bounds: tuple[int, int]) -> Index:
