@@ -227,3 +227,13 @@ def test_larger_images_are_not_gathered(method, wide):
         s = topi.schedules.schedule(y)
     module = tedsl.build(s, [x, y], "llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
     assert "gather" not in module.get_source("asm")
+
+
+@pytest.mark.parametrize("scale, wide", [(3, 61), (5, 50), (6, 33), (2, 200)])
+def test_rows_of_repeated_elements(scale, wide):
+    """Vectors begin at whole elements, so that the places of their lanes are known."""
+    x, data = feed((1, 2, 4, wide))
+    rows = [image.resize2d(x, ROI, (8, scale * wide), "NCHW", "nearest_neighbor", mode, "floor")
+            for mode in ("asymmetric", "tf_half_pixel_for_nn")]
+    check([*rows, topi.repeat(x, scale, 3)], {x: data},
+          [data.repeat(2, 2).repeat(scale, 3), data.repeat(2, 2).repeat(scale, 3), data.repeat(scale, 3)])

@@ -71,12 +71,27 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if (not outer) if extent is None else extent >= 2 * _CHUNK:
         chunk, inner = stage.split(inner, factor=_CHUNK)
         outer.append(chunk)
-    wide = lanes * vectors_together(kernel, formula, extent, lanes)
+    wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
+    if not is_clamped or (extent or 0) > _FEW * wide:
+        wide = _lanes_of_quotients(op, formula, lanes) or wide
     vectorize(stage, inner, extent, wide)
-    if extent is not None and wide < extent <= _FEW * wide and wide > 1 and _is_clamped(op, formula):
+    if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
         stage.unroll(stage.leaf_iter_vars[-2])
     shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
     share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _lanes_of_quotients(op: Any, formula: Formula, lanes: int) -> int | None:
+    """The lanes of some vectors that begin at whole elements of what is repeated three times, or to an image 3/2 times as
+    large: only so the places of lanes are known. None where one vector does, or more is read than one element.
+    """
+    last, indices = op.axis[-1].var, [index for load in formula.loads for index in load.indices]
+    quotients = [node for index in indices for node in nodes_of(index) if isinstance(node, tir.FloorDiv)]
+    parts = {constant(node.b) for node in quotients if last in variables_in(node.a)}
+    if not parts or None in parts or len(formula.loads) != 1:
+        return None
+    wide = math.lcm(lanes, *(part for part in parts if part is not None))
+    return wide if lanes < wide <= _FEW * lanes else None
 
 
 def _is_clamped(op: Any, formula: Formula) -> bool:
