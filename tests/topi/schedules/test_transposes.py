@@ -69,6 +69,26 @@ def test_rows_of_tiles_that_stay_in_the_nearest_cache_are_inside(shape, order, o
     assert [var.var.name for var in stage.leaf_iter_vars][:-2] == outer
 
 
+@pytest.mark.parametrize("target, shape, tiles", [
+    ("znver5", (512, 320), 1),       # rows of the result 2 KB apart: their lines share two sets of L1
+    ("znver5", (768, 900), 2),       # 3 KB: four sets
+    ("znver3", (768, 900), 1),       # whose L1 has fewer ways
+    ("znver5", (6, 512, 600), 1),    # matrices of their own
+    ("znver5", (4096, 4096), 4),     # from memory: rows of the input are read in runs
+    ("znver5", (4096, 2500), 2),
+    ("znver3", (4096, 4096), None),  # and lie in more pages than are known at once
+    ("znver5", (2000, 3000), None),  # streams of the input
+])
+def test_rows_of_the_result_are_streams_where_their_lines_meet_in_few_sets(target, shape, tiles):
+    result = topi.transpose(te.placeholder(shape, name="data"), (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2))
+    with tedsl.target.Target(f"llvm -mcpu={target}"):
+        stage = topi.schedules.schedule([result])[result]
+    parts = {relation.inner: int(relation.factor) for relation in stage.relations if hasattr(relation, "factor")}
+    inside = stage.leaf_iter_vars[-3]
+    along_rows = inside.var.name == f"ax{len(shape) - 1}.outer"
+    assert parts.get(inside, 1 if along_rows else None) == tiles
+
+
 @pytest.mark.parametrize("shape, order", [
     ((210, 44, 27, 12), (0, 2, 3, 1)), ((30, 20, 2, 69), (0, 3, 1, 2)), ((32, 12, 8, 15), (2, 3, 0, 1))])
 def test_axes_that_follow_each_other_are_tiled_as_one(shape, order):
@@ -80,7 +100,7 @@ def test_axes_that_follow_each_other_are_tiled_as_one(shape, order):
 
 @pytest.mark.parametrize("shape, order", [
     ((2, 64, 56, 56), (0, 3, 1, 2)), ((256, 1024), (1, 0)), ((65, 564), (1, 0)),
-    ((419, 523), (1, 0)), ((3, 419, 523), (0, 2, 1)), ((21, 44, 27, 12), (0, 2, 3, 1)),
+    ((419, 523), (1, 0)), ((3, 419, 523), (0, 2, 1)), ((512, 333), (1, 0)), ((768, 130), (1, 0)), ((21, 44, 27, 12), (0, 2, 3, 1)),
     ((30, 20, 2, 69), (0, 3, 1, 2)), ((32, 12, 8, 15), (2, 3, 0, 1)), ((33, 70, 60, 50), (2, 3, 1, 0)),
     ((33, 70, 60, 50), (3, 2, 1, 0)), ((33, 70, 60, 50), (3, 1, 0, 2)), ((33, 70, 60, 50), (0, 3, 2, 1))])
 def test_values(shape, order):

@@ -33,6 +33,7 @@ _GATHERED = 8  # parts of the nearest cache, one of which holds pieces: many str
 _STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
 _BELOW = 4  # tiles below each other whose lines of the result stay in the nearest cache, while they read runs of as many lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
+_STORES = 48  # stores that wait for their lines in L1 at a time
 
 
 def schedule_injective(kernel: Kernel) -> None:
@@ -282,19 +283,32 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
 def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], columns: list[Any], rows: list[Any],
                    wide: int) -> int | None:
     """How many tiles of `wide` elements along rows of the result, below each other, are computed for one place after the other
-    along its columns, in a transpose that stays in the caches, but not in L1; None for all of them, in the order of the input.
+    along its columns, in a transpose that does not stay in L1; None for all of them, in the order of the input.
 
-    Tiles of the next row share lines with those of one row, which begin anywhere in lines: one tile where the lines of the
-    input that such a row reads stay in a nearer cache than those of the result that a row of tiles of the input writes, or
+    In that order each store goes to another row of the result. Where the distance of these rows has a large power of two as a
+    factor, the lines that `_STORES` of them wait for share few sets of L1 and take the places from each other: as many tiles as
+    leave each other's lines there, or, if the matrices come from memory, some whose rows of the input are read in runs.
+
+    Elsewhere tiles of the next row share lines with those of one row, which begin anywhere in lines: one tile where lines of
+    the input that such a row reads stay in a nearer cache than those of the result that a row of tiles of the input writes, or
     where neither stay in L2, for stores wait for their lines. Where neither stay in L1, some tiles, whose lines of the result
     do, read runs of the input. columns, rows: of the result. order: that of the input.
     """
     machine, over = kernel.target.machine, [loop_over(op, load, group) for group in (rows, columns)]
     size = 2 * (product([extent_of(axis) for axis in op.axis]) or 0) * op.output(0).dtype.bytes
-    if order[-2] is not columns or order[-1] is not rows or None in over or _goes_past_caches(kernel, op):
+    if order[-2] is not columns or order[-1] is not rows or over[0] is None or over[1] is None or size <= machine.l1.size:
         return None
-    if size <= machine.l1.size:
+    step, read_step, past = over[0].steps[0], over[1].steps[1], _goes_past_caches(kernel, op)
+    whole_lines = wide * op.output(0).dtype.bytes >= machine.line
+    if whole_lines and past and machine.l1.evicts(wide, step):
+        if page_visits([Loop(over[1].extent, (read_step,))], kernel.target) > machine.tlb2:
+            return None
+        return _BELOW if machine.l1.evicts(wide, read_step) else _BELOW // 2
+    if past:
         return None
+    few = next((count for count in (_BELOW, _BELOW // 2) if not machine.l1.evicts(count * wide, step)), 1)
+    if whole_lines and machine.l1.evicts(_STORES, step):
+        return few
 
     def nearest(count: int, step: int) -> int:
         bytes_held = _STRIP * count * machine.line
@@ -302,13 +316,10 @@ def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], c
             return 0
         return 2 if bytes_held <= machine.l2.size and machine.l2.evicts(2 * count, step) else 1
 
-    written, read = (nearest(loop.extent, loop.steps[at]) for at, loop in enumerate(over) if loop is not None)
+    written, read = nearest(over[0].extent, step), nearest(over[1].extent, read_step)
     if read < written or read == written == 2:
         return 1
-    if written == 0 or 2 * size > machine.l3.size:
-        return None
-    step = over[0].steps[0] if over[0] is not None else 0
-    return next((count for count in (_BELOW, _BELOW // 2) if not machine.l1.evicts(count * wide, step)), None)
+    return None if written == 0 or few == 1 or 2 * size > machine.l3.size else few
 
 
 def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[Any]], tiled: tuple[list[Any], ...], wide: int,
