@@ -23,21 +23,34 @@ from tedsl.tune.records.lines import append_text, require_lines
 
 
 class RecordToFile:
-    """Callback of TuningOptions: adds each trial to a file, at once, so that a program that is killed loses at most one.
-    Raises ArgumentError for a file of something else than records.
+    """Callback of TuningOptions: adds each trial to a file, at once, so that a program that is killed loses at most one. Makes
+    the folder of the file, as in TVM. Raises ArgumentError for a file of something else than records.
     """
 
     def __init__(self, filename: Any) -> None:
+        folder = file_path(filename, "RecordToFile").absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ArgumentError(f"RecordToFile: the folder {folder} cannot be made: {error.strerror or error}") from None
         self.path = require_lines(filename, "RecordToFile")
 
     def __call__(self, trial: Trial) -> None:
         append_line(self.path, trial.record)
 
 
-class MeasureInput(NamedTuple):
-    """A schedule of a task, as a record has it. task: its key."""
+class RecordedTask(str):
+    """The key of a task, as a record has it. workload_key: the same, by TVM's name."""
 
-    task: str
+    @property
+    def workload_key(self) -> str:
+        return str(self)
+
+
+class MeasureInput(NamedTuple):
+    """A schedule of a task, as a record has it."""
+
+    task: RecordedTask
     target: str
     record: Record
 
@@ -133,8 +146,13 @@ class ApplyHistoryBest:
 
 def load_best_record(filename: Any, workload_key: str | None = None, target: Any = None) \
         -> tuple[MeasureInput | None, MeasureResult | None]:
-    """The fastest trial in a file, of the workload and the target if they are given; (None, None) if there is none."""
-    key = None if workload_key is None else SearchTask(workload_key=workload_key, target=target).problem.key
+    """The fastest trial in a file, of the workload and the target if they are given; (None, None) if there is none.
+    workload_key: of a workload, or the task of a MeasureInput.
+    """
+    records = list(read_lines(filename, record_of_line))
+    key = workload_key
+    if key is not None and not any(key == one.task for one in records):
+        key = SearchTask(workload_key=key, target=target).problem.key
     wanted = None if target is None else as_target(target)
 
     def fits(one: Record) -> bool:
@@ -142,7 +160,7 @@ def load_best_record(filename: Any, workload_key: str | None = None, target: Any
             return workload_key in (None, one.task) and (wanted is None or kind_of(one.target) == wanted.kind.name)
         return key in (None, one.task) and (wanted is None or one.target == str(wanted))
 
-    ranked = fastest_records(one for one in read_lines(filename, record_of_line) if fits(one))
+    ranked = fastest_records(one for one in records if fits(one))
     return pair_of(ranked[0]) if ranked else (None, None)
 
 
@@ -150,8 +168,8 @@ def pair_of(one: Record) -> tuple[MeasureInput, MeasureResult]:
     """A record as the input and the result of a trial."""
     failure, line = one.outcome.failure, line_of(one)
     if line is not None:
-        return MeasureInput(one.task, one.target, one), MeasureResult(
+        return MeasureInput(RecordedTask(one.task), one.target, one), MeasureResult(
             line.costs, line.error_no, "" if failure is None else str(failure), line.all_cost, line.timestamp)
     result = MeasureResult(one.outcome.costs, error_number(one.outcome), "" if failure is None else str(failure),
                            one.outcome.all_seconds, one.outcome.timestamp)
-    return MeasureInput(one.task, one.target, one), result
+    return MeasureInput(RecordedTask(one.task), one.target, one), result

@@ -31,6 +31,8 @@ class Explanation:
     of: int
 
     def __str__(self) -> str:
+        if not self.of:
+            return "no decision is known to matter: nothing but the default schedule has a time"
         if not self.differences:
             return f"no decision distinguishes the best {self.count} of {self.of} trials from the rest"
         rows = [(f"{one.decision} = {one.value}", f"{100 * one.best:.0f} %", f"{100 * one.rest:.0f} %")

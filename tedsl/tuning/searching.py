@@ -25,7 +25,7 @@ from tedsl.target.target import Target
 from tedsl.tune.measure.budget import within
 from tedsl.tune.measure.check import Checker, patience_of
 from tedsl.tune.measure.machine import is_estimated
-from tedsl.tune.measure.measurer import Measurer
+from tedsl.tune.measure.measurer import Measurer, check_options
 from tedsl.tune.measure.options import MOST_PRECISE, BuildOption, RunOption, limited
 from tedsl.tune.measure.outcome import Candidate, Outcome
 from tedsl.tune.measure.remote import RemoteMeasurer, check_cluster
@@ -73,6 +73,7 @@ def tune(task: Any, seconds: float = 60, *, args: Sequence[Any] = (), target: An
     if trials is not None:
         check_count("tune", "trials", trials, 1)
     _check_types(args, seed, records, check, progress)
+    check_options("tune", build, run, None)
     check_cluster("tune", cluster)
     begun = time.monotonic()
     found = _task_of(task, tuple(args), target)

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tedsl import auto_scheduler, te
+from tedsl import auto_scheduler, autotvm, te
 from tedsl.auto_scheduler.record import pair_of
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
 from tedsl.schedule.journal import Journal
 from tedsl.tune import Outcome, Record
 from tedsl.tune.measure import Failure
+from tedsl.tune.records import append_line
 from tests.auto_scheduler.programs import fused_end, matmul
-from tests.refusing import absent
+from tests.refusing import absent, refused
 
 
 def task_of(n):
@@ -95,6 +96,24 @@ def test_numbers_of_errors(kind, name):
     "feature.get_per_store_features_from_file", "compute_dag.get_shape_from_rewritten_layout"])
 def test_names_that_are_not_here_say_what_to_use(path):
     absent(f"tedsl.auto_scheduler.{path}")
+
+
+def test_the_task_of_a_record_has_a_workload_key(tmp_path):
+    """It was a text alone: AttributeError, where programs group the records of a file."""
+    file = tmp_path / "new" / "trials.json"
+    auto_scheduler.RecordToFile(file)  # makes the folder
+    for task, seconds in (("one", 3.0), ("one", 2.0), ("other", 1.0)):
+        append_line(file, Record(task, "llvm", "machine", "versions", {"seconds": seconds}, Outcome((seconds,))))
+    keys = [inp.task.workload_key for inp, _ in auto_scheduler.load_records(file)]
+    assert keys == ["one", "one", "other"]
+    assert [auto_scheduler.load_best_record(file, key)[1].costs for key in dict.fromkeys(keys)] == [(2.0,), (1.0,)]
+
+
+def test_records_without_a_folder_are_refused_before_a_search(tmp_path):
+    """A search ended with its first trial, which could not be written."""
+    refused(lambda: autotvm.callback.log_to_file(tmp_path / "none" / "log"), "there is no folder", error=ArgumentError)
+    (tmp_path / "file").touch()
+    refused(lambda: auto_scheduler.RecordToFile(tmp_path / "file" / "log"), "cannot be made", error=ArgumentError)
 
 
 def test_constants_of_shapes():

@@ -29,6 +29,7 @@ from tedsl.tune.measure.process import Ended, Process, Processes, wait_for
 from tedsl.tune.measure.running import Reference, costs_of, seconds_of
 from topi import matmul, schedules
 
+_SOON = 5.0  # seconds before an end, from which on no candidate is built ahead of those whose runs wait for builds
 _AHEAD = 2  # candidates that are taken for each one that is being built, so that a short build leaves no core idle
 _TRIES = 2  # at the reference: a program that is stopped for longer than a limit, as by Ctrl-Z, is measured once more
 _SIDE = 128  # of the matrices of the reference kernel: as much arithmetic as memory of the second cache
@@ -129,7 +130,8 @@ class Measurer:
             while True:
                 self._interrupts.check()
                 if not (order.cores.take_turns and trials):  # a batch is run before the next one is built
-                    trials += map(_Trial, itertools.islice(rest, min(_AHEAD * order.at_once, MOST) - len(trials)))
+                    ahead = 1 if order.cores.take_turns and self.until - time.monotonic() < _SOON else _AHEAD
+                    trials += map(_Trial, itertools.islice(rest, min(ahead * order.at_once, MOST) - len(trials)))
                 if not trials:
                     return
                 while (outcome := trials[0].outcome) is None:

@@ -36,9 +36,12 @@ class Lines:
 
 def require_lines(path: Any, what: str) -> Path:
     """The path of a file to which lines may be added: one that is not there, an empty one, or one of lines of which at least
-    one is an object of JSON, be it unfinished. Raises ArgumentError for another, such as a program: it would be spoilt.
+    one is an object of JSON, be it unfinished. Raises ArgumentError for another, such as a program: it would be spoilt; and
+    where there is no folder for it, before there is anything to write.
     """
     file = file_path(path, what)
+    if not file.absolute().parent.is_dir():
+        raise ArgumentError(f"{what}: {file} cannot be written: there is no folder {file.parent}", hint="make the folder first")
     if file.exists() and not file.is_file():
         raise ArgumentError(f"{what}: {file} cannot be written: it is no file")
     if file.exists():
