@@ -526,7 +526,15 @@ def test_times_of_an_earlier_search_are_measured_again_beside_those_of_now(imagi
     assert found.config == {"default": True} and ", the default schedule;" in repr(found)
 
 
-def test_ctrl_c_that_python_ignores_is_not_lost():
+@pytest.fixture
+def default_handler():
+    """Processes that a shell starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_that_python_ignores_is_not_lost(default_handler):
     """Exceptions in __del__ are ignored."""
     class Interrupted:
         def __del__(self):
