@@ -117,17 +117,24 @@ def test_lanes_that_are_clamped_to_constants(target):
     assert "gather" not in kernel.assembly()
 
 
-@TARGETS
-def test_masked_lanes_that_share_elements_read_no_others(target):
-    """What a lane that is off wants lies in a page that cannot be read; a lane that is on shares it with one that is off."""
+@pytest.fixture
+def five_floats():
+    """An array at the end of a page, behind which lies one that cannot be read."""
     import ctypes
     import mmap
 
     libc = ctypes.CDLL(None)
     pages = mmap.mmap(-1, 2 * 4096)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    assert libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 0) == 0
-    x = np.frombuffer(pages, np.float32, 5, 4096 - 20)
+    behind = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(pages)) + 4096)
+    assert libc.mprotect(behind, 4096, 0) == 0
+    yield np.frombuffer(pages, np.float32, 5, 4096 - 20)
+    libc.mprotect(behind, 4096, 3)
+
+
+@TARGETS
+def test_masked_lanes_that_share_elements_read_no_others(target, five_floats):
+    """What a lane that is off wants lies in a page that cannot be read; a lane that is on shares it with one that is off."""
+    x = five_floats
     x[:] = range(1, 6)
     a, b, n = array("a", (5,), "float32"), array("b", (16,), "float32"), Var("n")
     at = Ramp(const(0), const(1), 16)
@@ -137,7 +144,6 @@ def test_masked_lanes_that_share_elements_read_no_others(target):
         y = np.zeros(16, "float32")
         assert kernel(x, y, count) == 0
         assert y.tolist() == [k // 2 + 1 if k < count else 0 for k in range(16)]
-    libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 3)
 
 
 @TARGETS
@@ -160,16 +166,9 @@ def test_masked_tails_touch_nothing_beyond(of, target):
 
 
 @TARGETS
-def test_lanes_that_are_off_read_no_memory(target):
+def test_lanes_that_are_off_read_no_memory(target, five_floats):
     """The array ends at the end of a page, the next one cannot be read."""
-    import ctypes
-    import mmap
-
-    libc = ctypes.CDLL(None)
-    pages = mmap.mmap(-1, 2 * 4096)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    assert libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 0) == 0
-    x = np.frombuffer(pages, np.float32, 5, 4096 - 20)
+    x = five_floats
     x[:] = range(5)
     a, b, n = array("a", (5,), "float32"), array("b", (8,), "float32"), Var("n")
     mask = build.less(Ramp(const(0), const(1), 8), Broadcast(n, 8))
@@ -181,7 +180,6 @@ def test_lanes_that_are_off_read_no_memory(target):
         y = np.zeros(8, "float32")
         assert Kernel(function(store(b, value, Ramp(const(0), const(1), 8)), a, b, n), target)(x, y, 5) == 0
         assert y.tolist() == want
-    libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 3)
 
 
 @TARGETS

@@ -232,7 +232,9 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
     prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
     Where this order comes to so many pages that each is looked up again and again, or is opened again in memory for lines that
-    go past the caches, the loops are in an order that comes to few pages (`_order_of_few_pages`).
+    go past the caches, the loops are in an order that comes to few pages (`_order_of_few_pages`). They go along rows of the
+    result where stores to these would take lines of a cache from each other, and where tiles share more lines that way
+    (`_tiles_outside`).
     """
     stage = kernel.schedule[op]
     groups = runs(op.axis, formula)
