@@ -88,6 +88,10 @@ DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
 # The lanes of a vector where those of a vector of bool hold, in order from lane 0 on; zeros behind them.
 COMPRESS = Op("tir.compress_lanes", 2)
+# All lanes of a vector combined to one element, the halves of the vector again and again: `calls/lanes.py` has the formula.
+SUM_LANES, PROD_LANES = Op("tir.sum_lanes", 1), Op("tir.prod_lanes", 1)
+MAX_LANES, MIN_LANES = Op("tir.max_lanes", 1), Op("tir.min_lanes", 1)
+COMBINE_LANES = (SUM_LANES, PROD_LANES, MAX_LANES, MIN_LANES)
 REINTERPRET = Op("tir.reinterpret", 1)  # the bits of the argument as another dtype of equal width
 CALL_PURE_EXTERN = Op("tir.call_pure_extern", None)  # args: StringImm(symbol), arguments...
 CALL_EXTERN = Op("tir.call_extern", None, "opaque")
@@ -139,8 +143,8 @@ TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
-    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED,
-    CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY,
+    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, *COMBINE_LANES, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN,
+    CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY,
     MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR,
     THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
 )

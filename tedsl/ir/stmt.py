@@ -47,6 +47,7 @@ LOGICAL_SHAPE = "logical_shape"  # annotation of an Allocate: the extents of the
 DATA_INDICES = "tir.data_index"
 EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
 JOINED = "pragma_joined"  # AttrStmt key: the loop in `body` is one with those under the same value (compute_with)
+COMBINED = "combined_lanes"  # annotation of a vectorized For: its lanes are combined in the element that all of them write
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 
 

@@ -17,7 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
-from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
+from tedsl.ir.stmt import COMBINED, AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
@@ -261,7 +261,9 @@ class Nest:
         if loop.attr.bind_thread is not None:
             body = around_thread(loop, body, self.site.launch)
         elif loop.var is not None and not is_no_op(body):
-            kind, notes = KINDS.get(loop.attr.iter_type, ForKind.SERIAL), FrozenDict({"tail": loop.tail} if loop.tail else {})
+            kind = KINDS.get(loop.attr.iter_type, ForKind.SERIAL)
+            combined = kind is ForKind.VECTORIZED and loop.leaf.is_reduction
+            notes = FrozenDict({**({"tail": loop.tail} if loop.tail else {}), **({COMBINED: 1} if combined else {})})
             body = For(loop.var, build.const(0, loop.var.dtype), extent, kind, body, annotations=notes)
         for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
             body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)

@@ -12,13 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir import build
+from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.expr import Call, Max, Min
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import MAX_LANES, MIN_LANES
 from tedsl.ir.stmt import AttrStmt, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import statements
 from tedsl.target.target import Target
 
+_LANES = (MAX_LANES, MIN_LANES)
 WITHOUT_NAN, AT_MOST_ONE = "pragma_maxima_without_nan", "pragma_exp_at_most_one"
 
 
@@ -48,7 +51,7 @@ class _Promises(ScopedRewriter):
 
 
 class _WithoutNaN(Rewriter):
-    kinds = (Max, Min)
+    kinds = (Max, Min, *_LANES)
 
     def rewrite(self, node: Any) -> Any:
         match node:
@@ -56,6 +59,8 @@ class _WithoutNaN(Rewriter):
                 return build.select(build.greater(a, b), a, b)
             case Min(a=a, b=b) if node.dtype.is_float:
                 return build.select(build.less(a, b), a, b)
+            case Call(op=op) if op in _LANES and node.dtype.is_float:
+                return in_halves(node, without_nan=True)
         return node
 
 

@@ -142,6 +142,10 @@ class Stage:
     def vectorize(self, var: IterVar) -> None:
         """Run the loop `var`, whose extent is constant, as vector instructions.
 
+        The lanes of a reduction loop are combined, half of the vector with the other half again and again, and then with the
+        element: `B[i] += sum_lanes(A[i, k : k+8])`. That is done for sums, products, largest and smallest elements; sums of
+        floats are rounded in another order.
+
         Example (add):
             xo, xi = s[C].split(i, factor=4)
             s[C].vectorize(xi)

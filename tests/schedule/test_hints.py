@@ -221,7 +221,7 @@ def test_a_loop_of_a_version_is_known_as_one(versions):
         s[C].unroll(i_inner)
 
 
-@pytest.mark.parametrize("apply", [lambda v, i, k: v.vectorize(k[1]), lambda v, i, k: v.parallel(k[0]),
+@pytest.mark.parametrize("apply", [lambda v, i, k: v.parallel(k[0]),
                                    lambda v, i, k: v.split(i[1], 4, tail="shift_inwards"),
                                    lambda v, i, k: v.split(i[1], 4, tail="round_up")])
 def test_new_stages_are_made_before_versions(versions, apply):

@@ -218,10 +218,9 @@ def test_parallel_of_a_reduction(matmul, refused):
             "threads would race", "s.rfactor(C, k)", "loops now: i, j, k")
 
 
-def test_vectorize_of_a_reduction(matmul, refused):
-    _, ki = matmul.s[matmul.C].split(matmul.k, 8)
-    refused(matmul.s, lambda: matmul.s[matmul.C].vectorize(ki), "k.inner is a reduction loop", "lanes would race",
-            "s.rfactor(C, k.inner)")
+def test_vectorize_of_elements_and_their_reduction(matmul, refused):
+    both = matmul.s[matmul.C].fuse(matmul.C.op.axis[1], matmul.k)
+    refused(matmul.s, lambda: matmul.s[matmul.C].vectorize(both), "j.k.fused is a reduction loop", "lanes would race")
 
 
 def test_vectorize_of_a_symbolic_extent(refused):

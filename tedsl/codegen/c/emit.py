@@ -24,7 +24,7 @@ _DATA: dict[type, Callable[[Any, Any], Emission]] = {
     ir.Div: expr.emit_division, ir.Mod: expr.emit_division, ir.FloorDiv: expr.emit_division, ir.FloorMod: expr.emit_division,
     ir.Min: expr.emit_extremum, ir.Max: expr.emit_extremum, **dict.fromkeys(expr.COMPARISONS, expr.emit_compare),
     ir.And: expr.emit_logical, ir.Or: expr.emit_logical, ir.Not: expr.emit_not, ir.Select: expr.emit_select,
-    ir.Let: expr.emit_let, ir.Cast: emit_cast, ir.Call: calls.emit_call, ir.Ramp: expr.emit_ramp,
+    ir.Let: lanes.emit_let, ir.Cast: emit_cast, ir.Call: calls.emit_call, ir.Ramp: expr.emit_ramp,
     ir.Broadcast: expr.emit_broadcast, ir.Shuffle: lanes.emit_shuffle, ir.Load: memory.emit_load,
 }
 TABLES = Tables(_DATA, INDEX, index_leaf, stmt.STATEMENTS)

@@ -101,7 +101,7 @@ def vectorize(s: Scheduler) -> str | None:
 def _vectors(stage: StageState) -> list[int]:
     sizes, held = constant_extents(stage), {guest.attach_ivar for guest in stage.guests()}
     first = max((at + 1 for at, leaf in enumerate(stage.leaf_iter_vars) if leaf in held), default=0)
-    return [at for at in free_loops(stage, elements=True) if at >= first and sizes.get(stage.leaf_iter_vars[at], 99) <= 64]
+    return [at for at in free_loops(stage) if at >= first and sizes.get(stage.leaf_iter_vars[at], 99) <= 64]
 
 
 def unroll(s: Scheduler) -> str | None:

@@ -54,7 +54,7 @@ def on_version(s: Scheduler) -> Found:
     this = f"s[{name}].versions[{number}]"
     kind = s.draw.choice(["split", "split", "vectorize", "unroll", "parallel", "reorder", "fuse", "decompose_reduction"])
     loops = plain_loops(version) if kind in ("split", "fuse") else \
-        free_loops(version, elements=kind in ("vectorize", "parallel"))
+        free_loops(version, elements=kind == "parallel")
     if not loops:
         return None
     loop = f"{this}.leaf_iter_vars[{s.draw.choice(loops)}]"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tedsl.ir.dtype import BOOL, UINT64, VOID, DType
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
-from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
+from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, COMBINE_LANES, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
 
 Args = tuple[Expr, ...]
 
@@ -90,6 +90,11 @@ def _lane_mask(of: DType, args: Args) -> bool:
 def _compress_lanes(of: DType, args: Args) -> bool:
     value, condition = (arg.dtype for arg in args)
     return of is value and condition.is_bool and 1 < of.lanes == condition.lanes and not of.is_bool and not of.is_custom
+
+
+def _combine_lanes(of: DType, args: Args) -> bool:
+    value = args[0].dtype
+    return of is value.element and value.lanes > 1 and not of.is_bool and not of.is_custom
 
 
 def _dot(of: DType, args: Args) -> bool:
@@ -211,6 +216,8 @@ SIGNATURES: dict[str, Signature] = {
     "lane_mask": Signature(_lane_mask, "it takes a vector of 2 to 64 bools, and gives uint64"),
     "compress_lanes": Signature(_compress_lanes, "it takes a vector of numbers and one of bools with as many lanes, and gives "
                                                  "the dtype of the first"),
+    **dict.fromkeys((op.short for op in COMBINE_LANES), Signature(
+        _combine_lanes, "it takes a vector of numbers, and gives one of their dtype")),
     "dot": Signature(_dot, "it takes and gives 4, 8, 16, ... integers of 32 bits, and takes two vectors of narrower integers "
                      "of the same size; or float32 and bfloat16"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),

@@ -11,6 +11,7 @@ from typing import Any
 from tedsl.errors import DTypeError, InternalError
 from tedsl.ir import build
 from tedsl.ir.calls.addresses import addressed
+from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.dtype import FLOAT32, INT64, DType
 from tedsl.ir.expr import (
     EQ,
@@ -54,7 +55,7 @@ from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.fragments import fragment_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ATOMIC_ADD, CP_ASYNC, FRAGMENT_OPS, SHUFFLES
+from tedsl.ir.ops import ATOMIC_ADD, COMBINE_LANES, CP_ASYNC, FRAGMENT_OPS, SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -281,6 +282,8 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _atomic_add(c, e))
     if e.op in FRAGMENT_OPS:
         return (yield from fragment_call(c, e))
+    if e.op in COMBINE_LANES:
+        return (yield in_halves(e), wide)
     args = []
     for arg in e.args:
         args.append((yield arg, False))

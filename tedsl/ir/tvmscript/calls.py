@@ -8,6 +8,7 @@ from tedsl.ir.expr import Call
 from tedsl.ir.ops import (
     ATOMIC_ADD,
     CALL_PACKED,
+    COMBINE_LANES,
     COMPRESS,
     DATA_INDEX,
     DOT,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tedsl.ir.tvmscript.printer import TVMScriptPrinter
 
 DTYPE_FIRST = (FOREIGN - {CALL_PACKED}) | {REINTERPRET, TYPE_ANNOTATION}
-OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, DATA_INDEX, ATOMIC_ADD))
+OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD))
 
 
 def call_parts(e: Call, p: TVMScriptPrinter) -> list[Part]:

@@ -15,10 +15,14 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.calls.lanes import OF_KIND, neutral
+from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp, Select, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import FrozenDict
+from tedsl.ir.ops import SUM_LANES
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
+    COMBINED,
     EXTERN_SCOPE,
     Allocate,
     AssertStmt,
@@ -37,6 +41,7 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order, statements, uses
@@ -86,12 +91,17 @@ class _Vectorizer(ScopedRewriter):
 
     def serial(self, loop: For, kind: ForKind = ForKind.SERIAL) -> Stmt:
         self.around.append(loop)
-        new = self.descend(loop if kind is loop.kind else loop.replace(kind=kind))
+        new = self.descend(loop if kind is loop.kind else _of_kind(loop, kind))
         self.around.pop()
         return new
 
     def vectorized(self, loop: For, lanes: int) -> Stmt:
         lane = build.sub(loop.loop_var, loop.min)
+        if COMBINED in loop.annotations:
+            try:
+                return _CombinedLanes(self, loop, lanes)(loop.body)
+            except NotVectorizable:
+                return self.serial(loop)
         body = _widen_allocations(loop.body, loop.loop_var, lane, lanes)
         if body is None or must_run_in_order(body, loop.loop_var, loop.min, lanes, self.around, self.by_hand):
             return self.serial(loop)
@@ -130,6 +140,12 @@ class _Widener(Rewriter):
                 return node.replace(extents=(*node.extents, IntImm(node.extents[-1].dtype, self.lanes)))
             case _:
                 return node
+
+
+def _of_kind(loop: For, kind: ForKind) -> For:
+    """Returns `loop` as one of `kind`, whose lanes, if it had some, are not combined any more."""
+    kept = {key: value for key, value in loop.annotations.items() if key != COMBINED}
+    return loop.replace(kind=kind, annotations=FrozenDict(kept))
 
 
 class _LaneStatements:
@@ -204,7 +220,7 @@ class _LaneStatements:
 
     def inner_loop(self, loop: For) -> Stmt:
         kind = loop.kind if loop.kind == ForKind.UNROLLED else ForKind.SERIAL
-        return loop.replace(min=self.uniform(loop.min), extent=self.uniform(loop.extent), kind=kind, body=self(loop.body))
+        return _of_kind(loop, kind).replace(min=self.uniform(loop.min), extent=self.uniform(loop.extent), body=self(loop.body))
 
     def branch(self, branch: IfThenElse) -> Stmt:
         """Vectorizes a branch: parts of its condition that are the same for all lanes stay a branch, the others become a
@@ -264,3 +280,40 @@ class _LaneStatements:
             return LetStmt(var, value, self(let.body))
         finally:
             self.may_split = before
+
+
+class _CombinedLanes(_LaneStatements):
+    """Vectorizes the body of a reduction loop whose lanes are combined before they reach the element that all of them write.
+
+        B[i] = B[i] + A[k]   →   B[i] = B[i] + sum_lanes(A[ramp(0, 1, 8)])
+    """
+
+    def __init__(self, outside: _Vectorizer, loop: For, lanes: int) -> None:
+        super().__init__(outside, loop, lanes)
+        self.may_split = False
+
+    def vector(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (SeqStmt, Allocate, LetStmt)):
+            raise NotVectorizable("more than one element that the lanes write, or memory of their own")
+        return super().vector(stmt)
+
+    def store(self, store: Store) -> Stmt:
+        index, value, memory = self.expr(store.index, self.mask), store.value, store.buffer_var
+        op = OF_KIND.get(type(value))
+        if op is None or index.dtype.lanes > 1 or value.dtype.lanes > 1 or store.predicate is not None or value.dtype.is_bool:
+            raise NotVectorizable("a reduction of another kind")
+        kept, source = value.a, value.b  # type: ignore[attr-defined]
+        if not _is_kept(kept, store):
+            kept, source = source, kept
+        if not _is_kept(kept, store) or value.dtype.is_custom or uses(source, memory):
+            raise NotVectorizable("a reduction of another kind")
+        lanes = self.expr.widen(self.expr(source, self.mask))
+        if self.mask is not None and not (op is SUM_LANES and isinstance(lanes, Load) and lanes.predicate is self.mask):
+            lanes = Select(self.mask, lanes, Broadcast(neutral(op, value.dtype), self.lanes))  # a lane that is off loads 0
+        kind: Any = type(value)
+        return Store(memory, kind(kept, Call(value.dtype, op, (lanes,))), index)
+
+
+def _is_kept(value: Expr, store: Store) -> bool:
+    """Whether `value` is what the element that `store` writes held before."""
+    return isinstance(value, Load) and value.buffer_var is store.buffer_var and structural_equal(value.index, store.index)

@@ -20,7 +20,7 @@ from tedsl.ir.expr import (
     Shuffle,
     Var,
 )
-from tedsl.ir.ops import IF_THEN_ELSE, LANE_MASK
+from tedsl.ir.ops import COMBINE_LANES, IF_THEN_ELSE, LANE_MASK
 from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
@@ -28,7 +28,8 @@ from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.passes.folding import is_always_false, is_always_true
 from tedsl.passes.loops.vectorize_expr import ELEMENTWISE
 
-_INSIDE = (Load, Let, Shuffle, LANE_MASK)  # what scalars have to do with lanes
+_MIX = (LANE_MASK, *COMBINE_LANES)
+_INSIDE = (Load, Let, Shuffle, *_MIX)  # what scalars have to do with lanes
 
 
 class CannotSlice(Exception):
@@ -85,7 +86,7 @@ class _Slicer(Rewriter):
         if node in self.on:
             return build.true() if self.width == 1 else Broadcast(build.true(), self.width)
         if node.dtype.lanes == 1 and not isinstance(node, (Load, Let)):
-            mixes = isinstance(node, Shuffle) or (isinstance(node, Call) and node.op is LANE_MASK)
+            mixes = isinstance(node, Shuffle) or (isinstance(node, Call) and node.op in _MIX)
             return self.fail(node) if mixes else node.map_children(self._done.__getitem__)
         if node.dtype.lanes not in (1, self.lanes):
             self.fail(node)

@@ -16,6 +16,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.dtype import FLOAT32, dtype
 from tedsl.ir.expr import (
     BinaryOp,
@@ -29,7 +30,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import FOREIGN, IF_THEN_ELSE, REINTERPRET
+from tedsl.ir.ops import COMBINE_LANES, FOREIGN, IF_THEN_ELSE, REINTERPRET
 from tedsl.ir.script import shown
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.passes.retyped import retyped
@@ -71,6 +72,8 @@ class _Promotion(Rewriter):
             case BinaryOp() | CompareOp() if _is_bfloat16(node.a):
                 kind: Any = type(node)
                 result: Expr = kind(_wide(node.a), _wide(node.b))
+            case Call(op=op) if op in COMBINE_LANES and _is_bfloat16(node):
+                return self(in_halves(node))
             case Call(args=args, op=op) if op.effect == "pure" and op not in (*FOREIGN, *_KEPT) and any(
                     map(_is_bfloat16, args)):
                 of = FLOAT32.with_lanes(node.dtype.lanes) if _is_bfloat16(node) else node.dtype

@@ -16,12 +16,14 @@ from tedsl.codegen.c.values.memory import emit_access_ptr, emit_address_of
 from tedsl.codegen.c.values.own import emit_by_name, emit_packed
 from tedsl.codegen.c.values.reinterpret import emit_reinterpret
 from tedsl.errors import InternalError, LoweringError
+from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.dtype import FLOAT64, dtype
 from tedsl.ir.expr import Add, Call, Mul
 from tedsl.ir.ops import (
     BITWISE_AND,
     BITWISE_OR,
     BITWISE_XOR,
+    COMBINE_LANES,
     ISFINITE,
     ISINF,
     ISNAN,
@@ -168,6 +170,14 @@ def emit_compress(out: Emitter, e: Call) -> Emission:
     return Piece(f"{packed}[{lane.text.text}]", depth=1)
 
 
+def emit_combined(out: Emitter, e: Call) -> Emission:
+    """Emits the lanes of a vector combined to one element."""
+    lane, out.lane = out.lane, None
+    combined = yield in_halves(e), False
+    out.lane = lane
+    return combined
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 def emit_likely(out: Emitter, e: Call) -> Emission:
@@ -191,7 +201,8 @@ CALLS: dict[str, Callable[[Emitter, Call], Emission]] = {
     "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift, "popcount": emit_count,
     "clz": emit_count, "fabs": emit_fabs, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma,
     "likely": emit_likely, "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask,
-    "compress_lanes": emit_compress, "reinterpret": emit_reinterpret,
+    "compress_lanes": emit_compress, **dict.fromkeys((op.short for op in COMBINE_LANES), emit_combined),
+    "reinterpret": emit_reinterpret,
     "address_of": emit_address_of, "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": emit_packed,
     "call_pure_extern": emit_by_name, "call_extern": emit_by_name,

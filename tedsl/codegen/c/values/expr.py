@@ -28,7 +28,6 @@ from tedsl.ir.expr import (
     FloorDiv,
     FloorMod,
     IntImm,
-    Let,
     Max,
     Min,
     Mod,
@@ -236,11 +235,6 @@ def asked(e: Expr, wide: bool = False) -> Emission:
 
 
 # --- bindings and vectors ---------------------------------------------------------------------------------------------
-
-def emit_let(out: Emitter, e: Let) -> Emission:
-    yield from bind(out, e.var, e.value)
-    return (yield e.body, False)
-
 
 def bind(out: Emitter, var: Var, value: Expr) -> Emission:
     """Binds `var` to `value` from here on: as index arithmetic if it is that, else as data, in a constant of its name."""

@@ -17,10 +17,10 @@ from tedsl.codegen.c.emitter import Emission, Emitter, Lane
 from tedsl.codegen.c.text.piece import PRIMARY, PRODUCT, SUM, Piece, number
 from tedsl.codegen.c.text.types import memory_type, value_type
 from tedsl.codegen.c.values.convert import to_memory
-from tedsl.codegen.c.values.expr import FALSE, TRUE
+from tedsl.codegen.c.values.expr import FALSE, TRUE, bind
 from tedsl.codegen.c.values.memory import buffer_info, condition_of, element
 from tedsl.errors import InternalError
-from tedsl.ir.expr import Call, Expr, IntImm, Load, Ramp, Shuffle, Var
+from tedsl.ir.expr import Call, Expr, IntImm, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import Store
 from tedsl.ir.walk.equal import structural_equal
@@ -100,6 +100,15 @@ def array_of(out: Emitter, e: Expr, *, in_memory: bool = False) -> Emission:
     out.line(f"{(memory_type if in_memory else value_type)(d)} {name}[{d.lanes}];")
     yield from fill(out, name, 0, e, in_memory)
     return Piece(name)
+
+
+def emit_let(out: Emitter, e: Let) -> Emission:
+    """Emits a value and what uses it; a vector outside of lanes is an array."""
+    if e.value.dtype.lanes > 1 and out.lane is None:
+        out.vectors[e.var] = (yield from array_of(out, e.value)).text
+    else:
+        yield from bind(out, e.var, e.value)
+    return (yield e.body, False)
 
 
 def fill(out: Emitter, name: str, at: int, e: Expr, in_memory: bool = False) -> Emission:

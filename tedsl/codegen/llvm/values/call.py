@@ -25,6 +25,7 @@ from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic,
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.codegen.llvm.values.prefetch import emit_prefetch
 from tedsl.errors import LoweringError
+from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Broadcast, Call, Expr, FloatImm, Load, Min, StringImm, Var
@@ -33,6 +34,7 @@ from tedsl.ir.ops import (
     BITWISE_AND,
     BITWISE_OR,
     BITWISE_XOR,
+    COMBINE_LANES,
     ISFINITE,
     ISINF,
     ISNAN,
@@ -242,6 +244,11 @@ def emit_compress(out: Emitter, e: Call) -> str:
     return out.assign(f"load {t}, ptr {memory}, align 1")
 
 
+def emit_combined(out: Emitter, e: Call) -> str:
+    """Emits the lanes of a vector combined to one element."""
+    return out.value(in_halves(e))
+
+
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 
 def emit_likely(out: Emitter, e: Call) -> str:
@@ -312,6 +319,7 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
     "dot": emit_dot, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
     "if_then_else": emit_if_then_else, "lane_mask": emit_lane_mask, "compress_lanes": emit_compress,
+    **dict.fromkeys((op.short for op in COMBINE_LANES), emit_combined),
     "reinterpret": emit_reinterpret,
     "address_of": emit_address_of,
     "tvm_access_ptr": emit_access_ptr,
