@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
+from tedsl import te, tir
 from topi.schedules.cpu.ahead import bytes_ahead, far_arguments
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
@@ -29,6 +29,7 @@ _WAITS = 64  # vectors of a row, up to which that is so of sums that nothing wai
 _DEAR = 16  # operations on an element, which hide the latency of adding it, row beside row
 UNROLLED = 64  # operations of a reduction without a loop
 _PAIRS = 32  # rows of a block of values with their places, if they divide the rows
+_LEAST = 4  # vectors of a row whose lanes are combined alone
 _STRAIGHT = 16  # lanes that are combined without a loop
 
 
@@ -67,8 +68,10 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
     at = last_of_many(axes)
     length = length_of(kernel.anchor)
     tiny = length is not None and _FEW < length < 2 * _FEW  # LLVM's vectorizer is faster than tiles of four lanes and a rest
-    block = _rows_together(kernel, axes, length) if (tiles_fit(kernel) or not kernel.fused) and not tiny else 1
-    partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None, far_arguments(kernel))
+    turned = not combines_lanes(kernel, kernel.anchor, formula) or (kernel.fused and not are_long(kernel, length))
+    beside = turned and not tiny and (tiles_fit(kernel) or not kernel.fused)
+    block = _rows_together(kernel, axes, length) if beside else 1
+    partial = reduce_in_lanes(kernel, kernel.anchor, formula, at if block > 1 else None, far_arguments(kernel), turned)
     combined = None
     if block > 1 and block % _FEW == 0 and partial and not kernel.fused and kernel.tail.num_outputs > 1:
         combined = _in_registers(s, s[kernel.tail].op)
@@ -174,18 +177,21 @@ def share_out_blocks(kernel: Kernel, stage: te.Stage, axes: list[Any], at: int, 
 
 
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None,
-                    far: Sequence[te.Tensor] = ()) -> list[Any]:
+                    far: Sequence[te.Tensor] = (), turned: bool = False) -> list[Any]:
     """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
-    Several vectors first, to hide the latency of the additions, then fewer lanes, then single lanes.
-    across: the number of the axis along which rows are neighbours; their lanes are combined in vectors across them.
-    far: what is asked for before it is read.
+    Several vectors first, to hide the latency of the additions, whose lanes are combined at the end of each row.
+    across: the number of the axis along which rows are neighbours. far: what is asked for before it is read.
+    turned: lanes are combined in steps instead: to fewer ones, which change places with neighbouring rows, if there are some,
+    and are combined in vectors across them.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
     extent = product([extent_of(axis) for axis in along])
     if lanes == 1:
         return []
+    if not turned and combines_lanes(kernel, op, formula):
+        return _combine_vectors(kernel, op, formula, across, far)
     partial: list[Any] = []
     if extent is None or extent >= 2 * lanes or (across is not None and extent > lanes):
         loop = s[op].fuse(*along) if len(along) > 1 else along[0]
@@ -208,6 +214,41 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     if across is not None and op is not kernel.tail:
         add_across(s[op], across)
     return partial
+
+
+def combines_lanes(kernel: Kernel, op: Any, formula: Formula) -> bool:
+    """Whether the reduction `op` reads vectors along rows whose lanes are combined to one element: a sum, a product, the
+    largest or the smallest element of rows that fill some vectors.
+    """
+    (result, *more), of = op.body[0].combiner.result, op.output(0).dtype
+    extent, lanes = product([extent_of(axis) for axis in runs(op.reduce_axis, formula)[-1]]), kernel.lanes(op)
+    numbers = not (of.is_bool or of.is_custom)
+    return numbers and not more and isinstance(result, (tir.Add, tir.Mul, tir.Max, tir.Min)) and \
+        (extent is None or extent >= _LEAST * lanes) and lanes > 1
+
+
+def _combine_vectors(kernel: Kernel, op: Any, formula: Formula, across: int | None, far: Sequence[te.Tensor]) -> list[Any]:
+    """Add up vectors along each row in registers, then combine the lanes of the last ones; see `reduce_in_lanes`."""
+    s, lanes = kernel.schedule, kernel.lanes(op)
+    along = runs(op.reduce_axis, formula)[-1]
+    extent = product([extent_of(axis) for axis in along])
+    loop = s[op].fuse(*along) if len(along) > 1 else along[0]
+    width = lanes * (_UNROLL if extent is None or extent >= 2 * _UNROLL * lanes else 1)
+    _, lane = s[op].split(loop, factor=width)
+    partial = s.rfactor(op.output(0), lane, len(op.axis)).op
+    s[op].vectorize(s[op].op.reduce_axis[0])
+    s[partial].set_scope("local")
+    add_vectors(s[partial], -1)
+    row = None if across is None or op is kernel.tail else s[op].op.axis[across]
+    if row is not None:
+        s[partial].compute_at(s[op], row)
+    steps = length_of(partial)
+    if steps is not None and steps * (1 + formula.cost) <= UNROLLED and not far:
+        for axis in partial.reduce_axis:
+            s[partial].unroll(axis)
+    else:
+        ask_ahead(kernel, s[partial], -2, width, far)
+    return [partial] if row is None else []
 
 
 def _widths(op: Any, formula: Formula, lanes: int, long: bool, beside: bool) -> list[int]:
@@ -297,7 +338,8 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
     lanes = kernel.lanes(kernel.anchor)
     partial = []
     (loop,) = chunks.reduce_axis
-    for width in (_UNROLL * lanes, lanes):
+    together = combines_lanes(kernel, op, formula)
+    for width in (_UNROLL * lanes,) if together else (_UNROLL * lanes, lanes):
         _, lane = s[chunks].split(loop, factor=width)
         factored = s.rfactor(s[chunks].op.output(0), lane)
         partial.append((factored[0] if isinstance(factored, list) else factored).op)
@@ -311,6 +353,9 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
         stage.vectorize(lane)
         stage.compute_at(s[chunks], chunk)
     ask_ahead(kernel, s[partial[0]], -2, _UNROLL * lanes, far_arguments(kernel))
-    combine_lanes(s[chunks], lanes)
+    if together:
+        s[chunks].vectorize(s[chunks].op.reduce_axis[0])
+    else:
+        combine_lanes(s[chunks], lanes)
     if kernel.fused and s[kernel.tail].op.axis:
         s[op].compute_at(s[kernel.tail], s[kernel.tail].op.axis[-1])

@@ -9,7 +9,6 @@ matrix if many rows use it.
 from __future__ import annotations
 
 from topi.schedules.cpu.parallel import share_out, whole_tiles
-from topi.schedules.cpu.reduce import combine_lanes
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of
 from topi.schedules.kernel import Kernel
@@ -19,7 +18,6 @@ _TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: load
 _ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
 _ADDED_ALONE = 27 / 32  # the same where a row has too few sums to go on with others meanwhile
 _LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
-_LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 
 
 def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
@@ -53,26 +51,21 @@ def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
     lanes = kernel.lanes(kernel.anchor)
     rank = len(kernel.anchor.axis)
     (k,) = kernel.anchor.reduce_axis
-    partial = []
-    for width in (lanes, _LANES):
-        _, lane = s[kernel.anchor].split(k, factor=width)
-        partial.append(s.rfactor(kernel.anchor.output(0), lane, rank).op)
-        (k,) = s[kernel.anchor].op.reduce_axis
+    _, lane = s[kernel.anchor].split(k, factor=lanes)
+    partial = s[s.rfactor(kernel.anchor.output(0), lane, rank)]
+    s[kernel.anchor].vectorize(s[kernel.anchor].op.reduce_axis[0])
     tall, wide = _dots(kernel, rows)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
     share_out(tail, whole_tiles(kernel, batch, jo, wide), work)
-    for op in partial:
-        stage = s[op]
-        stage.compute_at(tail, io)
-        *rest, i, j, lane = stage.op.axis
-        stage.reorder(*rest, *stage.op.reduce_axis, i, j, lane)
-        stage.unroll(i)
-        stage.unroll(j)
-        stage.vectorize(lane)
-    combine_lanes(s[kernel.anchor], _LANES)
+    partial.compute_at(tail, io)
+    *rest, i, j, lane = partial.op.axis
+    partial.reorder(*rest, *partial.op.reduce_axis, i, j, lane)
+    partial.unroll(i)
+    partial.unroll(j)
+    partial.vectorize(lane)
     if kernel.fused:
         s[kernel.anchor].compute_at(tail, io)
 
