@@ -222,9 +222,54 @@ def test_batches_whose_columns_leave_a_rest_are_shared_out_alone():
 
 
 @pytest.mark.parametrize("columns, terms, along_terms", [(3, 117, True), (4, 512, True), (1, 64, True), (5, 117, False),
-                                                        (2, 24, False), (64, 117, False)])
+                                                        (2, 24, True), (4, 16, False), (64, 117, False)])
 def test_lanes_run_along_the_terms_of_a_few_columns(columns, terms, along_terms):
     """Columns that fill no half of a vector leave most of its lanes idle, however many rows there are."""
     a, b = te.placeholder((4, 36, terms), name="a"), te.placeholder((4, columns, terms), name="b")
     s = topi.schedules.schedule([topi.nn.batch_matmul(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
     assert (".rfactor(" in str(s.journal)) == along_terms and ("b_global" in str(s.journal)) != along_terms
+
+
+NARROW = [((), 40, 1, 300), ((), 37, 2, 101), ((), 9, 3, 640), ((), 300, 4, 77), ((), 1, 1, 500), ((2,), 30, 1, 90),
+          ((3,), 33, 3, 230), ((), 3, 1, 24), ((), 64, 4, 2000)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("batch, rows, columns, terms", NARROW, ids=str)
+def test_a_few_columns_are_turned_into_rows(batch, rows, columns, terms, behind, dtype):
+    x, y = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((*batch, rows, terms), (*batch, terms, columns)))
+    a, b = tensors(x, y)
+    product = topi.nn.batch_matmul(a, b, transpose_b=False) if batch else topi.matmul(a, b)
+    out = topi.nn.relu(product * te.const(2, dtype)) if behind else product
+    expected = np.maximum(2 * (x @ y), 0) if behind else x @ y
+    assert np.array_equal(run(out, {a: x, b: y}), expected)
+
+
+@pytest.mark.parametrize("rows, columns, terms, lanes_along_terms, copied", [
+    (300, 1, 300, True, False), (300, 4, 300, True, True), (1, 1, 64, True, False), (5, 4, 300, False, False),
+    (300, 4, 20, False, False), (300, 5, 300, False, False), (300, 2, 32, True, True)])
+def test_which_columns_are_turned_into_rows(rows, columns, terms, lanes_along_terms, copied):
+    """Not those that few rows use, sums of few terms, whose lanes would take longer, or columns of half a vector and more."""
+    a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b")
+    product = topi.matmul(a, b)
+    s = topi.schedules.schedule([product], Target("llvm -mcpu=znver3 -model=znver3"))
+    assert ("tir.sum_lanes" in str(tedsl.lower(s, [a, b, product]))) == lanes_along_terms
+    assert ("cache_read(b" in str(s.journal)) == copied
+
+
+def test_a_product_of_few_columns_with_a_matrix_that_is_computed():
+    x, y = floats(50, 200), floats(200, 2)
+    a, b = tensors(x, y)
+    out = topi.matmul(a, topi.nn.relu(b) * 2.0)
+    np.testing.assert_allclose(run(out, {a: x, b: y}), x @ (np.maximum(y, 0) * 2), rtol=1e-4, atol=1e-4)
+    z = floats(3, 3)
+    c = te.placeholder(z.shape, name="c")
+    np.testing.assert_allclose(run(topi.matmul(c, c), {c: z}), z @ z, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_rows_times_rows_fit_the_registers():
+    """Tiles of 8 rows by 2 would keep 16 sums of vectors, which is more than AVX2 has registers for."""
+    a, b = te.placeholder((16, 256), name="a"), te.placeholder((300, 256), name="b")
+    s = topi.schedules.schedule([topi.nn.dense(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
+    assert "factor=8)" in str(s.journal) and str(s.journal).count("factor=4)") == 1 and "factor=3)" in str(s.journal)

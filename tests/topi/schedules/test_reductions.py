@@ -315,3 +315,28 @@ def test_places_of_some_vectors_of_rows_are_combined_together(shape, block):
     assert f", 0, {block})" in text, text
     data = rng.integers(0, 20, shape).astype("float32")
     np.testing.assert_array_equal(run(y, {x: data}), data.argmin(-1))
+
+
+FEW = [((500, 1), 0), ((500, 3), 0), ((1001, 7), 0), ((77, 16), 0), ((300, 30), 0), ((5, 200, 4), 1), ((2, 130, 2, 3), 1),
+       ((40, 50, 5), (0, 1)), ((100_000, 8), 0), ((70_001, 9), 0)]
+
+
+@pytest.mark.parametrize("shape, axis", FEW, ids=str)
+def test_few_columns_have_results_of_neighbouring_rows(shape, axis):
+    data = rng.integers(-9, 10, shape).astype("float32")
+    x = te.placeholder(shape, name="x")
+    for behind in (False, True):
+        for op, of in ((topi.sum, np.sum), (topi.max, np.max)):
+            out = topi.nn.relu(op(x, axis) - 3.0) if behind else op(x, axis)
+            expected = of(data, axis=axis)
+            np.testing.assert_array_equal(run(out, {x: data}), np.maximum(expected - 3, 0) if behind else expected)
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+@pytest.mark.parametrize("shape, rows", [((4096, 8), 8), ((4096, 16), 4), ((4096, 20), 2), ((4096, 40), 1), ((20, 8), 1)],
+                         ids=str)
+def test_so_many_rows_are_added_up_beside_each_other(shape, rows, cores):
+    """Eight vectors of results at least: an addition waits for the one before."""
+    x = te.placeholder(shape, name="x")
+    s = topi.schedules.schedule([topi.sum(x, 0)], tedsl.target.Target(f"llvm -mcpu=znver3 -model=znver3 -num-cores={cores}"))
+    assert (".rfactor(" in str(s.journal)) == (rows > 1) and (f"factor={rows})" in str(s.journal)) == (rows > 1)

@@ -21,6 +21,7 @@ from topi.schedules.kernel import Kernel
 
 _COLUMNS = 16  # vectors of results that stay in registers
 _PAIRS = 8  # registers for each vector of results with their places, if all of these meet one row after the other
+_BESIDE = 8  # vectors of results that do not wait for each other
 _PART = 16  # of the second cache that the results of a block of columns take
 _ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
 _TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
@@ -46,6 +47,8 @@ def reduce_columns(kernel: Kernel, formula: Formula) -> None:
     if chunk is not None:
         _reduce_chunks(kernel, count, *chunk)
         return
+    beside = _rows_beside(kernel, kernel.anchor, count)
+    partial = _factor_rows(kernel, s[kernel.anchor], count, beside) if beside > 1 else None
     outer, inner = list(tail.op.axis[:-count]), list(tail.op.axis[-count:])
     extents = [extent_of(axis) for axis in inner]
     if not kernel.fused and count > 1:
@@ -60,7 +63,57 @@ def reduce_columns(kernel: Kernel, formula: Formula) -> None:
         vectorize(tail, tail.fuse(*inner) if count > 1 else inner[0], extent, lanes)
         inner = list(s[kernel.anchor].op.axis[-count:])
     stage = s[kernel.anchor]
-    add_rows(kernel, stage, inner, list(stage.op.reduce_axis), extent)
+    if partial is None:
+        add_rows(kernel, stage, inner, list(stage.op.reduce_axis), extent)
+        return
+    if place is not None:
+        partial.compute_at(tail, place)
+    _add_beside(kernel, partial, count, beside)
+    _combine_beside(stage, inner)
+
+
+# --- few columns --------------------------------------------------------------------------------------------------------
+
+def _rows_beside(kernel: Kernel, op: Any, count: int) -> int:
+    """The number of neighbouring rows that are added to results of their own, combined at the end: of some vectors of columns
+    each addition waits for the one before. 1 where there are enough columns, or few rows.
+    """
+    columns, rows = product([extent_of(axis) for axis in op.axis[-count:]]), extent_of(op.reduce_axis[-1])
+    if columns is None or rows is None or op.num_outputs > 1 or kernel.blocks is not None or kernel.within:
+        return 1
+    vectors = -(-columns // kernel.lanes(kernel.anchor))
+    beside = _BESIDE // vectors if vectors else 1
+    return beside if beside > 1 and rows >= _BESIDE * beside else 1
+
+
+def _factor_rows(kernel: Kernel, stage: te.Stage, count: int, beside: int) -> te.Stage:
+    """The stage of the results of every row number `beside`, which `stage` combines."""
+    op: Any = stage.op
+    _, row = stage.split(op.reduce_axis[-1], factor=beside)
+    return kernel.schedule[kernel.schedule.rfactor(op.output(0), row, len(op.axis) - count)]
+
+
+def _add_beside(kernel: Kernel, partial: te.Stage, count: int, beside: int) -> None:
+    """Add `beside` rows at a time, each to the result of its own."""
+    *axes, row = partial.op.axis[:-count]
+    columns = list(partial.op.axis[-count:])
+    last = partial.fuse(*columns) if count > 1 else columns[0]
+    partial.reorder(*axes, *partial.op.reduce_axis, row, last)
+    partial.unroll(row)
+    partial.vectorize(last)
+    step = beside * (product([extent_of(axis) for axis in columns]) or 1)
+    for tensor in [] if adds_up(kernel) else far_arguments(kernel):
+        partial.prefetch(tensor, partial.leaf_iter_vars[-3], max(1, bytes_ahead(kernel) // (step * tensor.dtype.bytes)))
+
+
+def _combine_beside(stage: te.Stage, columns: list[Any]) -> None:
+    """Combine the results of neighbouring rows, a vector of columns at a time."""
+    op: Any = stage.op
+    (row,) = op.reduce_axis
+    last = stage.fuse(*columns) if len(columns) > 1 else columns[0]
+    stage.reorder(row, last)
+    stage.unroll(row)
+    stage.vectorize(last)
 
 
 # --- chunks of rows -----------------------------------------------------------------------------------------------------
@@ -96,12 +149,18 @@ def _reduce_chunks(kernel: Kernel, count: int, at: int, rows: int) -> None:
     chunk, _ = s[op].split(loops[at], factor=rows)
     factored = s.rfactor(op.output(0), chunk)
     parts = s[(factored[0] if isinstance(factored, list) else factored).op]
+    beside = _rows_beside(kernel, parts.op, count) if len(loops) == 1 else 1
+    partial = _factor_rows(kernel, parts, count, beside) if beside > 1 else None
     parts.parallel(parts.op.axis[0])
     parts.storage_align(parts.op.axis[0], _line_lanes(kernel), 0)
     columns, reduced = list(parts.op.axis[-count:]), list(parts.op.reduce_axis)
     reduced.insert(at, reduced.pop())
     extent = product([extent_of(axis) for axis in columns])
-    if kernel.blocks is None:
+    if partial is not None:
+        partial.compute_at(parts, parts.op.axis[0])
+        _add_beside(kernel, partial, count, beside)
+        _combine_beside(parts, columns)
+    elif kernel.blocks is None:
         add_rows(kernel, parts, columns, reduced, extent)
     else:
         _add_rows_of_blocks(kernel, parts, columns, reduced[0], extent)

@@ -1,6 +1,7 @@
 """Products of matrices: a tile of the result stays in registers while the sum runs over it.
 
     the second matrix as it is multiplied (k, j):   an element of the first times a row of the second, added to the tile
+    the same with few columns:                      rows times the columns, copied as rows: lanes along k
     the same with a single row:                     columns are added up in the order of memory
     the same with a few rows, and a large matrix:   the same, by tiles of partial sums of all rows
     the same with columns of one line of memory:    each sum in two halves, of every other term, which are added up at the end
@@ -18,7 +19,7 @@ from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
 from topi.schedules.cpu.parallel import share_out, whole_tiles
-from topi.schedules.cpu.row_products import are_few_for_copy, multiply_rows
+from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
 from topi.schedules.formulas import extent_of, product
@@ -34,6 +35,9 @@ def schedule_matmul(kernel: Kernel) -> None:
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
     if kernel.before:
         _chain(kernel, rows)
+    elif rows is not None and terms is not None and _group(kernel) == 1 and are_narrow(kernel, rows, terms):
+        turn_columns(kernel)
+        multiply_rows(kernel, rows, _work(kernel))
     elif rows == 1 and not kernel.record.transpose_b:
         reduce_columns(kernel, kernel.formula(kernel.anchor))  # memory is read in order
     elif rows is not None and terms is not None and given_panels(kernel) is None and are_few_for_copy(kernel, rows, terms):

@@ -8,16 +8,19 @@ matrix if many rows use it.
 
 from __future__ import annotations
 
+import math
+
 from topi.schedules.cpu.parallel import share_out, whole_tiles
+from topi.schedules.cpu.reduce import UNROLLED
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of
 from topi.schedules.kernel import Kernel
 
 _LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
 _TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
-_ADDED = 9 / 16  # cycles for each lane of a vector whose lanes are added up
-_ADDED_ALONE = 27 / 32  # the same where a row has too few sums to go on with others meanwhile
-_LOADED = 0.6  # times the products that loads of rows times rows take longer, which have one use for each row of the other
+_HALVED = 1.1  # cycles for each step in which the lanes of a sum are combined
+_COPIED = 0.85  # cycles for an element of columns that are copied as rows
+_LOADED = 0.4  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 
 
 def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
@@ -31,11 +34,42 @@ def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
         return False
     lanes, target, columns = kernel.lanes(kernel.anchor), kernel.target, extent_of(kernel.anchor.axis[-1])
     products = lanes * target.machine.fmas(target.vector_bits)
-    if columns is None or 2 * columns > lanes or columns == 0:
-        added, spared = _ADDED, 0.0
-    else:
-        added, spared = _ADDED_ALONE, _cycles_of_narrow(kernel, rows, columns, terms) - 1 / products
-    return rows * (_LOADED / products + added * lanes / terms - spared) < _TURNED / lanes
+    narrow = columns is not None and 0 < 2 * columns <= lanes
+    spared = _cycles_of_narrow(kernel, rows, columns or 1, terms) - 1 / products if narrow else 0.0
+    return rows * (_LOADED / products + _combined(lanes) / terms - spared) < _TURNED / lanes
+
+
+def are_narrow(kernel: Kernel, rows: int, terms: int) -> bool:
+    """Whether the columns of the second matrix, which fill no half of a vector, are better turned into rows.
+
+    Cycles for each product: vectors of columns take `_cycles_of_narrow`; rows times rows the product itself, since
+    all columns use a row at a time, a part of combining lanes, which is done once for all terms, and one of the copy, which is
+    done once for all rows.
+    """
+    lanes, target, columns = kernel.lanes(kernel.anchor), kernel.target, extent_of(kernel.anchor.axis[-1])
+    record = kernel.record
+    if record.transpose_a or record.transpose_b or record.a is record.b or not rows or not terms:
+        return False
+    if not columns or 2 * columns > lanes:
+        return False
+    copied = _COPIED / rows if columns > 1 else 0.0
+    turned = 1 / (lanes * target.machine.fmas(target.vector_bits)) + _combined(lanes) / terms + copied
+    return turned < _cycles_of_narrow(kernel, rows, columns, terms)
+
+
+def _combined(lanes: int) -> float:
+    """The cycles in which the lanes of a sum are combined, half of the vector with the other half, beside other sums."""
+    return _HALVED * math.log2(lanes)
+
+
+def turn_columns(kernel: Kernel) -> None:
+    """Copy the columns of the second matrix as rows, unless it is a single one: its elements follow each other as they are."""
+    if extent_of(kernel.anchor.axis[-1]) == 1:
+        return
+    s = kernel.schedule
+    copy = s.cache_read(kernel.record.b, "global", [kernel.anchor])
+    s[copy].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
+    s[copy].vectorize(s[copy].split(s[copy].leaf_iter_vars[-1], factor=kernel.lanes(kernel.anchor))[1])
 
 
 def _cycles_of_narrow(kernel: Kernel, rows: int, columns: int, terms: int) -> float:
@@ -62,10 +96,17 @@ def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
     share_out(tail, whole_tiles(kernel, batch, jo, wide), work)
     partial.compute_at(tail, io)
     *rest, i, j, lane = partial.op.axis
-    partial.reorder(*rest, *partial.op.reduce_axis, i, j, lane)
+    (steps,) = partial.op.reduce_axis
+    partial.reorder(*rest, steps, i, j, lane)
     partial.unroll(i)
     partial.unroll(j)
     partial.vectorize(lane)
+    terms = extent_of(k)
+    if terms is not None and terms < _LONG * lanes:  # their sums are read from registers
+        tail.unroll(ii)
+        tail.unroll(ji)
+        if -(-terms // lanes) * tall * wide <= UNROLLED:
+            partial.unroll(steps)
     if kernel.fused:
         s[kernel.anchor].compute_at(tail, io)
 
@@ -79,5 +120,6 @@ def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
     terms, columns = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-1])
     if terms is not None and terms < _LONG * kernel.lanes(kernel.anchor):
         return min(rows, 2), divisor_near(columns, 5, 4)
-    tall = next((n for n in range(8, 1, -1) if rows % n == 0), min(rows, 4))
-    return tall, min(divisor_near(columns, max(2, accumulators(kernel.target) // tall), 2), 8)
+    sums = accumulators(kernel.target)
+    tall = next((n for n in range(min(8, sums // 2), 1, -1) if rows % n == 0), min(rows, 4))
+    return tall, min(divisor_near(columns, max(2, sums // tall), 2), 8)
