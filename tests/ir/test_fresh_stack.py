@@ -36,6 +36,10 @@ def store():
     return Store(A, const(1.0), i)
 
 
+def on_a_deep_stack(call, frames=400):
+    return on_a_deep_stack(call, frames - 1) if frames else call()
+
+
 def test_a_thousand_levels():
     counted = Counted()
     made = counted(under_lets(2000, store()))
@@ -47,12 +51,19 @@ def test_a_thousand_levels():
 def test_stores_start_no_threads():
     for depth in range(34, 44):
         counted = Counted()
-        counted(under_lets(depth, seq(*(store() for _ in range(20)))))
+        body = under_lets(depth, seq(*(store() for _ in range(20))))
+        on_a_deep_stack(lambda counted=counted, body=body: counted(body))
         assert counted.stores == 20
         assert len(counted.threads) == 1
 
 
 def test_each_loop_at_the_end_of_a_stack_has_a_thread():
     counted = Counted()
-    counted(under_lets(39, seq(*(loop(i, 4, store()) for _ in range(3)))))
+    on_a_deep_stack(lambda: counted(under_lets(39, seq(*(loop(i, 4, store()) for _ in range(3))))))
     assert len(counted.threads) == 3
+
+
+def test_a_stack_that_is_not_deep_goes_on():
+    counted = Counted()
+    counted(under_lets(39, seq(*(loop(i, 4, store()) for _ in range(3)))))
+    assert counted.threads == {threading.current_thread()}

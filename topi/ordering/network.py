@@ -13,8 +13,9 @@ words. At the end a transposition puts column after column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from tedsl import te, tir
@@ -167,13 +168,16 @@ def _turned(ib: Any, parts: Word, lanes: int, width: Any, merged: int) -> Word:
     return tuple([ib.let("turned", a ^ b) for a, b in zip(masks(parts, risen), masks(parts, falls))])
 
 
-def _exchanged(ib: Any, own: Word, lanes: int, distance: int) -> Word:
-    """Compares the lanes of one vector that are `distance` apart: the smaller word goes to the lower lane."""
-    own = tuple([ib.let("own", part) for part in own])
-    other = tuple([ib.let("other", _shuffled((part,), [lane ^ distance for lane in range(lanes)])) for part in own])
-    upper = has_bit(lanes, distance)
+def _exchanged(ib: Any, own: Word, lanes: int, distance: int, upper: Any = None) -> Word:
+    """Compares the lanes of one vector that are `distance` apart: the smaller word goes to the lower lane.
+
+    upper: for each lane whether its number has the bit `distance`.
+    """
+    own = _named(ib, own)
+    other = tuple([ib.let("other", shuffled((part,), [lane ^ distance for lane in range(lanes)])) for part in own])
+    upper = has_bit(lanes, distance) if upper is None else upper
     if len(own) == 1:
-        return (ib.let("v", tir.Select(upper, te.max(own[0], other[0]), te.min(own[0], other[0]))),)
+        return (tir.Select(upper, te.max(own[0], other[0]), te.min(own[0], other[0])),)
     smaller = ib.let("smaller", less(other, own))
     return chosen(tir.NE(smaller, upper), other, own)
 
@@ -226,34 +230,52 @@ def _exchange_bits(c: Columns, words: list[Word], places: list[Any], unit: int, 
         high = [lane + bit if not lane & bit else c.lanes + lane for lane in lanes]
         for at in range(len(places)):
             if not at & distance:
-                pairs = list(zip(words[at], words[at + distance]))
-                words[at], words[at + distance] = (
-                    tuple([c.ib.let("v", _shuffled(pair, order)) for pair in pairs]) for order in (low, high))
+                pairs = list(zip(_named(c.ib, words[at]), _named(c.ib, words[at + distance])))
+                words[at], words[at + distance] = (tuple([shuffled(pair, order) for pair in pairs]) for order in (low, high))
         distance //= 2
     for place, word in zip(places, words):
         store(place, word)
 
 
-def _shuffled(vectors: tuple[Any, ...], order: list[int]) -> Any:
-    return tir.Shuffle(vectors, tuple([te.const(lane, "int32") for lane in order]))
+def shuffled(vectors: tuple[Any, ...], order: Iterable[int]) -> Any:
+    """The vector of the lanes of `vectors`, one behind the other, whose numbers are in `order`."""
+    return tir.Shuffle(vectors, tuple(map(_lane, order)))
+
+
+@lru_cache(maxsize=256)
+def _lane(number: int) -> Any:
+    """The number of a lane: one node for all uses."""
+    return te.const(number, "int32")
 
 
 # --- all in registers -------------------------------------------------------------------------------------------------
 
-def sorted_columns(c: Columns) -> list[Word]:
-    """The vectors of `c`, a power of two of them, with each column sorted."""
-    words = [c.load(te.const(i, "int32")) for i in range(c.count)]
-    _odd_even_merge_sort(c.ib, words)
-    return words
+def sort_in_registers(c: Columns, whole: Any) -> None:
+    """Sorts each column of `c`, a power of two of vectors. Where `whole` holds it merges them as one row, column after column;
+    then the odd columns hold complements.
+    """
+    ib, places, bits = c.ib, [te.const(i, "int32") for i in range(c.count)], c.lanes.bit_length() - 1
+    _in_registers(c, places, lambda words: _odd_even_merge_sort(ib, words))
+    with ib.if_scope(whole):
+        upper = [ib.let("upper", has_bit(c.lanes, 1 << bit)) for bit in range(bits)]
+        with ib.for_range(0, bits, name="step") as step:
+            for bit in range(bits):
+                with ib.if_scope(step == bit):
+                    _merge_known_lanes(c, bit, upper)
+            _in_registers(c, places, lambda words: _half_cleaners(ib, words, c.count))
 
 
-def merge_columns(c: Columns, words: list[Word]) -> None:
-    """Stores the words of sorted columns, of which the odd ones hold complements, merged as one row, column after column."""
-    for i, word in enumerate(words):
-        c.store(te.const(i, "int32"), word)
-    with c.ib.for_range(0, c.lanes.bit_length() - 1, name="step") as step:
-        _merge_lanes(c, c.ib.let("width", te.const(1, "int32") << step), c.lanes)
-        _in_registers(c, [te.const(i, "int32") for i in range(c.count)], lambda words: _half_cleaners(c.ib, words, c.count))
+def _merge_known_lanes(c: Columns, bit: int, upper: list[Any]) -> None:
+    """Begins to merge groups of 1 << bit columns, as _merge_lanes, by code of its own, two vectors long, without branches.
+
+    upper: masks of the lanes whose numbers have each bit.
+    """
+    with c.ib.for_range(0, c.count // 2, name="pair") as pair, c.ib.for_range(0, 2, name="k", kind="unroll") as k:
+        turned = upper[bit] ^ upper[bit + 1] if bit + 1 < len(upper) else upper[bit]
+        word = complement(c.load(pair * 2 + k), masks(c.parts, turned))
+        for distance in reversed(range(bit + 1)):
+            word = _exchanged(c.ib, word, c.lanes, 1 << distance, upper[distance])
+        c.store(pair * 2 + k, word)
 
 
 def sorted_lanes(ib: Any, word: Word, lanes: int) -> Word:
@@ -283,12 +305,17 @@ def _in_registers(c: Columns, places: list[Any], compare: Callable[[list[Word]],
 
 def _exchange(ib: Any, words: list[Word], i: int, j: int) -> None:
     """Puts the smaller of words i and j to place i, lane by lane."""
-    a, b = words[i], words[j]
+    a, b = _named(ib, words[i]), _named(ib, words[j])
     if len(a) == 1:
-        words[i], words[j] = (ib.let("v", te.min(a[0], b[0])),), (ib.let("v", te.max(a[0], b[0])),)
+        words[i], words[j] = (te.min(a[0], b[0]),), (te.max(a[0], b[0]),)
         return
     smaller = ib.let("smaller", less(b, a))
-    words[i], words[j] = (tuple([ib.let("v", part) for part in chosen(smaller, *pair)]) for pair in ((b, a), (a, b)))
+    words[i], words[j] = chosen(smaller, b, a), chosen(smaller, a, b)
+
+
+def _named(ib: Any, word: Word) -> Word:
+    """The word, computed once: what is used once, as by a store, needs no name."""
+    return tuple([part if isinstance(part, tir.Var) else ib.let("v", part) for part in word])
 
 
 def _half_cleaners(ib: Any, words: list[Word], size: int) -> None:

@@ -6,32 +6,26 @@ where the run itself begins, as far as it has been read. So each run has its wor
     words 5 1 7 2 6 3    pivot 4, lanes 2    words 5 7 6 . . .    two runs    words 1 2 3   free (behind 5 7 6)
     free  . . . . . .                        free  1 2 3 . . .                words 5 7 6   free (of 1 2 3, after these)
 
-Runs of a few vectors are sorted by a network in registers. Its first half also finds pivots: the median over the lanes of a row
-of a sample that has been sorted in columns. If a pivot leaves out less than an eighth of a run, the next one lies in the middle
-between its least and its greatest word, so that no order of words takes more passes than twice the bits of a word.
+Runs of a few vectors are sorted by a network in registers. Its first half also finds pivots: the mean over the lanes of a row
+of a sample that has been sorted in columns. If a pivot leaves out less than an eighth of a run, the next one parts off what
+equals it, or is the middle of what lies between the pivots before, so that no order of words takes more passes than three times
+the bits of a word, beside those that leave out an eighth.
+
+Code is short rather than unrolled, for each build compiles it: one load, one network and one loop of results serve all runs.
 
 On several threads the row is first parted on one of them, and then each part is sorted by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tedsl import te, tir
 from tedsl.record import record
 from topi.ordering.keys import Coding
-from topi.ordering.network import (
-    Columns,
-    consecutive,
-    fill,
-    in_its_lane,
-    merge_columns,
-    sorted_columns,
-    sorted_lanes,
-    transpose,
-    vectors,
-)
+from topi.ordering.network import Columns, consecutive, has_bit, masks, shuffled, sort_in_registers, transpose
 from topi.ordering.radix_sort import TRUST, ZERO, Emit, target
 from topi.statements import prefetch
 
@@ -40,23 +34,25 @@ TOGETHER = 8  # vectors that are compared before the first of them is stored, so
 FULL = 0.92  # of what a network sorts should be words, not what fills it up: parts are not exactly as long as they should be
 TASKS = 4  # parts for each thread
 MOST_TASKS = 512
-STACK = 320  # runs that wait: one for each pivot on the way to a run, at most 64 from the middle, as many before, 126 good ones
-GOOD, BAD, UNREAD = 0, 1, 2  # BAD: the pivot before left out little; UNREAD: elements that are not yet words
+STACK = 448  # runs that wait: one for each pivot on the way to a run, of which 126 are good ones, and 3 for each bit bad ones
+GOOD, UNREAD, BAD, WORST = range(4)  # kinds of runs
 
 
 @record
 class _Run:
-    """Words at `data`, and free memory at `free`, both of `size`; the rank of the least; GOOD, BAD or UNREAD."""
+    """Words at `data`, and free memory at `free`, both of `size`; the rank of the first; the least and the most they may be.
+
+    kind: UNREAD if elements are not yet words; BAD if the pivot before, `least`, left out little; WORST if another one did;
+    else GOOD.
+    """
 
     data: Any
     free: Any
     size: Any
     rank: Any
     kind: Any
-
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        return self.data, self.free, self.size, self.rank, self.kind
+    least: Any
+    most: Any
 
 
 @record
@@ -65,21 +61,25 @@ class _Runs:
 
     ib: Any
     memory: Any
+    ends: Any
     count: Any
 
     def append(self, run: _Run) -> None:
-        at = self.ib.let("at", self.count[0] * len(run.fields))
-        for k, value in enumerate(run.fields):
-            self.memory[at + k] = value
-        self.count[0] = self.count[0] + 1
+        number = self.ib.let("number", self.count[0])
+        for k, value in enumerate((run.data, run.free, run.size, run.rank, run.kind)):
+            self.memory[number * 5 + k] = value
+        self.ends[number * 2], self.ends[number * 2 + 1] = run.least, run.most
+        self.count[0] = number + 1
 
     def run(self, number: Any) -> _Run:
-        return _Run(*[self.ib.let(name, self.memory[number * 5 + k])
-                      for k, name in enumerate(("data", "free", "size", "rank", "kind"))])
+        names = ("data", "free", "size", "rank", "kind")
+        return _Run(*[self.ib.let(name, self.memory[number * 5 + k]) for k, name in enumerate(names)],
+                    *[self.ib.let(name, self.ends[number * 2 + k]) for k, name in enumerate(("least", "most"))])
 
     def pop(self) -> _Run:
-        self.count[0] = self.count[0] - 1
-        return self.run(self.count[0])
+        number = self.ib.let("number", self.count[0] - 1)
+        self.count[0] = number
+        return self.run(number)
 
 
 @record
@@ -103,9 +103,11 @@ class _QuickSort:
         """The words that a network sorts in registers."""
         return VECTORS * self.lanes
 
-    def vectors(self, count: Any) -> Any:
-        """A loop over the positions below `count`, in vectors."""
-        return vectors(self.ib, count, self.lanes)
+    @contextmanager
+    def lane(self) -> Iterator[Any]:
+        """A vectorized loop over the lanes of a vector."""
+        with self.ib.for_range(0, self.lanes, name="lane", kind="vectorize") as lane:
+            yield lane
 
     def taken(self, t: Any) -> Any:
         """The word of element t, or those of a vector of them."""
@@ -129,14 +131,16 @@ def quick_sort(ib: Any, coding: Coding, read: Callable[[Any], Any], extent: Any,
     emit(rank, word) is called for those of the ranks below `last`, and perhaps others, not in order of the ranks. chunks: how
     many threads may share the work; None: one.
     """
-    words = ib.allocate(coding.word, (2 * extent,), name="words")
+    lanes = target().vector_lanes(coding.word)
+    words = ib.allocate(coding.word, (2 * extent + VECTORS * lanes,), name="words")  # also what is loaded behind a short run
     ib.scope_attr(words, *TRUST)
-    sort = _QuickSort(ib, coding, target().vector_lanes(coding.word), words, read, emit, last, ahead)
-    whole = _Run(_int32(extent), ZERO, ib.let("count", _int32(count)), ZERO, te.const(UNREAD, "int32"))
+    sort = _QuickSort(ib, coding, lanes, words, read, emit, last, ahead)
+    whole = _Run(_int32(extent), ZERO, ib.let("count", _int32(count)), ZERO, te.const(UNREAD, "int32"),
+                 te.min_value(coding.word), te.max_value(coding.word))
     if chunks is None:
         _sort(sort, whole, None, 0, ZERO)
         return
-    tasks = _runs(ib, "tasks", MOST_TASKS)
+    tasks = _runs(ib, coding, "tasks", MOST_TASKS)
     tasks.append(whole)
     limit = ib.let("limit", te.max(whole.size // (TASKS * chunks), sort.room))
     with ib.for_range(0, 2, name="phase") as phase:  # the whole is parted; the parts are sorted
@@ -149,18 +153,19 @@ def _int32(value: Any) -> Any:
     return te.const(value, "int32") if isinstance(value, int) else value.astype("int32")
 
 
-def _runs(ib: Any, name: str, room: int) -> _Runs:
-    memory, count = ib.allocate("int32", (5 * room,), name=name), ib.allocate("int32", (1,), name="count")
-    for part in (memory, count):
+def _runs(ib: Any, coding: Coding, name: str, room: int) -> _Runs:
+    numbers, ends = ib.allocate("int32", (5 * room,), name=name), ib.allocate(coding.word, (2 * room,), name=f"{name}_ends")
+    count = ib.allocate("int32", (1,), name="count")
+    for part in (numbers, ends, count):
         ib.scope_attr(part, *TRUST)
     count[0] = ZERO
-    return _Runs(ib, memory, count)
+    return _Runs(ib, numbers, ends, count)
 
 
 def _sort(sort: _QuickSort, whole: _Run, tasks: _Runs | None, parts: Any, limit: Any) -> None:
     """Sorts a run; where `parts` is 1 its parts of at most `limit` words are appended to `tasks` instead, if there is room."""
     ib = sort.ib
-    waiting = _runs(ib, "waiting", STACK)
+    waiting = _runs(ib, sort.coding, "waiting", STACK)
     waiting.append(whole)
     memory = [ib.allocate(sort.coding.word, (sort.room,), name=name) for name in ("some", "ordered")]
     for part in memory:
@@ -181,62 +186,87 @@ def _step(sort: _QuickSort, run: _Run, waiting: _Runs, some: Columns, ordered: C
     """Emits a run if it is short or all of its words are equal; else parts it."""
     ib = sort.ib
     pivot = ib.allocate(sort.coding.word, (1,), name="pivot", scope="local")
-    emitted = ib.allocate("int32", (1,), name="emitted", scope="local")
+    in_order = ib.allocate("int32", (1,), name="in_order", scope="local")  # whether `ordered` has what is emitted
     short = ib.let("short", run.size <= sort.room)
-    pivot[0], emitted[0] = te.const(0, sort.coding.word), ZERO
-    with ib.if_scope(tir.all(run.kind == BAD, tir.Not(short))):
-        _middle(sort, run, pivot, emitted)
+    pivot[0], in_order[0] = te.const(0, sort.coding.word), ZERO
+    equal = ib.let("equal", run.least == run.most)
+    with ib.if_scope(tir.all(tir.any(run.kind >= BAD, equal), tir.Not(short))):
+        between = tir.Select(run.kind == BAD, run.least, _between(run.least, run.most))
+        pivot[0], in_order[0] = between + 1, equal.astype("int32")
+        with ib.for_range(0, te.min(VECTORS, run.size), name="i") as i:
+            ordered.store(i, (tir.Broadcast(run.least, sort.lanes),))
     with ib.else_scope():
+        _load(sort, run, short, some)
+        sort_in_registers(some, short)
         with ib.if_scope(short):
-            _load_all(sort, run, some)
-            if sort.ahead is not None:
-                line = target().machine.line // sort.coding.dtype.bytes
-                with ib.for_range(0, run.size // line, name="i") as i:
-                    prefetch(ib, sort.ahead(run.rank + i * line), writes=True)
-        with ib.else_scope():
-            _load_sample(sort, run, some)
-        columns = sorted_columns(some)
-        with ib.if_scope(short):
-            merge_columns(some, columns)
             transpose(some, ordered)
-            with sort.vectors(run.size) as t:
-                sort.emit(run.rank + t, ordered.word(t))
-            emitted[0] = te.const(1, "int32")
+            in_order[0] = te.const(1, "int32")
         with ib.else_scope():
-            for i, word in enumerate(columns):
-                some.store(te.const(i, "int32"), word)
-            pivot[0] = _median(sort, run, some)
-    with ib.if_scope(emitted[0] == 0):
+            pivot[0] = te.max(_quantile(sort, run, some), run.least + 1)
+    with ib.if_scope(in_order[0] == 0):
         _part(sort, run, ib.let("pivot", pivot[0]), waiting, parts)
+    with ib.else_scope():
+        _emit(sort, run, ordered)
 
 
-def _load_all(sort: _QuickSort, run: _Run, some: Columns) -> None:
-    fill(sort.coding, some, run.size)
-    with sort.ib.if_scope(run.kind == UNREAD), sort.vectors(run.size) as t:
-        some.put(t, in_its_lane((sort.taken(t),), t))
-    with sort.ib.else_scope(), sort.vectors(run.size) as t:
-        some.put(t, in_its_lane((sort.words[run.data + t],), t))
+def _emit(sort: _QuickSort, run: _Run, ordered: Columns) -> None:
+    """Emits a short run that `ordered` has in order, or a long one of equal words, which fill it."""
+    ib, lanes = sort.ib, sort.lanes
+    (whole,) = _cells(ib, "whole", run.size // lanes)
+    with ib.for_range(0, whole[0], name="i") as i, sort.lane() as lane:
+        sort.emit(run.rank + (i * lanes + lane), ordered.word(i % VECTORS * lanes + lane))
+    at = ib.let("at", whole[0])
+    with sort.lane() as lane, ib.if_scope(at * lanes + lane < run.size):
+        sort.emit(run.rank + (at * lanes + lane), ordered.word(at % VECTORS * lanes + lane))
 
 
-def _load_sample(sort: _QuickSort, run: _Run, some: Columns) -> None:
-    """Loads vectors that are evenly spaced."""
-    ib = sort.ib
-    step = ib.let("step", (run.size - sort.lanes) // (VECTORS - 1))
-    with ib.if_scope(run.kind == UNREAD), ib.for_range(0, VECTORS, name="i") as i:
-        some.store(i, (sort.taken(consecutive(i * step, sort.lanes)),))
-    with ib.else_scope(), ib.for_range(0, VECTORS, name="i") as i:
-        some.store(i, (sort.words[consecutive(run.data + i * step, sort.lanes)],))
+def _load(sort: _QuickSort, run: _Run, short: Any, some: Columns) -> None:
+    """Loads a short run, or a sample of a long one: vectors that are evenly spaced.
+
+    Those of elements that are not yet words become words at the beginning of the run, whether or not it is short.
+    """
+    ib, lanes, words = sort.ib, sort.lanes, sort.words
+    at, apart = _cells(ib, "at", run.data, te.max((run.size - lanes) // (VECTORS - 1), lanes))
+    with ib.if_scope(run.kind == UNREAD):
+        at[0] = ZERO
+        with ib.for_range(0, VECTORS, name="i") as i:
+            first = ib.let("first", at[0])
+            with sort.lane() as lane, ib.if_scope(first + lane < run.size):
+                words[run.data + i * lanes + lane] = sort.taken(first + lane)
+            at[0] = first + apart[0]
+        at[0], apart[0] = run.data, te.const(lanes, "int32")
+    (odd,), (last,) = masks(some.parts, has_bit(lanes, 1)), sort.coding.last(tir.Broadcast(ZERO, lanes))
+    turned = ib.let("turned", odd & tir.Broadcast(0 - short.astype(sort.coding.word), lanes))
+    with ib.for_range(0, te.min(VECTORS, run.size), name="i") as i:
+        first = ib.let("first", at[0])
+        some.store(i, (words[consecutive(first, lanes)] ^ turned,))
+        at[0] = first + apart[0]
+        if sort.ahead is not None:
+            prefetch(ib, sort.ahead(run.rank + i * lanes), writes=True)
+    with ib.if_scope(short), ib.for_range(run.size // lanes, VECTORS, name="i") as i:  # what lies behind the run comes last
+        holds = consecutive(i * lanes, lanes) < tir.Broadcast(run.size, lanes)
+        (word,) = some.load(i)
+        some.store(i, (tir.Select(holds, word, last ^ odd),))
 
 
-def _median(sort: _QuickSort, run: _Run, sample: Columns) -> Any:
-    """A pivot between two rows of a sample with sorted columns, so that both parts of a run fill networks well in the end."""
+def _cells(ib: Any, name: str, *values: Any) -> list[Any]:
+    """Memory for integers, which begin with `values`. What is loaded from it is named, not computed again."""
+    cells = [ib.allocate("int32", (1,), name=name, scope="local") for _ in values]
+    for cell, value in zip(cells, values):
+        cell[0] = value
+    return cells
+
+
+def _quantile(sort: _QuickSort, run: _Run, sample: Columns) -> Any:
+    """A pivot from a sample with sorted columns, so that both parts of a run fill networks well in the end: the mean over the
+    columns of what stands between two rows.
+    """
     ib = sort.ib
     goal = int(FULL * sort.room)
     parts = ib.let("parts", te.min((run.size + goal - 1) // goal, 4 * VECTORS))  # networks for the run
     row = ib.let("row", (VECTORS * (parts // 2) + parts // 2) // parts)
     (below,), (above,) = sample.load(row - 1), sample.load(row)
-    (lanes,) = sorted_lanes(ib, (_between(below, above),), sort.lanes)
-    return tir.Shuffle((lanes,), (te.const(sort.lanes // 2, "int32"),))
+    return _of_lanes(ib, _between, _between(below, above), sort.lanes)
 
 
 def _between(a: Any, b: Any) -> Any:
@@ -244,20 +274,13 @@ def _between(a: Any, b: Any) -> Any:
     return (a & b) + ((a ^ b) >> 1)
 
 
-def _middle(sort: _QuickSort, run: _Run, pivot: Any, emitted: Any) -> None:
-    """Finds a pivot behind the middle of the least and the greatest word; if these are equal, emits the run."""
-    ib = sort.ib
-    ends = ib.allocate(sort.coding.word, (2,), name="ends", scope="local")
-    ends[0] = ends[1] = sort.words[run.data]
-    with ib.for_range(1, run.size, name="t") as t:
-        word = ib.let("word", sort.words[run.data + t])
-        ends[0], ends[1] = te.min(ends[0], word), te.max(ends[1], word)
-    with ib.if_scope(ends[0] == ends[1]):
-        with sort.vectors(run.size) as t:
-            sort.emit(run.rank + t, (sort.words[run.data + t],))
-        emitted[0] = te.const(1, "int32")
-    with ib.else_scope():
-        pivot[0] = _between(ends[0], ends[1]) + 1
+def _of_lanes(ib: Any, of: Callable[[Any, Any], Any], vector: Any, lanes: int) -> Any:
+    """What `of` makes of the lanes of a vector: of both halves, of the halves of that, and so on."""
+    while lanes > 1:
+        lanes //= 2
+        vector = ib.let("v", vector)
+        vector = of(*[shuffled((vector,), range(first, first + lanes)) for first in (0, lanes)])
+    return vector
 
 
 def _part(sort: _QuickSort, run: _Run, pivot: Any, waiting: _Runs, parts: Any) -> None:
@@ -265,46 +288,68 @@ def _part(sort: _QuickSort, run: _Run, pivot: Any, waiting: _Runs, parts: Any) -
 
     parts: 1 if both are to be sorted at once, so that none may use the memory of the other.
     """
-    ib, words = sort.ib, sort.words
-    sizes = ib.allocate("int32", (2,), name="sizes", scope="local")  # of the lesser words, of the others
-    sizes[0], sizes[1] = ZERO, ZERO
-    with ib.if_scope(run.kind == UNREAD):
-        _stream(sort, run, pivot, sizes, sort.taken)
-    with ib.else_scope():
-        _stream(sort, run, pivot, sizes, lambda t: words[run.data + t])
-    low, high = ib.let("low", sizes[0]), ib.let("high", sizes[1])
-    most = ib.let("most", run.size - run.size // 8)
-    lesser = _Run(run.free, run.data + high, low, run.rank, (low > most).astype("int32"))
-    others = _Run(run.data, run.free + parts * low, high, run.rank + low, (high > most).astype("int32"))
+    ib = sort.ib
+    ends = _cells(ib, "end", run.free, run.data)  # of the lesser words and of the others so far
+    _stream(sort, run, pivot, *ends)
+    few, low, high = run.size // 8, ib.let("low", ends[0][0] - run.free), ib.let("high", ends[1][0] - run.data)
+    good, bad, worst = (te.const(kind, "int32") for kind in (GOOD, BAD, WORST))
+    lesser = _Run(run.free, run.data + high, low, run.rank, tir.Select(high < few, worst, good), run.least, pivot - 1)
+    others = _Run(run.data, run.free + parts * low, high, run.rank + low,
+                  tir.Select(low < few, tir.Select(run.kind == BAD, worst, bad), good), pivot, run.most)
     for child in (others, lesser):
         with ib.if_scope(tir.all(child.size > 0, child.rank < sort.last)):
             waiting.append(child)
 
 
-def _stream(sort: _QuickSort, run: _Run, pivot: Any, sizes: Any, word: Callable[[Any], Any]) -> None:
-    """Stores the words `word(0)`, ... of a run by whether they are less than the pivot, and counts both."""
+def _stream(sort: _QuickSort, run: _Run, pivot: Any, low_end: Any, high_end: Any) -> None:
+    """Stores the words of a run behind the lesser words or behind the others."""
     ib, lanes, words = sort.ib, sort.lanes, sort.words
     pivots = ib.let("pivots", tir.Broadcast(pivot, lanes))
+    (at,) = _cells(ib, "at", run.data)  # the next word
 
-    def put(first: Any, count: int) -> None:
-        values = [ib.let("v", word(consecutive(first + k * lanes, lanes))) for k in range(count)]
-        masks = [ib.let("less", value < pivots) for value in values]
-        counts = [ib.let("count", te.popcount(te.lane_mask(mask)).astype("int32")) for mask in masks]
-        for value, mask, lesser in zip(values, masks, counts):
-            words[consecutive(run.free + sizes[0], lanes)] = te.compress_lanes(value, mask)
-            words[consecutive(run.data + sizes[1], lanes)] = te.compress_lanes(value, tir.Not(mask))
-            sizes[0] = sizes[0] + lesser
-            sizes[1] = sizes[1] + (lanes - lesser)
+    def put(value: Any) -> None:
+        value = ib.let("v", value)
+        low, high, less = ib.let("low", low_end[0]), ib.let("high", high_end[0]), ib.let("less", value < pivots)
+        words[consecutive(low, lanes)] = te.compress_lanes(value, less)
+        words[consecutive(high, lanes)] = te.compress_lanes(value, tir.Not(less))
+        low_end[0], high_end[0] = low + _number(less), high + (lanes - _number(less))
 
-    together = TOGETHER * lanes
-    with ib.for_range(0, run.size // together, name="i") as i:
-        put(i * together, TOGETHER)
-    with ib.for_range(run.size // together * TOGETHER, run.size // lanes, name="i") as i:
-        put(i * lanes, 1)
-    with ib.for_range(run.size // lanes * lanes, run.size, name="t") as t:
-        last = ib.let("word", word(t))
-        words[run.free + sizes[0]] = last
-        words[run.data + sizes[1]] = last
-        less = ib.let("less", (last < pivot).astype("int32"))
-        sizes[0] = sizes[0] + less
-        sizes[1] = sizes[1] + (1 - less)
+    with ib.if_scope(run.kind == UNREAD):  # their loads wait for no stores
+        whole = ib.let("whole", run.size // lanes)
+        with ib.for_range(0, whole, name="i") as i:
+            put(sort.taken(consecutive(i * lanes, lanes)))
+        at[0] = run.data + whole * lanes
+        with sort.lane() as lane, ib.if_scope(whole * lanes + lane < run.size):
+            words[at[0] + lane] = sort.taken(whole * lanes + lane)
+    with ib.else_scope(), ib.for_range(0, run.size // (TOGETHER * lanes), name="i"):
+        first = ib.let("first", at[0])
+        values = ib.allocate(pivots.dtype, (TOGETHER,), name="values", scope="local")
+        with ib.for_range(0, TOGETHER, name="k", kind="unroll") as k:
+            values[k] = words[consecutive(first + k * lanes, lanes)]
+        with ib.for_range(0, TOGETHER, name="k", kind="unroll") as k:
+            put(values[k])
+        at[0] = first + TOGETHER * lanes
+    _last_vectors(sort, pivots, at, run.data + run.size, (low_end, high_end))
+
+
+def _last_vectors(sort: _QuickSort, pivots: Any, at: Any, end: Any, ends: Sequence[Any]) -> None:
+    """Stores what is left of a run: the words from at[0] to `end`, and nothing beyond `ends`, where other words may be."""
+    ib, lanes, words = sort.ib, sort.lanes, sort.words
+    (behind,) = _cells(ib, "behind", end)
+    with ib.while_loop(at[0] < behind[0]):
+        first = ib.let("first", at[0])
+        holds = ib.let("holds", consecutive(first, lanes) < tir.Broadcast(behind[0], lanes))
+        value = ib.let("v", tir.Load(pivots.dtype, words.as_expr(), consecutive(first, lanes), holds))
+        less = ib.let("less", value < pivots)
+        for cell, belongs in zip(ends, (less & holds, tir.Not(less) & holds)):
+            mask, to = ib.let("mask", belongs), ib.let("to", cell[0])
+            stop = ib.let("stop", to + _number(mask))
+            packed, place = te.compress_lanes(value, mask), consecutive(to, lanes)
+            ib.emit(tir.Store(words.as_expr(), packed, place, place < tir.Broadcast(stop, lanes)))
+            cell[0] = stop
+        at[0] = first + lanes
+
+
+def _number(mask: Any) -> Any:
+    """In how many lanes a condition holds."""
+    return te.popcount(te.lane_mask(mask)).astype("int32")

@@ -81,10 +81,18 @@ def sort_rows(rows: Rows) -> None:
         _in_memory(rows)
     elif rows.along < len(rows.shape) - 1 and rows.count is None and last is not None and 2 * last >= lanes:
         _by_columns(rows, lanes)
-    elif extent > 32 * (quick_sorted(rows.coding) or extent):  # measured: where quick sort takes the time of the network
+    elif extent > 32 * (_quick(rows) or extent):  # measured: where quick sort takes the time of the network
         _in_memory(rows)
     else:
         _row_by_row(rows, lanes)
+
+
+def _quick(rows: Rows) -> int | None:
+    """The words that quick sort sorts in registers, if it pays; else None.
+
+    Words with places are as wide as two keys, and no two are equal: passes by digits are faster, unless few ranks are wanted.
+    """
+    return None if rows.coding.with_places and rows.wanted is None else quick_sorted(rows.coding)
 
 
 def native_lanes(dtype: str) -> int:
@@ -108,7 +116,7 @@ def _in_memory(rows: Rows) -> None:
                 rows.emit(place, t, word)
 
         with rows.ib.new_scope():
-            if quick_sorted(rows.coding):
+            if _quick(rows):
                 quick_sort(rows.ib, rows.coding, lambda t: rows.source[place(t)], rows.extent, count, chunks, emit,
                            rows.last(count), None if rows.ahead is None else partial(rows.ahead, place))
             else:

@@ -7,12 +7,22 @@ recurse over statements, and continue in a new thread every LEVELS levels.
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 LEVELS = 40  # of a recursion that takes up to some ten Python frames a level
+
+
+def is_deep() -> bool:
+    """Tells whether LEVELS more levels might reach Python's limit on this stack: a thread takes longer than to look."""
+    try:
+        sys._getframe(max(0, sys.getrecursionlimit() - 15 * LEVELS))
+    except ValueError:  # the stack is not so deep
+        return False
+    return True
 
 
 def on_fresh_stack(function: Callable[..., T], *args: Any) -> T:
@@ -36,7 +46,8 @@ def on_fresh_stack(function: Callable[..., T], *args: Any) -> T:
 
 
 class Descent:
-    """A deep recursion: each level calls `descent(function, *args)`, which every LEVELS levels continues in a fresh thread."""
+    """A deep recursion: each level calls `descent(function, *args)`, which at every LEVELS-th level continues in a fresh thread
+    if the stack is deep."""
 
     __slots__ = ("_levels",)
 
@@ -46,6 +57,6 @@ class Descent:
     def __call__(self, function: Callable[..., T], *args: Any) -> T:
         self._levels += 1
         try:
-            return function(*args) if self._levels % LEVELS else on_fresh_stack(function, *args)
+            return function(*args) if self._levels % LEVELS or not is_deep() else on_fresh_stack(function, *args)
         finally:
             self._levels -= 1

@@ -8,7 +8,7 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.contents import contents_of, mask_of
-from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
+from tedsl.ir.walk.fresh_stack import LEVELS, is_deep, on_fresh_stack
 from tedsl.ir.walk.visitor import ENDS, LEAVES
 
 N = TypeVar("N", bound=Node)
@@ -91,7 +91,7 @@ class ScopedRewriter:
     def _child(self, child: Node) -> Node:
         if isinstance(child, Stmt):
             self._depth += 1
-            here = self._depth % LEVELS or type(child) in ENDS  # a thread takes more than most stores
+            here = self._depth % LEVELS or type(child) in ENDS or not is_deep()  # a thread takes more than most stores
             made = self.stmt(child) if here else on_fresh_stack(self.stmt, child)
             self._depth -= 1
             return made

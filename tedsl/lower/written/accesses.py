@@ -145,6 +145,8 @@ class AccessChecker(ScopedRewriter):
     def check_load(self, load: Load | BufferLoad, place: BoundedIndex, facts: Facts | None, lets: dict[Var, Expr],
                    clamps: Clamps, lazy: dict[Eager, None]) -> None:
         predicate = load.predicate if isinstance(load, Load) else None
+        if (facts is None or next(facts.choices(), None) is None) and self.is_trusted(load, place):
+            return
         if self.proved(place, None, predicate):
             return
         if facts is not None and self.proved(place, facts, predicate):
@@ -172,6 +174,10 @@ class AccessChecker(ScopedRewriter):
         if self.accesses is Accesses.PROVED:
             return data_of(access) not in self.trusted
         return self.accesses is Accesses.DATA_AT_RUN_TIME
+
+    def is_trusted(self, access: Load | Store | BufferLoad | BufferStore, place: BoundedIndex) -> bool:
+        """Whether an index of `access` depends on data, and is left as it is, in range or not: nothing need be proved."""
+        return not self.keeps_data(access) and self.depends_on_data(place.index)
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
         """Demands at least one element in the dimension of a clamped index."""
@@ -233,6 +239,8 @@ class AccessChecker(ScopedRewriter):
 
     def proved(self, place: BoundedIndex, facts: Facts | None, predicate: Expr | None) -> bool:
         """Whether the index is proved to be in range in every lane that `predicate` turns on."""
+        if _is_inside(place):
+            return True
         index, conditions = place.index, [f for f in facts or () if not self.depends_on_data(f)]
         if index.dtype.lanes > 1:
             lane = Var("lane", build.const(0).dtype)
@@ -382,6 +390,15 @@ def _is_plain_ramp(index: Expr) -> bool:
 def _ends(index: Expr) -> tuple[Expr, ...]:
     """The first and last lane of the index, as scalars; the index itself if it is a scalar."""
     return (lane_of(index, 0), lane_of(index, index.lanes - 1)) if isinstance(index, Ramp) else (index,)
+
+
+def _is_inside(place: BoundedIndex) -> bool:
+    """Whether the index is a constant, or a vector of constants in steps, in a range of constant ends."""
+    index, first, extent = place.index, build.as_int(place.low), build.as_int(place.extent)
+    at, step = (build.as_int(index.base), build.as_int(index.stride)) if isinstance(index, Ramp) else (build.as_int(index), 0)
+    if first is None or extent is None or at is None or step is None:
+        return False
+    return all(first <= end < first + extent for end in (at, at + step * (index.dtype.lanes - 1)))
 
 
 def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:

@@ -191,12 +191,10 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
     predicate = s.predicate if isinstance(s, Store) else None
     named: dict[Var, Expr] = {}
     for place, new in zip(c.table.places(s), c.table.places(checked)):
-        if c.proved(place, None, predicate):
+        if c.is_trusted(s, place) or c.proved(place, None, predicate):
             continue
         if not c.depends_on_data(place.index):
             c.unproved(s, place, [], predicate)
-            continue
-        if not c.keeps_data(s):
             continue
         if c.accesses is Accesses.DATA_AT_RUN_TIME:
             checked = _stored_at(checked, new.dim, marked(new.index, new.extent))

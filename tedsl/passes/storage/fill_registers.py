@@ -38,12 +38,15 @@ def fill_registers(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with sums at the ends of tiles in whole registers, without masks."""
     if not contains(func.body, MASKED) or not contains(func.body, Allocate):
         return func
-    return func.with_body(_Filler(target)(func.body))
+    partial = {node.buffer_var for node in of_kinds(func.body, MASKED) if isinstance(node, (Load, Store)) and _count(node)}
+    return func.with_body(_Filler(target, partial)(func.body)) if partial else func
 
 
 class _Filler(ScopedRewriter):
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    """Fills the ends of tiles. partial: the memory that is accessed with masks of the first lanes, where they may be."""
+
+    def __init__(self, target: Target, partial: set[Var]) -> None:
+        self.target, self.partial = target, partial
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -51,7 +54,7 @@ class _Filler(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)) or not contains(stmt, MASKED):
             return stmt
-        if isinstance(stmt, Allocate) and _is_registers(stmt):
+        if isinstance(stmt, Allocate) and stmt.buffer_var in self.partial and _is_registers(stmt):
             body = self.parts(stmt, stmt.body)
             stmt = stmt if body is stmt.body else stmt.replace(body=body)
         return self.descend(stmt)
