@@ -78,6 +78,31 @@ def test_large_tiles_have_few_steps(rows, steps):
     assert counted(product(64, 4, 8), AVX2)[0] == 4, "four vectors: LLVM's unroller takes these"
 
 
+@pytest.mark.parametrize("rows, terms, steps", [(24, 64, 2), (16, 64, 2), (12, 64, 4), (8, 64, 4), (24, 63, 3), (8, 6, 6),
+                                                (40, 64, 2)])
+def test_tiles_of_512_bits_have_the_fewest_steps_that_are_enough(rows, terms, steps):
+    assert counted(product(terms, rows), "llvm -mcpu=x86-64-v4")[0] == rows * steps
+
+
+@pytest.mark.parametrize("rows, steps_of_the_last", [(196, 1), (16, 8)])
+def test_a_loop_that_does_little_has_one_step(rows, steps_of_the_last):
+    """Four rows are left beside tiles of six: a 49th of the work, or a fourth."""
+    a, b = te.placeholder((rows, 64), name="a"), te.placeholder((64, 16), name="b")
+    k = te.reduce_axis((0, 64), name="k")
+    c = te.compute((rows, 16), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+    s = te.create_schedule(c.op)
+    tile = s.cache_write(c, "local")
+    outer, inner = s[c].split(c.op.axis[0], 6)
+    s[c].unroll(inner)
+    s[c].vectorize(c.op.axis[1])
+    s[tile].compute_at(s[c], outer)
+    i, j = s[tile].op.axis
+    s[tile].reorder(*s[tile].op.reduce_axis, i, j)
+    s[tile].unroll(i)
+    s[tile].vectorize(j)
+    assert counted((s, [a, b, c]), AVX2)[0] == 6 * 8 + 4 * steps_of_the_last
+
+
 @pytest.mark.parametrize("cpu", ["x86-64-v4", "znver5"])
 def test_a_tile_that_fills_the_registers_stays_in_them(cpu):
     """28 sums, 2 vectors of weights and 2 elements of the image are all 32 registers, in each of three steps."""

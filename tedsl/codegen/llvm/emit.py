@@ -10,6 +10,7 @@ from typing import Any
 from tedsl.codegen.calls.callees import BODY, ModuleCalls, calls_python, plain_name
 from tedsl.codegen.kernels import abi
 from tedsl.codegen.kernels.stack import arrays_on_stack
+from tedsl.codegen.kernels.work import rare_loops
 from tedsl.codegen.llvm import deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.debug.lines import PrintedLoops
 from tedsl.codegen.llvm.debug.table import LineTable
@@ -80,7 +81,8 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     takes_frame = name in calls.callees and calls.callees[name].takes_frame
     facts = FunctionFacts(symbol + BODY if takes_frame else symbol, arrays_on_stack(func.body),
                           bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
-                          takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {})
+                          takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {},
+                          rare=rare_loops(func.body))
     out = Emitter(module, facts)
     parameters = frame.bind_arguments(func, out)
     if takes_frame:

@@ -18,7 +18,7 @@ from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, IntImm, Var
-from tedsl.ir.stmt import Allocate, Stmt
+from tedsl.ir.stmt import Allocate, For, Stmt
 from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.index_arithmetic import wraps
@@ -129,7 +129,7 @@ class FunctionFacts:
     in_parallel: whether it is the body of a parallel loop. owner: the function of the program. result: the dtype of the number
     that it returns. takes_frame: its caller in the module keeps the exceptions of Python functions, and hands them on.
     loops: the number of loops of each statement, if long sequences of them are written in parts. is_kernel: it is the kernel of
-    a device, which returns nothing.
+    a device, which returns nothing. rare: loops that do little of the work.
     """
 
     name: str
@@ -142,6 +142,7 @@ class FunctionFacts:
     takes_frame: bool = False
     loops: Mapping[Stmt, int] = field(default_factory=dict)
     is_kernel: bool = False
+    rare: frozenset[For] = frozenset()
 
 
 @dataclass

@@ -7,8 +7,11 @@
                                                                    ...
 
 A step of 12 sums takes 20 instructions, beside which the counter, the comparison, and indices that fit no addressing mode took
-five. Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is
-no instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
+five. With vectors of 512 bits sums take two cycles where others take one, so few steps are enough: more cost builds time, and
+gain nothing. A loop that does little of the work has one, for the same reason.
+
+Steps that have elements in common stay apart: LLVM would keep these in registers that the tile needs. A fence, which is no
+instruction for one thread, keeps what a step reads behind the step before it: LLVM read the rows of three steps first, and
 stored them on the stack where a tile of 28 sums leaves two registers. Multiply-adds still cross a fence. On x86 that, too, has
 sums stored on the stack in two cases, where a step stays alone (`_crowds`).
 """
@@ -31,6 +34,7 @@ from tedsl.record import record
 
 _LEAST = 5  # vectors of sums in a step: with fewer, LLVM's unroller helps (effort.has_short_loops)
 _SUMS = 96  # of an iteration: eight steps of a tile of twelve vectors
+_ENOUGH = 32  # sums with which an iteration on vectors of 512 bits ends: 16 cycles, in which processors start 80 instructions
 _MOST = 8
 _REGISTERS = 16  # of x86 but for AVX-512
 _SPARE = 9  # registers beside the sums, where each element of the rows is read for one sum
@@ -74,7 +78,7 @@ class Steps:
 def steps_of(out: Emitter, loop: For) -> Steps:
     """Returns the steps of an iteration of `loop`; one if it is no loop of a tile."""
     extent = as_int(loop.extent)
-    if loop.kind is not ForKind.SERIAL or extent is None or "cpu" not in out.target.keys:
+    if loop.kind is not ForKind.SERIAL or extent is None or "cpu" not in out.target.keys or loop in out.function.rare:
         return Steps()
     sums = _sums(loop.body)
     vectors = sum(-(-s.value.dtype.bits * s.value.dtype.lanes // out.target.vector_bits) for s in sums)
@@ -82,7 +86,9 @@ def steps_of(out: Emitter, loop: For) -> Steps:
     if vectors < _LEAST or not counts or _crowds(out, sums) or any(_apart(s.index, loop.loop_var) != 0 for s in sums):
         return Steps()
     elements = _elements(out, loop, sums)
-    count = max((count for count in counts if elements and not _share(list(elements.values()), count)), default=1)
+    apart = [count for count in counts if elements and not _share(list(elements.values()), count)]
+    enough = _ENOUGH if out.target.vector_bits >= 512 else _SUMS
+    count = next((count for count in apart if count * vectors >= enough), max(apart, default=1))
     return Steps(count, tuple(elements.items())) if elements and count > 1 else Steps()
 
 
