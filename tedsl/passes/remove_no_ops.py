@@ -25,7 +25,7 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
-from tedsl.ir.walk.contents import POINTER, contains, of_kinds
+from tedsl.ir.walk.contents import POINTER, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.folding import decided
@@ -37,18 +37,18 @@ def remove_no_ops(func: PrimFunc) -> PrimFunc:
 
 
 def _used_memory(body: Stmt) -> set[Var]:
-    """Returns the pointers that are used; none where no memory is allocated, for then nobody asks."""
+    """Returns the pointers to allocated memory that are used."""
+    unused = {node.buffer_var for node in of_kinds(body, Allocate) if isinstance(node, Allocate)}
     used: set[Var] = set()
-    if not contains(body, Allocate):
+    if not unused:
         return used
     for node in of_kinds(body, Load, Store, AttrStmt, POINTER):
         match node:
-            case Load(buffer_var=v) | Store(buffer_var=v):
+            case Load(buffer_var=v) | Store(buffer_var=v) | AttrStmt(node=Var() as v) | (Var() as v) if v in unused:
                 used.add(v)
-            case Var():
-                used.add(node)
-            case AttrStmt(node=Var() as v):
-                used.add(v)
+                unused.discard(v)
+                if not unused:
+                    break
     return used
 
 

@@ -37,10 +37,10 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import Op
-from tedsl.ir.stmt import BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Store, no_op, seq
+from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Store, no_op, seq
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
-from tedsl.ir.walk.visitor import post_order, uses, variables
+from tedsl.ir.walk.visitor import pointers, post_order, uses, variables
 
 x, y = Var("x"), Var("y")
 f = Var("f", "float32")
@@ -215,6 +215,15 @@ def test_variables_in_order_of_use():
     assert variables(y + (x * y)) == [y, x]
     assert variables(Store(P, f, x)) == [f, x, P]
     assert not uses(x + 1, y) and uses(Load("float32", P, x), P)
+
+
+def test_pointers_are_the_variables_without_numbers():
+    """Of loads in indices and values, of attributes, and as arguments of calls."""
+    q, handle = pointer_var("q", dtype("int32")), Var("h", "handle")
+    inner = Load(dtype("float32"), P, Load(dtype("int32"), q, x))
+    body = seq(Store(P, inner, x + y), AttrStmt(handle, "storage_alignment", x, Evaluate(y)),
+               Evaluate(Call(dtype("int32"), Op.get("tir.tvm_struct_get"), (handle,))))
+    assert pointers(body) == [v for v in variables(body) if v.dtype.is_handle] == [q, P, handle]
 
 
 def test_sequences_are_flat_and_empty_ones_do_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.codegen.kernels import abi
 from tedsl.ir.expr import IntImm
 from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
+from tedsl.ir.walk.contents import contains
 
 
 def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
@@ -22,7 +23,7 @@ def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Alloc
                 arrays.append((size, len(arrays), s))
         elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not in_parallel:
             continue  # a function of its own
-        stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt)])
+        stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt) and contains(child, Allocate)])
     total, chosen = 0, set()
     for size, _, s in sorted(arrays):
         total += size

@@ -17,7 +17,7 @@ from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import FMA
 from tedsl.ir.stmt import AttrStmt, For, ForKind, SeqStmt, Store, While
-from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
 
@@ -41,7 +41,7 @@ _NAME = re.compile(r"%[^\s,)]+")
 
 def needs_vectorizer(func: PrimFunc) -> bool:
     """Tells whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
-    return any(isinstance(s, For) and is_plain(s) for s in statements(func.body))
+    return any(isinstance(s, For) and is_plain(s) for s in of_kinds(func.body, For))
 
 
 def is_plain(loop: For) -> bool:
@@ -50,10 +50,10 @@ def is_plain(loop: For) -> bool:
     """
     if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or (isinstance(loop.extent, IntImm) and loop.extent.value < 4):
         return False
+    if contains(loop.body, For, While):
+        return False
     stores = []
     for s in statements(loop.body):
-        if isinstance(s, (For, While)):
-            return False
         if isinstance(s, Store):
             if s.value.dtype.is_vector:
                 return False
@@ -66,7 +66,7 @@ def has_short_loops(func: PrimFunc, register: int) -> bool:
 
     register: the bits of a vector register.
     """
-    for s in statements(func.body):
+    for s in of_kinds(func.body, For):
         if isinstance(s, For) and s.kind is ForKind.SERIAL and isinstance(s.extent, IntImm) and s.extent.value >= 4:
             inside = list(islice(statements(s.body), 5))
             if len(inside) < 5 and all(isinstance(i, (SeqStmt, Store, AttrStmt)) for i in inside):

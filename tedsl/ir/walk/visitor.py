@@ -9,6 +9,7 @@ from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.expr import FloatImm, IntImm, Load, SizeVar, StringImm, Var
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, Prefetch, ProducerStore, Stmt, Store
+from tedsl.ir.walk.contents import POINTER, of_kinds
 
 LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))  # half of all nodes: nothing stands below them
 
@@ -76,6 +77,23 @@ def variables(root: Node) -> list[Var]:
         if kind is IntImm:  # the most frequent kind
             continue
         if kind is Var or kind is SizeVar:
+            used[node] = None
+        elif kind is Load or kind is Store:
+            used[node.buffer_var] = None
+        elif kind is AttrStmt and isinstance(node.node, Var):
+            used[node.node] = None
+    return list(used)
+
+
+def pointers(root: Node) -> list[Var]:
+    """Those of the `variables` below `root` that are pointers or named by attributes, in the same order: what stands in index
+    arithmetic alone is not walked through.
+    """
+    used: dict[Var, None] = {}
+    node: Any
+    for node in of_kinds(root, Load, Store, AttrStmt, POINTER):
+        kind = type(node)
+        if kind is Var:
             used[node] = None
         elif kind is Load or kind is Store:
             used[node.buffer_var] = None

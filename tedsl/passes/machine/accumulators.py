@@ -146,12 +146,17 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
         return None
     bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
     foreign = {v for v in (*stored, *loaded) if v not in allocated}
+    wanted = [v for v in wanted if v not in bound and (noalias or v in allocated or foreign == {v})]
+    bound.add(MEMORY)
+    fixed = set(wanted)
+    fixed -= {n.buffer_var for n in nodes if isinstance(n, (Load, Store)) and n.buffer_var in fixed
+              and depends.on_any(n.index, bound)}
+    if not fixed:
+        return None
     candidates = _candidates(loop.body)
     plan = Plan([], {}, {})
-    bound.add(MEMORY)
     for memory in wanted:
-        alone = noalias or memory in allocated or foreign == {memory}
-        if memory in bound or not alone:
+        if memory not in fixed:
             continue
         group = _Group(memory, candidates[memory], number, analyzer, lambda e: not depends.on_any(e, bound))
         slots = group.slots(sum(s.dtype.bytes * s.dtype.lanes for s in plan.slots), len(plan.slots))
@@ -178,9 +183,7 @@ class _Group:
         self.size = 0
 
     def slots(self, bytes_used: int, slots_used: int) -> list[Slot]:
-        """Returns one slot for each location; none unless the locations are loop-invariant, disjoint, and few."""
-        if not all(self.is_fixed(access.node.index) for access in self.accesses):
-            return []
+        """Returns one slot for each location, which are loop-invariant; none unless they are disjoint, and few."""
         places: dict[int, list[Candidate]] = {}
         for access in self.accesses:
             places.setdefault(self.number(access.node.index), []).append(access)

@@ -18,7 +18,7 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import POINTER, of_kinds
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order, statements
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.accumulators import Plan, find_accumulators
@@ -35,7 +35,7 @@ class _Promoter(ScopedRewriter):
         self.analyzer = Analyzer()
         self.number = Numbering()
         self.depends = Dependence()
-        self.allocated = {s.buffer_var for s in statements(body) if isinstance(s, Allocate)}
+        self.allocated = {s.buffer_var for s in of_kinds(body, Allocate) if isinstance(s, Allocate)}
         self.registers = _constant_arrays(body)  # what the code generator keeps in registers anyway
 
     def expr(self, expr: Expr) -> Expr:
@@ -106,7 +106,7 @@ class _Promoter(ScopedRewriter):
 
 def _constant_arrays(body: Stmt) -> set[Var]:
     """Returns the allocations whose every access has a constant index."""
-    arrays = {s.buffer_var for s in statements(body) if isinstance(s, Allocate) and isinstance(s.extents[0], IntImm)}
+    arrays = {s.buffer_var for s in of_kinds(body, Allocate) if isinstance(s, Allocate) and isinstance(s.extents[0], IntImm)}
     for node in of_kinds(body, Load, Store, POINTER) if arrays else ():
         if isinstance(node, (Load, Store)):
             base = node.index.base if isinstance(node.index, Ramp) else node.index

@@ -86,6 +86,8 @@ class _Tiles(ScopedRewriter):
         if contains(loop.body, Let, IF_THEN_ELSE):
             return []  # what is loaded under a condition may not be there in the iterations beside
         loads = [node for node in of_kinds(loop.body, Load) if isinstance(node, Load)]
+        if not any(_is_strided(load.index) for load in loads):
+            return []
         written = {store.buffer_var: self.number(store.index) for store in stores}
         if any(self.reads_others(store, loop.loop_var, loads) for store in stores):
             return []
@@ -147,8 +149,7 @@ class _Tiles(ScopedRewriter):
 
     def is_turned(self, load: Load, var: Var) -> bool:
         index = load.index
-        if not isinstance(index, Ramp) or build.as_int(index.stride) in (0, 1) or load.dtype.bits < 8 or \
-                uses(index.stride, {var}):
+        if not isinstance(index, Ramp) or not _is_strided(index) or load.dtype.bits < 8 or uses(index.stride, {var}):
             return False
         following = substitute(index.base, {var: build.add(var, 1)})
         return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) in (1, -1)
@@ -231,6 +232,11 @@ class _Rows(NamedTuple):
     width: int
     last: Expr | None = None
     skipped: int = 0
+
+
+def _is_strided(index: Expr) -> bool:
+    """Tells whether neighbouring lanes may access other than neighbouring elements, or the same."""
+    return isinstance(index, Ramp) and build.as_int(index.stride) not in (0, 1)
 
 
 def _stores(body: Stmt) -> list[Store]:

@@ -59,8 +59,13 @@ def stage_of(body: Stmt) -> str:
     """Returns the name of the buffer that the last store in `body` writes, which names the stage of the loops around it; "" if
     there is none.
     """
-    stores = [statement for statement in statements(body) if isinstance(statement, Store)]
-    return stores[-1].buffer_var.name if stores else ""
+    stack = [body]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Store):
+            return statement.buffer_var.name
+        stack += [child for child in statement.child_nodes() if isinstance(child, Stmt)]
+    return ""
 
 
 def _stages(body: Stmt) -> dict[Stmt, str]:

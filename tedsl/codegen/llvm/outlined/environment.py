@@ -8,7 +8,10 @@ from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.frame import ERROR
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.types import register_type
+from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.visitor import pointers, variables
 from tedsl.record import record
 
 
@@ -19,6 +22,13 @@ class Field:
     var: Var
     type: str
     value: str
+
+
+def used_in(out: Emitter, body: Stmt) -> list[Var]:
+    """Returns the variables that `body` uses; pointers alone where the enclosing function `out` knows of no number."""
+    scope, flags = out.scope, set(out.streams.values())
+    numbers = any(var.dtype is not HANDLE and var not in flags for known in (scope.index, scope.data) for var in known)
+    return variables(body) if numbers else pointers(body)
 
 
 def captured(out: Emitter, used: Iterable[Var]) -> list[Field]:

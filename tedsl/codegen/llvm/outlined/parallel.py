@@ -10,18 +10,17 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
-from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fill, separate, unpack
+from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fill, separate, unpack, used_in
 from tedsl.codegen.llvm.outlined.shared import Body, bodies_like, equal_body
 from tedsl.codegen.llvm.streaming import emit_range
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For
-from tedsl.ir.walk.visitor import variables
 
 
 def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     """Emits the call of the thread pool, and the loop's body as a function of its own."""
-    used = variables(s.body)
+    used = used_in(out, s.body)
     fields = captured(out, used)
     if first.terms:
         fields.append(Field(s.loop_var, "i64", out.register(first)[0]))

@@ -14,12 +14,12 @@ from dataclasses import replace
 from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import fail_unless, leave
-from tedsl.codegen.llvm.outlined.environment import captured, declare
+from tedsl.codegen.llvm.outlined.environment import captured, declare, used_in
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Call, Var
 from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Evaluate, For, SeqStmt, Stmt, While
-from tedsl.ir.walk.visitor import statements, variables
+from tedsl.ir.walk.visitor import statements
 
 PART = 40  # loops: LLVM takes 4 ms for each in parts, 7 ms where one function has 250 of them
 
@@ -69,7 +69,7 @@ def _parts(s: SeqStmt, loops: Mapping[Stmt, int]) -> Iterator[Stmt | list[Stmt]]
 
 def _emit_part(out: Emitter, body: SeqStmt) -> None:
     """Emits statements as a function, whose parameters are the variables that they use, and its call."""
-    fields = captured(out, variables(body))
+    fields = captured(out, used_in(out, body))
     name = f"{out.function.name}.part{out.module.next_number()}"
     status = out.assign(f"call i32 {global_name(name)}({', '.join(f'{field.type} {field.value}' for field in fields)})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)

@@ -4,7 +4,9 @@ once. The function has the name of the first of them, and line tables say that i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.forms import Index
@@ -13,15 +15,19 @@ from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.stmt import For, Store
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import statements
-from tedsl.record import record
 
 
-@record
+@dataclass
 class Body:
     """A parallel loop whose body has been written as the function `name`."""
 
     loop: For
     name: str
+
+    @functools.cached_property
+    def outline(self) -> list[Hashable]:
+        """What is quick to compare: the kinds of the statements, and how long loops are."""
+        return _outline(self.loop)
 
 
 def bodies_like(inner: Emitter, loop: For, used: list[Var], fields: list[Field], ends: tuple[Index, ...]) -> list[Body]:
@@ -32,13 +38,15 @@ def bodies_like(inner: Emitter, loop: For, used: list[Var], fields: list[Field],
     """
     function = inner.function
     key = (function.owner, function.noalias, function.takes_frame, function.result, tuple(field.type for field in fields),
-           tuple(map(_known, ends)), tuple(_told(inner, var) for var in used), tuple(_outline(loop)))
+           tuple(map(_known, ends)), tuple(_told(inner, var) for var in used))
     return inner.module.bodies.setdefault(key, [])
 
 
 def equal_body(loop: For, bodies: list[Body]) -> Body | None:
     """Returns the body among `bodies` that does what that of `loop` does, to other memory; None if there is none."""
-    return next((body for body in bodies if structural_equal(loop, body.loop, map_free_vars=True)), None)
+    outline = _outline(loop) if bodies else []
+    return next((body for body in bodies
+                 if body.outline == outline and structural_equal(loop, body.loop, map_free_vars=True)), None)
 
 
 def _told(inner: Emitter, var: Var) -> Hashable:
@@ -58,7 +66,6 @@ def _known(index: Index) -> Hashable:
 
 
 def _outline(loop: For) -> list[Hashable]:
-    """Returns what is quick to compare: the kinds of the statements, and how long loops are."""
     seen: list[Hashable] = []
     for s in statements(loop):
         extent = s.extent if isinstance(s, For) else None
