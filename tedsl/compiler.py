@@ -124,7 +124,7 @@ def _module(functions: Mapping[str, PrimFunc], options: FunctionOptions, config:
     if has_rules():
         kinds = (machine.kind.name, *machine.keys)
         functions = {name: _by_rules(func, kinds) for name, func in functions.items()}
-    pipeline = lowering_pipeline(config, accesses=options.accesses)
+    pipeline = lowering_pipeline(config, accesses=options.accesses, early_tails=not machine.kind.device_backend)
     loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
     funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
     if machine.kind.device_backend:

@@ -172,7 +172,7 @@ def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: b
     options = pass_config(case.config)
     func = loops_of(case, names)
     interpret = interpret and iterations(func.body, case.sizes) <= LARGE
-    lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
+    lowered = lowered_by(lowering_pipeline(options, case.simple_mode, early_tails=True), func)
     target = as_target(case.target)
     ready = None
     if interpret:
@@ -191,7 +191,7 @@ def check_quickly(case: Case, names: Mapping[str, Any], expected: Expected) -> N
     options = pass_config(case.config)
     func = loops_of(case, names)
     verify(func, flat=False)
-    lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
+    lowered = lowered_by(lowering_pipeline(options, case.simple_mode, early_tails=True), func)
     verify(lowered, flat=True)
     target = as_target(case.target)
     module = lowered_by(functools.partial(backend_for(target).compile, quick=True), [lowered], target, options)

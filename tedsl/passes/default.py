@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from tedsl.errors import ArgumentTypeError
+from tedsl.ir.expr import IntImm
 from tedsl.ir.func import Accesses, PrimFunc
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
+from tedsl.ir.stmt import LAUNCH, For, ForKind, Tensorized
+from tedsl.ir.walk.contents import MASKED, contains, of_kinds
 from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.checked.check_accesses import check_accesses
@@ -60,14 +64,15 @@ from tedsl.target.target import Target
 
 
 def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False,
-                      accesses: Accesses = Accesses.PROVED) -> Pipeline:
+                      accesses: Accesses = Accesses.PROVED, early_tails: bool = False) -> Pipeline:
     """Returns the pipeline with which `lower` and `build` lower, in the order that users know.
     simple_mode leaves loops unsplit.
 
     accesses: with AT_RUN_TIME every access is bounds-checked while the kernel runs, in loops that stay unsplit and run
-    serially.
+    serially. early_tails: loops with guards are split before they are unrolled, where `target_pipeline` would do so later.
     """
     checked = accesses is Accesses.AT_RUN_TIME
+    early_tails &= not (checked or simple_mode or config.add_lower_pass)  # passes of users see the loops that they know
     vectorized = not (checked or config.disable_vectorize or "tir.VectorizeLoop" in config.selection.disabled)
     return config.selection.of(Pipeline((
         own_memory,  # first: what is checked or flattened stands where its threads find it
@@ -87,6 +92,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         inject_virtual_threads,
         with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
+        *((separate_early,) if early_tails else ()),
         with_options(unroll_loops, options=config.unroll),
         *_added(config, 2),
         simplify,  # unrolled copies have constants where they had loop variables
@@ -188,6 +194,20 @@ def separate_tails(func: PrimFunc) -> PrimFunc:
     """Splits every loop where its guards or masks cease to hold, so that its main part has none."""
     split = partition_loops(func, constant_loops=True, masks=True)
     return func if split is func else remove_no_ops(simplify_changed(split, func))
+
+
+def separate_early(func: PrimFunc) -> PrimFunc:
+    """Does what `separate_tails` does before loops are unrolled: one guard is looked at there instead of one in each copy.
+
+    For loops of constant extent without masks, which stay the same; the copies of others have guards of their own.
+    """
+    if not contains(func.body, LIKELY) or contains(func.body, MASKED, IF_THEN_ELSE, LAUNCH, Tensorized):
+        return func
+    loops = [stmt for stmt in of_kinds(func.body, For) if isinstance(stmt, For)]
+    if not all(isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm) for loop in loops):
+        return func
+    copied = any(loop.kind is ForKind.UNROLLED and contains(loop.body, LIKELY) for loop in loops)
+    return partition_loops(func, constant_loops=True, masks=True) if copied else func
 
 
 def partition(config: PassConfig, *, widely: bool = False) -> Pass:

@@ -41,18 +41,18 @@ class Copier:
         self.stmt, self.var = stmt, var
         nodes = list(post_order(stmt))
         self.binders = [v for v in map(_binder, nodes) if v is not None]
-        own: set[Any] = {var, *self.binders}
-        self.shared: dict[Any, Any] = {}
+        given: set[Any] = {var, *self.binders}
+        own = set(given)
+        self.own: list[Any] = []  # the nodes that differ in each copy, children first
         for node in nodes:
-            if (node in own or _binder(node) is not None or _accessed(node) in own
-                    or any(child in own for child in node.child_nodes())):
+            if node not in given and (_binder(node) is not None or _accessed(node) in own
+                                      or any(child in own for child in node.child_nodes())):
                 own.add(node)
-            else:
-                self.shared[node] = node
+                self.own.append(node)
 
     def __call__(self, value: Expr) -> Stmt:
-        mapping = self.shared | {v: copy_var(v) for v in self.binders} | {self.var: value}
-        return Folder(mapping)(self.stmt)  # type: ignore[no-any-return]
+        folder = Folder({v: copy_var(v) for v in self.binders} | {self.var: value})
+        return folder.in_order(self.own, self.stmt)  # type: ignore[no-any-return]
 
 
 _BINDERS = (For, LetStmt, Let, Allocate)
@@ -79,6 +79,13 @@ class Folder(Rewriter):
         super().__init__()
         self.mapping = dict(mapping)
         self._done.update(self.mapping)
+
+    def in_order(self, nodes: list[Any], root: Any) -> Any:
+        """Returns what becomes of `root` where only `nodes`, children first, may change."""
+        done = self._done
+        for node in nodes:
+            done[node] = self.rewrite(node.map_children(done.__getitem__))
+        return done[root]
 
     def rewrite(self, node: Any) -> Any:
         handler = _TABLE.get(type(node))

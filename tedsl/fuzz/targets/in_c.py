@@ -108,7 +108,7 @@ def _lower(compiled: list[Compiled], seed: int, case: Case, names: Any, expected
     """Adds the program, lowered for C, to `compiled`."""
     check_dtypes(case, names, expected)
     options = pass_config(case.config)
-    lowered = lowered_by(lowering_pipeline(options, case.simple_mode), loops_of(case, names))
+    lowered = lowered_by(lowering_pipeline(options, case.simple_mode, early_tails=True), loops_of(case, names))
     kernel = lowered_by(make_kernel, lowered.with_attr("global_symbol", f"f{seed}"), target, options)
     module_of([kernel], target)  # what cannot be written in C is refused here, for this program alone
     case.target = str(target)

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import GE, GT, LE, LT, Expr, IntImm, Load, Var
+from tedsl.ir.dtype import INT32, INT64
+from tedsl.ir.expr import GE, GT, LE, LT, Add, Expr, IntImm, Load, Mul, Sub, Var
 from tedsl.ir.stmt import For
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_expr import extreme_lane
 from tedsl.record import record
+
+_MOST = 100  # nodes of a guard: one whose parts are used again is a sum of far more terms
+_LARGEST = (1 << 31) - 1
 
 
 @record
@@ -27,6 +31,9 @@ def holding_interval(guard: Expr, var: Var, inner: Sequence[For], analyzer: Anal
     `inner` (outermost first); None if that cannot be told.
     """
     scalar = extreme_lane(guard, weakest=False) if guard.dtype.lanes > 1 else guard
+    known = None if scalar is None else _of_numbers(scalar, var, inner)
+    if known is not None:
+        return known
     slack = None if scalar is None else _slack(scalar)
     if slack is None or any(isinstance(node, Load) for node in post_order(slack)):
         return None
@@ -41,6 +48,45 @@ def holding_interval(guard: Expr, var: Var, inner: Sequence[For], analyzer: Anal
         low = build.sub(IntImm(least.dtype, 0), build.floordiv(least, factor))
         return Interval(analyzer.simplify(low), None)
     return Interval(None, analyzer.simplify(build.add(build.floordiv(least, -factor), 1)))
+
+
+def _of_numbers(guard: Expr, var: Var, inner: Sequence[For]) -> Interval | None:
+    """Returns what `holding_interval` does for a comparison of sums of multiples of `var` and of loops of constant extent, as
+    most guards are, without making expressions; None for others.
+    """
+    if not isinstance(guard, (LT, LE, GT, GE)) or guard.a.dtype not in (INT32, INT64):
+        return None
+    sign = 1 if isinstance(guard, (GT, GE)) else -1
+    slack = [(sign, guard.a), (-sign, guard.b)]  # a sum that is not negative where the guard holds
+    factors: dict[Expr, int] = {}
+    least = -1 if isinstance(guard, (LT, GT)) else 0
+    for _ in range(_MOST):
+        if not slack:
+            break
+        factor, node = slack.pop()
+        if isinstance(node, (Add, Sub)):
+            slack += [(factor, node.a), (factor if isinstance(node, Add) else -factor, node.b)]
+        elif isinstance(node, Mul) and isinstance(node.b, IntImm):
+            slack.append((factor * node.b.value, node.a))
+        elif isinstance(node, IntImm):
+            least += factor * node.value
+        elif isinstance(node, Var):
+            factors[node] = factors.get(node, 0) + factor
+        else:
+            return None
+    factor = factors.pop(var, 0)
+    for loop in inner:
+        multiple = factors.pop(loop.loop_var, 0)
+        if not (isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)):
+            return None
+        least += multiple * (loop.min.value if multiple > 0 else loop.min.value + loop.extent.value - 1)
+    if slack or not factor or any(factors.values()):
+        return None
+    value = -(least // factor) if factor > 0 else least // -factor + 1
+    if not -_LARGEST <= value <= _LARGEST:
+        return None
+    end = IntImm(guard.a.dtype, value)
+    return Interval(end, None) if factor > 0 else Interval(None, end)
 
 
 def _slack(guard: Expr) -> Expr | None:
