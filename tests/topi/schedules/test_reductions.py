@@ -340,3 +340,12 @@ def test_so_many_rows_are_added_up_beside_each_other(shape, rows, cores):
     x = te.placeholder(shape, name="x")
     s = topi.schedules.schedule([topi.sum(x, 0)], tedsl.target.Target(f"llvm -mcpu=znver3 -model=znver3 -num-cores={cores}"))
     assert (".rfactor(" in str(s.journal)) == (rows > 1) and (f"factor={rows})" in str(s.journal)) == (rows > 1)
+
+
+def test_compilers_of_c_combine_lanes_in_steps():
+    """The halves of a vector would be arrays in memory."""
+    x = te.placeholder((40, 200), name="x")
+    y = topi.sum(x, 1)
+    for target, combined in (("c", False), ("llvm -mcpu=znver3", True)):
+        s = topi.schedules.schedule([y], tedsl.target.Target(target))
+        assert ("tir.sum_lanes" in str(tedsl.lower(s, [x, y]))) == combined

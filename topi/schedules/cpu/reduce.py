@@ -218,11 +218,11 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
 
 def combines_lanes(kernel: Kernel, op: Any, formula: Formula) -> bool:
     """Whether the reduction `op` reads vectors along rows whose lanes are combined to one element: a sum, a product, the
-    largest or the smallest element of rows that fill some vectors.
+    largest or the smallest element of rows that fill some vectors. Compilers of C would do that in memory.
     """
     (result, *more), of = op.body[0].combiner.result, op.output(0).dtype
     extent, lanes = product([extent_of(axis) for axis in runs(op.reduce_axis, formula)[-1]]), kernel.lanes(op)
-    numbers = not (of.is_bool or of.is_custom)
+    numbers = not (of.is_bool or of.is_custom) and kernel.target.kind.name != "c"
     return numbers and not more and isinstance(result, (tir.Add, tir.Mul, tir.Max, tir.Min)) and \
         (extent is None or extent >= _LEAST * lanes) and lanes > 1
 
