@@ -26,8 +26,8 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.stmt import BufferStore, Evaluate, Stmt, Store
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.equal import structural_equal
-from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.declare import check_shape, opening
 from tedsl.lang.operation import Operation, as_attrs
 from tedsl.lang.scope import current_tag
@@ -96,7 +96,7 @@ class ExternOp(StatementsOp):
     def stored_inputs(self) -> list[Tensor]:
         """The inputs that the statements store to: they change the arrays of the caller."""
         stored = {node.buffer.data if isinstance(node, BufferStore) else node.buffer_var
-                  for node in post_order(self.body) if isinstance(node, (BufferStore, Store))}
+                  for node in of_kinds(self.body, BufferStore, Store) if isinstance(node, (BufferStore, Store))}
         return [tensor for tensor, buffer in zip(self.inputs, self.input_placeholders) if buffer.data in stored]
 
     def __repr__(self) -> str:

@@ -255,14 +255,14 @@ def sort_in_registers(c: Columns, whole: Any) -> None:
     then the odd columns hold complements.
     """
     ib, places, bits = c.ib, [te.const(i, "int32") for i in range(c.count)], c.lanes.bit_length() - 1
-    _in_registers(c, places, lambda words: _odd_even_merge_sort(ib, words))
+    _in_registers(c, places, lambda words: _odd_even_merge_sort(ib, words, bare=True))
     with ib.if_scope(whole):
         upper = [ib.let("upper", has_bit(c.lanes, 1 << bit)) for bit in range(bits)]
         with ib.for_range(0, bits, name="step") as step:
             for bit in range(bits):
                 with ib.if_scope(step == bit):
                     _merge_known_lanes(c, bit, upper)
-            _in_registers(c, places, lambda words: _half_cleaners(ib, words, c.count))
+            _in_registers(c, places, lambda words: _half_cleaners(ib, words, c.count, bare=True))
 
 
 def _merge_known_lanes(c: Columns, bit: int, upper: list[Any]) -> None:
@@ -293,6 +293,7 @@ def sorted_lanes(ib: Any, word: Word, lanes: int) -> Word:
 
 
 # --- in registers -----------------------------------------------------------------------------------------------------
+# bare: the result has no names, as is enough for stores; a build takes less time.
 
 def _in_registers(c: Columns, places: list[Any], compare: Callable[[list[Word]], None]) -> None:
     """Loads the vectors at `places`, compares them, and stores them."""
@@ -303,32 +304,34 @@ def _in_registers(c: Columns, places: list[Any], compare: Callable[[list[Word]],
             c.store(at, word)
 
 
-def _exchange(ib: Any, words: list[Word], i: int, j: int) -> None:
-    """Puts the smaller of words i and j to place i, lane by lane."""
-    a, b = _named(ib, words[i]), _named(ib, words[j])
+def _exchange(ib: Any, words: list[Word], i: int, j: int, last: bool = False) -> None:
+    """Puts the smaller of words i and j to place i, lane by lane. last: both are used once more, and are left without names."""
+    a, b = words[i], words[j]
     if len(a) == 1:
         words[i], words[j] = (te.min(a[0], b[0]),), (te.max(a[0], b[0]),)
-        return
-    smaller = ib.let("smaller", less(b, a))
-    words[i], words[j] = chosen(smaller, b, a), chosen(smaller, a, b)
+    else:
+        smaller = ib.let("smaller", less(b, a))
+        words[i], words[j] = chosen(smaller, b, a), chosen(smaller, a, b)
+    if not last:
+        words[i], words[j] = _named(ib, words[i]), _named(ib, words[j])
 
 
 def _named(ib: Any, word: Word) -> Word:
-    """The word, computed once: what is used once, as by a store, needs no name."""
+    """The word, computed once."""
     return tuple([part if isinstance(part, tir.Var) else ib.let("v", part) for part in word])
 
 
-def _half_cleaners(ib: Any, words: list[Word], size: int) -> None:
+def _half_cleaners(ib: Any, words: list[Word], size: int, bare: bool = False) -> None:
     """Sorts each group of `size` words that is a bitonic sequence."""
     distance = size // 2
     while distance:
         for i in range(len(words)):
             if not i & distance:
-                _exchange(ib, words, i, i + distance)
+                _exchange(ib, words, i, i + distance, bare and distance == 1)
         distance //= 2
 
 
-def _odd_even_merge_sort(ib: Any, words: list[Word]) -> None:
+def _odd_even_merge_sort(ib: Any, words: list[Word], bare: bool = False) -> None:
     """Sorts a power of two of words by Batcher's odd-even merge sort, which compares less often than a bitonic sort."""
     size = len(words)
     run = 1
@@ -338,6 +341,6 @@ def _odd_even_merge_sort(ib: Any, words: list[Word]) -> None:
             for begin in range(distance % run, size - distance, 2 * distance):
                 for i in range(begin, min(begin + distance, size - distance)):
                     if i // (2 * run) == (i + distance) // (2 * run):
-                        _exchange(ib, words, i, i + distance)
+                        _exchange(ib, words, i, i + distance, bare and 2 * run == size and distance == 1)
             distance //= 2
         run *= 2

@@ -104,6 +104,8 @@ def only_read(root: N, memory: Collection[Var]) -> N:
 
 
 class _OnlyRead(Rewriter):
+    kinds = (MAKE_ARRAY,)
+
     def __init__(self, memory: Collection[Var]) -> None:
         super().__init__()
         self.memory = memory

@@ -18,7 +18,7 @@ from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import LAUNCH, AttrStmt, Stmt
 from tedsl.ir.walk.accesses import accesses
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts
@@ -29,7 +29,7 @@ from tedsl.schedule.thread_ranks import is_shared_among, is_virtual
 
 def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:
     """Refuses statements that launch threads and write memory that these threads do not share."""
-    for node in post_order(body):
+    for node in of_kinds(body, AttrStmt):
         if not isinstance(node, AttrStmt) or node.attr_key != LAUNCH or not isinstance(node.node, IterVar):
             continue
         tag = node.node.thread_tag

@@ -26,6 +26,7 @@ from tedsl.ir.script import shown
 from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.walk.accesses import MOST_PLACES, reads
 from tedsl.ir.walk.around import Eager, Facts, Loop
+from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols, relevant
 from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.mended import mended
@@ -125,9 +126,9 @@ class AccessChecker(ScopedRewriter):
 
     def expr(self, expr: Expr) -> Expr:
         """Checks the loads of `expr` and returns it with indices clamped and choices made lazy where that is needed."""
-        if not any(map(_uses_memory, post_order(expr))):
+        if not contains(expr, Load, BufferLoad, ACCESS_PTR, MAKE_ARRAY):
             return expr
-        lets = {node.var: node.value for node in post_order(expr) if isinstance(node, Let)}
+        lets = {node.var: node.value for node in of_kinds(expr, Let) if isinstance(node, Let)}
         for var, value in lets.items():
             self.data.update([var] if self.depends_on_data(value) else [])
         clamps: Clamps = {}

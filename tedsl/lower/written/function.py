@@ -10,15 +10,14 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.returns import with_result
-from tedsl.ir.expr import Call
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import RET
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.verify import verify
+from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.substitute import bind_once
-from tedsl.ir.walk.visitor import post_order
 from tedsl.ir.wellformed import check_name
 from tedsl.lower.written.demand import asserted
 from tedsl.lower.written.known_memory import MemoryTable
@@ -118,7 +117,6 @@ def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
     """
     analyzer = Analyzer()
     analyzer.bind_sizes([dim for buffer in buffers for dim in buffer.shape], at_least=0)
-    may_return = any(isinstance(node, Call) and node.op is RET for node in post_order(body))
-    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, accesses=accesses)
+    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=contains(body, RET), accesses=accesses)
     checked = checker(body)
     return asserted(checked, checker.demands)
