@@ -111,8 +111,11 @@ def scalar(stage: Stage, here: Machinery) -> Iterator[Cause]:
         yield Cause("guard", stage.name, lost, f"guard in the inner loop: a condition on {inner} is tested in every iteration, "
                     f"and the loop has no vectors", _UNGUARDED)
     elif site.write.steps[-1] == 0 and site.reduces:
+        combined = f"split {inner} by {stage.wanted_lanes} and vectorize the inner part, whose lanes are combined; " \
+            if site.reduces_rows else ""
         yield Cause("scalar", stage.name, lost, f"scalar innermost loop: {inner} adds to one element, whose order is kept, "
-                    f"and no loop is vectorized", f"reorder {inner} outwards and vectorize a loop of the result, or rfactor")
+                    f"and no loop is vectorized",
+                    f"{combined}reorder {inner} outwards and vectorize a loop of the result, or rfactor")
     elif strided is not None:
         yield Cause("order", stage.name, lost, f"wrong loop order: {inner}, the innermost loop, moves {strided.name} by "
                     f"{abs(strided.steps[-1] or 0)} bytes", "reorder a loop of the last dimension inwards, then vectorize it")
@@ -160,6 +163,8 @@ def narrow(stage: Stage, here: Machinery) -> Iterator[Cause]:
         return
     if stage.hot.turns[-1].times * max([touch.lanes for touch in stage.hot.touches], default=1) < stage.wanted_lanes:
         return  # there are no more elements
+    if stage.site.combined >= stage.wanted_lanes:
+        return  # the first step in which they are combined computes with half of them
     yield Cause("narrow", stage.name, _lost(stage, stage.wanted_lanes / stage.lanes),
                 f"narrow vectors: {stage.lanes} elements, where this machine computes with {stage.wanted_lanes}",
                 f"vectorize a loop of {stage.wanted_lanes} iterations, or a multiple")
@@ -272,9 +277,11 @@ def chained(stage: Stage, here: Machinery) -> Iterator[Cause]:
     chains = sum(max(1, -(-site.write.lanes // max(stage.lanes, 1))) for site in sums)
     wanted = here.machine.chains(here.vector_bits)
     if chains < wanted and stage.lanes > 1:
-        yield Cause("chains", stage.name, _lost(stage, wanted / chains), f"too few accumulators: {chains} sums at a time, each "
-                    f"of which waits {here.machine.fma_latency} cycles for the one before; {wanted} keep the machine busy",
-                    "a larger tile of results in registers, or rfactor")
+        at_a_time = "1 sum at a time, which" if chains == 1 else f"{chains} sums at a time, each of which"
+        yield Cause("chains", stage.name, _lost(stage, wanted / chains), f"too few accumulators: {at_a_time} waits "
+                    f"{here.machine.fma_latency} cycles for the one before; {wanted} keep the machine busy",
+                    "rfactor of the vectorized loop, whose lanes are then combined once, after the others"
+                    if any(site.combined > 1 for site in sums) else "a larger tile of results in registers, or rfactor")
 
 
 def unpacked(stage: Stage, here: Machinery) -> Iterator[Cause]:

@@ -13,10 +13,11 @@ from functools import cached_property
 
 import numpy
 
+from tedsl.ir.calls.lanes import OF_KIND
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Add, Broadcast, Call, Div, Expr, Load, Max, Min, Mul, Ramp, Sub, Var
 from tedsl.ir.node import Node
-from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY, REINTERPRET
+from tedsl.ir.ops import COMBINE_LANES, FMA, IF_THEN_ELSE, LIKELY, REINTERPRET
 from tedsl.ir.stmt import For, ForKind, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop, WithoutLets
@@ -141,6 +142,19 @@ class Site:
     def reduces(self) -> bool:
         """Whether it adds to what it has written."""
         return any(touch.name == self.write.name for touch in self.reads)
+
+    @cached_property
+    def combined(self) -> int:
+        """The lanes of the longest vector that it combines to one element; 1 if there is none."""
+        calls = [node for node in post_order(self.value) if isinstance(node, Call) and node.op in COMBINE_LANES]
+        return max([call.args[0].dtype.lanes for call in calls], default=1)
+
+    @property
+    def reduces_rows(self) -> bool:
+        """Whether it adds up, multiplies or compares neighbouring elements: vectorize of its innermost loop combines lanes."""
+        kind = type(self.value) in OF_KIND or (isinstance(self.value, Call) and self.value.op is FMA)
+        return kind and self.reduces and self.write.steps[-1] == 0 and \
+            all(touch.steps[-1] in (0, touch.dtype.bits // 8) for touch in self.reads)
 
     def is_still(self, at: int) -> bool:
         """Whether loop number `at` writes to the same place in every iteration, or to memory of its own."""
@@ -514,7 +528,9 @@ def _operations(expr: Expr) -> tuple[int, list[Call]]:
         if node in seen or isinstance(node, (Load, Var)):
             continue
         seen.add(node)
-        if isinstance(node, Call) and node.op not in _FREE:
+        if isinstance(node, Call) and node.op in COMBINE_LANES:
+            count += node.args[0].dtype.lanes - 1
+        elif isinstance(node, Call) and node.op not in _FREE:
             count += (2 if node.op is FMA else 1) * node.dtype.lanes
             calls += [node] * (node.op is not FMA)
         elif isinstance(node, _ARITHMETIC):

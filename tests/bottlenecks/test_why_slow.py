@@ -212,7 +212,7 @@ def test_additions_of_an_unrolled_loop_to_one_element_are_one_sum(terms):
     s[C].vectorize(ji)
     s[C].parallel(i)
     report = looked_at(s, [A, B, C])
-    assert report.causes[0].text.startswith("too few accumulators: 1 sums at a time"), report
+    assert report.causes[0].text.startswith("too few accumulators: 1 sum at a time"), report
 
 
 @X86
@@ -345,3 +345,29 @@ def test_modules_from_the_cache_know_their_loops(tmp_path, monkeypatch):
     s, A, B = copied((8, 8))
     first, again = tedsl.build(s, [A, B]), tedsl.build(s, [A, B])
     assert [str(func) for func in again.compiled_loops()] == [str(func) for func in first.compiled_loops()]
+
+
+def row_sums(lanes):
+    A, k = te.placeholder((64, 4096), name="A"), te.reduce_axis((0, 4096), name="k")
+    B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    if lanes > 1:
+        s[B].vectorize(s[B].split(k, lanes)[1])
+    return s, [A, B]
+
+
+@X86
+def test_rows_that_are_added_up_are_advised_to_have_lanes():
+    cause = looked_at(*row_sums(1)).causes[0]
+    assert cause.kind == "scalar" and f"split k by {LANES} and vectorize the inner part" in cause.remedy
+    s, A, B, C, _ = product()
+    assert "lanes are combined" not in looked_at(s, [A, B, C]).causes[0].remedy  # elements of a column stand apart
+
+
+@X86
+def test_lanes_that_are_combined_count_each_and_are_not_called_narrow():
+    report = looked_at(*row_sums(LANES))
+    assert by_name(report)["B"].operations == 64 * 4096
+    assert "narrow" not in {cause.kind for cause in report.causes}
+    chains = next(cause for cause in report.causes if cause.kind == "chains")
+    assert "1 sum at a time, which waits" in chains.text and "rfactor of the vectorized loop" in chains.remedy
