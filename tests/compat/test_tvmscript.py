@@ -133,6 +133,23 @@ def test_what_script_prints_is_read(lowered):
     assert from_source(func.script()).script().count("for ") == func.script().count("for ")
 
 
+@pytest.mark.parametrize("reduction", [te.sum, te.max])
+@pytest.mark.parametrize("count", [None, 4])
+def test_masks_and_infinities_that_script_prints_are_read(reduction, count):
+    A, k = te.placeholder((13,) if count is None else (count, 13), name="A"), te.reduce_axis((0, 13), "k")
+    B = te.compute((count or 1,), lambda i: reduction(A[k] if count is None else A[i, k], axis=k), name="B")
+    C = te.compute(A.shape, lambda *at: A(*at) * 2.0, name="C")
+    s = te.create_schedule([B.op, C.op])
+    s[B].vectorize(s[B].split(k, 8)[1])
+    s[C].vectorize(s[C].split(C.op.axis[-1], 8, tail="mask")[1])
+    func = tedsl.lower(s, [A, B, C])["main"]
+    assert ".vload(" in func.script() and ".vstore(" in func.script()
+    again = from_source(from_source(func.script()).script())
+    a = np.random.default_rng(0).standard_normal(tuple(map(int, A.shape)), "float32")
+    for ours, theirs in zip(*(run(f, a, np.zeros(count or 1, "float32"), np.zeros_like(a)) for f in (func, again))):
+        assert ours.tobytes() == theirs.tobytes()
+
+
 def test_several_functions_are_a_module():
     text = "".join(f"def {name}(A: T.Buffer((4,), 'float32')):\n    A[{k}] = 1.0\n" for k, name in enumerate("fg"))
     assert [var.name_hint for var in from_source(text).functions] == ["f", "g"]
@@ -155,6 +172,9 @@ def test_names_of_T_in_formulas():
     ("D = T.match_buffer()", "line 2: T.match_buffer"), ("T.realize()", "line 2: T.realize.* names no region of a buffer"),
     ("T.realize(A, 'x')", "names no region"), ("T.where()", "line 2: T.where"),
     ("T.func_attr(3)", "takes a dict of values by their names, not an int"),
+    ("A[0] = T.float32('x')", r"T.float32\('x'\): a string is no number"), ("A[0] = T.int32('inf')", "a string is no number"),
+    ("A[0] = (3).vload([0], predicate=True)", "a vector of int cannot be read"),
+    ("A.vstore([0], 1.0, mask=3)", "line 2: .*vstore.* unexpected keyword argument 'mask'"),
     ("vi = T.axis.remap('Q', [1])", "axes are S .spatial. or R .reduced., not 'Q'"),
     ("with open('x'):\n        pass", "line 2"), ("A[0] = nothing", "line 2: nothing: name 'nothing' is not defined")])
 def test_mistakes_are_named(body, words):

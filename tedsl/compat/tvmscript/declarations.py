@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import ArgumentTypeError, ShapeError
+from tedsl.errors import ArgumentTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import DType
@@ -15,15 +15,24 @@ from tedsl.ir.expr import BufferLoad, Expr, Load, Ramp, Var
 from tedsl.ir.stmt import BufferStore, ForKind, Stmt, Store
 from tedsl.record import record
 
+_NO_NUMBERS = ("inf", "-inf", "nan")  # floats that Python has no literals for
+
 
 class Scalar:
-    """`T.int32`: the dtype of a parameter; `T.int32()` is a variable that a size gives; `T.int32(x)` is x in it."""
+    """`T.int32`: the dtype of a parameter; `T.int32()` is a variable that a size gives; `T.int32(x)` is x in it, and
+    `T.float32("-inf")` a float that is no number.
+    """
 
     def __init__(self, name: str) -> None:
         self.dtype = as_dtype(name)
 
     def __call__(self, value: Any = None, *, is_size_var: bool = False) -> Any:
-        if value is None or isinstance(value, str):
+        if isinstance(value, str):
+            if self.dtype.is_float and value in _NO_NUMBERS:
+                return build.const(float(value), self.dtype)
+            raise ExpressionError(f"T.{self.dtype}({value!r}): a string is no number",
+                                  hint='a float that Python has no literal for is T.float32("inf"), "-inf" or "nan"')
+        if value is None:
             return Declared(lambda name: Var(name, self.dtype))
         return build.cast(self.dtype, value) if isinstance(value, Expr) else build.const(value, self.dtype)
 
@@ -144,6 +153,32 @@ def load(memory: Any, key: Any) -> Any:
         flat = _flat_index(memory, indices_of(key))
         return Load(memory.dtype.with_lanes(flat.dtype.lanes), memory.data, flat)
     return memory[key]
+
+
+def vload(memory: Any, begin: Any, dtype: Any = None, predicate: Any = None) -> Any:
+    """`memory.vload([begin], "float32x8", predicate=mask)`: a vector, of which the lanes are read where the mask holds."""
+    if predicate is None and not isinstance(memory, Flat):
+        return memory.vload(begin) if dtype is None else memory.vload(begin, dtype)
+    place = _place(memory, begin)
+    return Load(memory.dtype.with_lanes(place.dtype.lanes) if dtype is None else as_dtype(dtype), memory.data, place, predicate)
+
+
+def vstore(memory: Any, begin: Any, value: Any, predicate: Any = None) -> Any:
+    """`memory.vstore([begin], value, predicate=mask)`: the lanes of the value where the mask holds are written."""
+    if predicate is None and not isinstance(memory, Flat):
+        return memory.vstore(begin, value)
+    return Store(memory.data, build.as_expr(value, like=memory.dtype.element), _place(memory, begin), predicate)
+
+
+def _place(memory: Any, begin: Any) -> Expr:
+    """The place in the memory of a buffer, in elements, at indices of which the last may be a vector."""
+    indices = indices_of(tuple(begin) if isinstance(begin, list) else begin)
+    if isinstance(memory, Flat):
+        return _flat_index(memory, indices)
+    if not isinstance(memory, Buffer):
+        raise ArgumentTypeError(f"a vector of {type(memory).__name__} cannot be read or written: only those of buffers can")
+    (place,) = memory.offset_of(indices)
+    return place
 
 
 def store(memory: Any, key: Any, value: Any) -> Stmt:

@@ -51,6 +51,14 @@ class _Rewritten(ast.NodeTransformer):
         self.generic_visit(node)
         return self._call("load", node.value, _key(node.slice))
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("vload", "vstore"):
+            call = self._call(node.func.attr, node.func.value, *node.args)
+            call.keywords = node.keywords
+            return call
+        return node
+
     def _call(self, name: str, *args: ast.expr) -> ast.Call:
         function = ast.Subscript(ast.Name(_OURS, ast.Load()), ast.Constant(name), ast.Load())
         return ast.Call(function, list(args), [])
@@ -84,5 +92,5 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
 _FUNCTIONS = {
     "all": _logical(build.logical_and, all), "any": _logical(build.logical_or, any), "choose": _choose,
     "no": lambda value: build.logical_not(value) if isinstance(value, Expr) else not value,
-    "load": declarations.load,
+    "load": declarations.load, "vload": declarations.vload, "vstore": declarations.vstore,
 }

@@ -69,4 +69,4 @@ def _why_not_combined(stage: StageState, loop: IterVar) -> str:
         return f"lanes of {of} are not combined"
     if type(result) in OF_KIND and {result.a, result.b} == {*combiner.lhs, *combiner.rhs}:  # type: ignore[attr-defined]
         return ""
-    return "its lanes are combined of sums, products, largest and smallest elements only"
+    return "lanes are combined only for sums, products, largest and smallest elements"
