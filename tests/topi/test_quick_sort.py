@@ -100,15 +100,17 @@ def test_rows_that_threads_share(dtype, threads):
 
 
 @needs_avx512
+@pytest.mark.parametrize("size", [4500, 9001])
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_places_are_stable(dtype):
-    kernel = _by_size("llvm", dtype, lambda a: topi.argsort(a, axis=-1, dtype="int32"))
-    for size in SIZES:
-        for x in _rows(dtype, size):
-            x = np.where(np.isnan(x), np.array(3, dtype), x) if dtype == "float32" else x
-            places = np.empty(size, "int32")
-            kernel(x, places)
-            np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+def test_places_are_stable(dtype, size):
+    a = te.placeholder((size,), dtype, name="a")
+    made = topi.argsort(a, axis=-1, dtype="int32")
+    kernel = tedsl.build(te.create_schedule(made.op), [a, made])
+    for x in _rows(dtype, size):
+        x = np.where(np.isnan(x), np.array(3, dtype), x) if dtype == "float32" else x
+        places = np.empty(size, "int32")
+        kernel(x, places)
+        np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
 
 
 @needs_avx512
@@ -144,11 +146,16 @@ def test_the_interpreter_gives_the_same():
     np.testing.assert_array_equal(result, np.sort(x))
 
 
-@pytest.mark.parametrize("operator, packs", [
-    (lambda a: topi.sort(a, -1), True), (lambda a: topi.argsort(a, axis=-1), False),
-    (lambda a: topi.topk(a, 3000, -1, "indices"), True)])
-def test_words_with_places_are_sorted_by_digits_unless_few_are_wanted(operator, packs):
-    a = te.placeholder((100000,), "int32", name="a")
+def _argsort(a):
+    return topi.argsort(a, axis=-1, dtype="int32")
+
+
+@pytest.mark.parametrize("operator, dtype, extent, packs", [
+    (lambda a: topi.sort(a, -1), "int32", 100000, True), (lambda a: topi.topk(a, 3000, -1, "indices"), "int32", 100000, True),
+    (_argsort, "int32", 100000, False), (_argsort, "int32", 20000, False), (_argsort, "int32", 9000, True),
+    (_argsort, "float32", 100000, False), (_argsort, "float32", 20000, True), (_argsort, "int32", te.size_var("n"), False)])
+def test_long_rows_with_places_are_sorted_by_digits_unless_few_are_wanted(operator, dtype, extent, packs):
+    a = te.placeholder((extent,), dtype, name="a")
     with Target("llvm -mcpu=znver5"):
         made = operator(a)
         text = str(tedsl.lower(te.create_schedule(made.op), [a, made], simple_mode=True))

@@ -24,6 +24,7 @@ from topi.statements import loops, rows_kind
 Place = Callable[[Any], tuple[Any, ...]]  # from a position in a row to the indices of the element
 Emit = Callable[[Place, Any, Word], None]  # stores the word of rank t of a row
 CHUNK = 1 << 15  # words that one thread sorts faster than several
+PLACED, PLACED_FLOATS = 1 << 14, 1 << 16  # words with places, of integers and of floats, that are faster sorted by digits
 CHUNKS = 16  # at most: their counters are added up one after the other
 
 
@@ -90,9 +91,14 @@ def sort_rows(rows: Rows) -> None:
 def _quick(rows: Rows) -> int | None:
     """The words that quick sort sorts in registers, if it pays; else None.
 
-    Words with places are as wide as two keys, and no two are equal: passes by digits are faster, unless few ranks are wanted.
+    Words with places are as wide as two keys, and no two are equal: long rows of them are sorted faster by digits, unless few
+    ranks are wanted.
     """
-    return None if rows.coding.with_places and rows.wanted is None else quick_sorted(rows.coding)
+    extent, coding = as_int(rows.extent), rows.coding
+    placed = coding.with_places and rows.wanted is None
+    if placed and (extent is None or extent >= (PLACED_FLOATS if coding.dtype.is_float else PLACED)):
+        return None
+    return quick_sorted(coding)
 
 
 def native_lanes(dtype: str) -> int:
