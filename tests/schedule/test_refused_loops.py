@@ -218,9 +218,12 @@ def test_parallel_of_a_reduction(matmul, refused):
             "threads would race", "s.rfactor(C, k)", "loops now: i, j, k")
 
 
-def test_vectorize_of_elements_and_their_reduction(matmul, refused):
+@pytest.mark.parametrize("mark, words", [("vectorize", "lanes would race"), ("parallel", "threads would race")])
+def test_marks_of_elements_and_their_reduction(matmul, refused, mark, words):
     both = matmul.s[matmul.C].fuse(matmul.C.op.axis[1], matmul.k)
-    refused(matmul.s, lambda: matmul.s[matmul.C].vectorize(both), "j.k.fused is a reduction loop", "lanes would race")
+    told = refused(matmul.s, lambda: getattr(matmul.s[matmul.C], mark)(both), "j.k.fused is a reduction loop", words,
+                   "j.k.fused runs over elements and over the reduction at once")
+    assert "rfactor" not in str(told)  # which refuses such a loop
 
 
 def test_vectorize_of_a_symbolic_extent(refused):

@@ -8,6 +8,8 @@ from typing import Any
 
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.source_line import user_level
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import ANNOTATIONS, MARKS, StageState
 
 _SILENT = frozenset({IterType.UNROLLED, IterType.VECTORIZED})  # a vector is what is written for each of its lanes
@@ -25,6 +27,14 @@ def must_be_markable(stage: StageState, loop: Any, directive: str, *, marked: bo
         raise stage.refuse(directive, f"{loop.name} is already {stage.annotation_of(loop)}: a loop has one annotation",
                            hint=f"split {loop.name} before annotating, and annotate the two loops differently")
     return at
+
+
+def for_elements(stage: StageState, loop: IterVar, verb: str) -> str:
+    """The hint for a reduction loop that cannot be marked: rfactor, unless elements share the loop with the reduction."""
+    if isinstance(stage.op, ComputeOp) and loop in touched_by(stage.op.axis, stage.relations):
+        return f"{loop.name} runs over elements and over the reduction at once: {verb} a loop over elements alone, before " \
+               "fuse joins them"
+    return f"{verb} a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one{stage.early}"
 
 
 def stays_bound(stage: StageState, loop: IterVar, directive: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType
-from tedsl.schedule.primitives.marks import mark, must_be_markable, stays_bound
+from tedsl.schedule.primitives.marks import for_elements, mark, must_be_markable, stays_bound
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.script_loops import check_independent
 from tedsl.schedule.state import StageState, show
@@ -22,8 +22,7 @@ def parallel(stage: StageState, loop: Any) -> None:
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
-            hint=f"parallelize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one"
-                 f"{stage.early}")
+            hint=for_elements(stage, loop, "parallelize"))
     must_not_be_steps(stage, loop, directive)
     check_independent(stage, [loop], directive)
     must_not_recompute(stage, loop, directive)

@@ -11,7 +11,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.domains import extent_of
-from tedsl.schedule.primitives.marks import mark, must_be_markable, stays_bound
+from tedsl.schedule.primitives.marks import for_elements, mark, must_be_markable, stays_bound
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
@@ -35,8 +35,7 @@ def vectorize(stage: StageState, loop: Any) -> None:
     if why:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, and {why}",
-            hint=f"vectorize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one"
-                 f"{stage.early}")
+            hint=for_elements(stage, loop, "vectorize"))
     must_not_be_steps(stage, loop, directive)
     extent = extent_of(stage, loop)
     if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
