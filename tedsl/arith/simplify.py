@@ -31,6 +31,7 @@ from tedsl.ir.expr import (
     Add,
     And,
     BinaryOp,
+    Broadcast,
     Call,
     Cast,
     Div,
@@ -39,6 +40,7 @@ from tedsl.ir.expr import (
     FloorMod,
     IntImm,
     Let,
+    Load,
     Max,
     Min,
     Mod,
@@ -68,6 +70,12 @@ def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
     return build.fold(type(e), e.a, e.b)
 
 
+def _fold_load(e: Load, known: Bounds) -> Expr | None:
+    """Drops a mask that is on in all lanes."""
+    mask = e.predicate.value if isinstance(e.predicate, Broadcast) else e.predicate
+    return Load(e.dtype, e.buffer_var, e.index) if isinstance(mask, IntImm) and mask.value else None
+
+
 def _fold_call(e: Call, known: Bounds) -> Expr | None:
     return fold_bits(e, known) if e.op in BITWISE else fold_call(e, known)
 
@@ -76,10 +84,10 @@ RULES: dict[type, Rule] = {
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), fold_comparison),
     Reduce: fold_reduce,
     Min: fold_minmax, Max: fold_minmax, And: fold_logical, Or: fold_logical, Not: fold_not,
-    Select: fold_select, Call: _fold_call, Cast: fold_cast, Div: fold_truncated, Mod: fold_truncated,
+    Select: fold_select, Load: _fold_load, Call: _fold_call, Cast: fold_cast, Div: fold_truncated, Mod: fold_truncated,
 }
 
-_RULED = frozenset((*INTEGER_RULES, *RULES))  # loads, constants, ramps, ... have no rules
+_RULED = frozenset((*INTEGER_RULES, *RULES))  # constants, ramps, ... have no rules
 
 
 def rewrite(e: Expr, known: Bounds) -> Expr | None:

@@ -7,7 +7,7 @@ from arith_reference import OPS, value
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import BinaryOp, Broadcast, Cast, Div, IntImm, Max, Min, Mod, Not, Ramp, Select, Var
+from tedsl.ir.expr import LT, BinaryOp, Broadcast, Cast, Div, IntImm, Load, Max, Min, Mod, Not, Ramp, Select, Var
 from tedsl.ir.iters import Range
 
 X, Y = Var("x"), Var("y")
@@ -105,3 +105,12 @@ def test_truncated_division_of_ramps_that_are_not_negative():
             assert lanes_of(simple, {X: y - 2, Y: y}) == lanes_of(e, {X: y - 2, Y: y})
     remainder = known.simplify(Mod(Ramp(Y * 8, IntImm("int32", 1), LANES), by))
     assert repr(remainder) == "ramp(0, 1, 4)"
+
+
+def test_a_mask_that_is_on_in_all_lanes_is_dropped():
+    memory, known = Var("A", "handle"), Analyzer()
+    known.bind(X, Range(0, 4))
+    ramp = Ramp(X * LANES, IntImm("int32", 1), LANES)
+    for limit, shown in [(16, ""), (15, " if (ramp((x*4), 1, 4) < x4(15))")]:
+        load = Load("float32x4", memory, ramp, LT(ramp, Broadcast(IntImm("int32", limit), LANES)))
+        assert repr(known.simplify(load)).replace("(float32x4*)", "") == "A[ramp((x*4), 1, 4)]" + shown

@@ -349,3 +349,14 @@ def test_compilers_of_c_combine_lanes_in_steps():
     for target, combined in (("c", False), ("llvm -mcpu=znver3", True)):
         s = topi.schedules.schedule([y], tedsl.target.Target(target))
         assert ("tir.sum_lanes" in str(tedsl.lower(s, [x, y]))) == combined
+
+
+@pytest.mark.parametrize("target", ["llvm -mtriple=aarch64-linux-gnu", "llvm -mcpu=x86-64"])
+def test_rows_are_vectors_where_the_machine_has_no_masks(target):
+    """Only the last vector of a row has a mask, of a constant number of lanes."""
+    x = te.placeholder((64, 200), name="x")
+    y = topi.sum(x, 1)
+    s = topi.schedules.schedule([y], tedsl.target.Target(target))
+    text = tedsl.build(s, [x, y], target=target).get_source("ll")
+    assert "load <16 x float>" in text and "load <8 x float>" in text
+    assert text.count("load float") == 1  # the element that the row is added to
