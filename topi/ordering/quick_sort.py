@@ -31,7 +31,7 @@ from topi.statements import prefetch
 
 VECTORS = 16  # that a network sorts in registers: half of those with AVX-512
 TOGETHER = 8  # vectors that are compared before the first of them is stored, so that loads do not wait for stores
-FULL = 0.92  # of what a network sorts should be words, not what fills it up: parts are not exactly as long as they should be
+FULL = 0.97  # of what a network sorts should be words, not what fills it up: parts are not exactly as long as they should be
 TASKS = 4  # parts for each thread
 MOST_TASKS = 512
 STACK = 448  # runs that wait: one for each pivot on the way to a run, of which 126 are good ones, and 3 for each bit bad ones
