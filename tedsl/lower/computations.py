@@ -16,10 +16,10 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import Computation, Placement
-from tedsl.lower.scan.step_regions import step_domains
 from tedsl.lower.versions import HostLoop, placements
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.causes import attached
+from tedsl.schedule.scan.domains import step_domains
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tedsl.fuzz.directives.table import DIRECTIVES
 from tedsl.fuzz.draw import Draw, HypothesisDraw
-from tedsl.fuzz.reduce import reduced
+from tedsl.fuzz.reduce import reduced, smallest
 from tedsl.fuzz.reference import Reference
 from tedsl.fuzz.report import SHARES, Report, names
 from tedsl.fuzz.run import case_of, draw_case, outcome_apart, outcome_of, run_many, run_seed
@@ -148,3 +148,12 @@ def test_a_finding_shrinks_to_a_few_directives(monkeypatch):
         seed += 1
     small = reduced(case_of(report.findings[0].seed))
     assert len(small.schedule) <= 3
+
+
+def test_a_finding_keeps_the_scan_of_its_states():
+    """Without the scan a state would be a tensor of any rows, and what reads it at t - 1 would fail for that alone."""
+    case = case_of(6353)
+    assert any(" = te.scan(" in text for text in case.lines) and outcome_of(case, compiled=False)[0] == "refused"
+    small = smallest(case, lambda smaller: "s0[t - 1, i]" in str(smaller.lines))
+    assert small.outputs == ["C"] and [text for text in small.lines if " = te.scan(" in text]
+    assert not small.schedule

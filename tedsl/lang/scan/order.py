@@ -6,15 +6,16 @@ The region that such an operation computes in step t follows from the indices at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.conditions import conjuncts
 from tedsl.arith.interval import relax
 from tedsl.errors import ExpressionError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, ProducerLoad, Var
+from tedsl.ir.expr import GE, GT, LE, LT, Expr, ProducerLoad, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.script import shown
 from tedsl.ir.walk.around import Facts
@@ -145,10 +146,39 @@ class Place:
         index = substitute(index, self.values)
         if has_load(index):
             return None
-        if not any(v in self.ends for v in variables(index)):
+        if not self.varies(index):
             return index, index
         low, high = relax(index, self.ends if facts is None else self.ends_where(facts), self.analyzer)
-        return None if low is None or high is None or has_load(low) or has_load(high) else _one_or_two(low, high)
+        if low is None or high is None or has_load(low) or has_load(high):
+            return None
+        for least, most in self.compared(index, facts or ()):
+            if least is not None and not self.analyzer.can_prove(build.greater_equal(low, least)):
+                low = least
+            if most is not None and not self.analyzer.can_prove(build.less_equal(high, most)):
+                high = most
+        return _one_or_two(low, high)
+
+    def compared(self, index: Expr, facts: Facts | Sequence[Expr]) -> Iterator[tuple[Expr | None, Expr | None]]:
+        """The lower and upper bounds of `index`, one of several axes, that `facts` state of it or of it and a constant: the row
+        t*2 + x - 1 is at least 0 where t*2 + x >= 1.
+        """
+        for part in (part for fact in facts if not has_load(fact) for part in conjuncts(substitute(fact, self.values))):
+            if not isinstance(part, (LT, LE, GT, GE)):
+                continue
+            less, more = (part.a, part.b) if isinstance(part, (LT, LE)) else (part.b, part.a)
+            between = int(isinstance(part, (LT, GT)))
+            above, below = self.apart(index, more), self.apart(index, less)
+            if above is not None and not self.varies(less):
+                yield build.add(less, between + above), None
+            if below is not None and not self.varies(more):
+                yield None, build.add(more, below - between)
+
+    def apart(self, index: Expr, other: Expr) -> int | None:
+        """`index` minus `other` if that is a constant."""
+        return build.as_int(self.analyzer.simplify(build.sub(index, other))) if other.dtype.is_integer else None
+
+    def varies(self, e: Expr) -> bool:
+        return any(v in self.ends for v in variables(e))
 
     def ends_where(self, facts: Facts) -> dict[Var, Ends]:
         """The bounds of the axes, tightened by the `facts` that compare with constants."""

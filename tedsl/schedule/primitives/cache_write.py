@@ -19,6 +19,8 @@ from tedsl.schedule.domains import guards, indices_down, indices_up, written_til
 from tedsl.schedule.group import join_group
 from tedsl.schedule.index_map import range_inside, reduction_inside, value_inside
 from tedsl.schedule.primitives.storage.owned import check_scope
+from tedsl.schedule.scan.domains import needed_rows
+from tedsl.schedule.scan.mixed import must_not_mix_steps
 from tedsl.schedule.state import AttachType, StageState, describe, show
 from tedsl.schedule.tails import must_have_plain_tails
 
@@ -60,6 +62,7 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
     if len({t.value_index for t in tensors}) != len(tensors):
         raise stage.refuse(directive, f"an output of {stage.name} is given twice", hint="give each output once")
     _check_loops(stage, directive)
+    must_not_mix_steps(stage, directive)
     if isinstance(op, TensorComputeOp) and stage.relations:
         raise stage.refuse(directive, f"the loops over the calls of {stage.name}'s intrinsic are split or fused",
                            hint="call cache_write first, then split the loops of the new stage")
@@ -93,6 +96,7 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
         return _calls_of(op, loops, axes, scope)
     up = indices_up(relations, tiling, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, tiling, up)
+    conditions += needed_rows(stage, up, axes, conditions)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
     reduced = Array([range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), conditions)  # 0..i + 1 is legal
                      for axis in op.reduce_axis])

@@ -83,20 +83,26 @@ def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
     return stage in _below(schedule, (schedule.stage_map[tensor.op] for tensor in scan.op.init))
 
 
-def step_axes(stage: StageState) -> list[int]:
-    """The dimensions of a stage that its readers in a scan index by the step."""
+def step_axes(stage: StageState) -> dict[int, bool]:
+    """The dimensions of a stage that its readers in a scan index by the step, and whether by the step alone: then a step needs
+    one index of that dimension.
+    """
     scans = scans_of(stage.schedule)
-    axes: dict[Operation, set[int]] = {update.op: {0} for update in scans.updates}
+    axes: dict[Operation, dict[int, bool]] = {update.op: {0: True} for update in scans.updates}
     for reader in reversed(stage.schedule.stages):
         op = reader.op
         if reader not in scans.steps or not isinstance(op, ComputeOp):
             continue
-        counting = {op.axis[at].var for at in axes.get(op, ())}
+        counting = {op.axis[at].var: alone for at, alone in axes.get(op, {}).items()}
+        own = {axis.var for axis in (*op.axis, *op.reduce_axis)}
         for body in op.body if op.reduction is None else op.body[:1]:
             for load, _ in guarded_loads(body):
-                axes.setdefault(load.producer.op, set()).update(
-                    at for at, index in enumerate(load.indices) if counting & set(variables(index)))
-    return sorted(axes.get(stage.op, ())) if stage in scans.steps else []
+                known = axes.setdefault(load.producer.op, {})
+                for at, index in enumerate(load.indices):
+                    used = own.intersection(variables(index))
+                    if used.intersection(counting):
+                        known[at] = known.get(at, True) and all(counting.get(v, False) for v in used)
+    return dict(sorted(axes.get(stage.op, {}).items())) if stage in scans.steps else {}
 
 
 def _below(schedule: ScheduleState, ends: Iterable[StageState]) -> list[StageState]:
