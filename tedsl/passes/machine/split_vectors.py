@@ -44,7 +44,7 @@ class _Splitter(ScopedRewriter):
         self.target = target
         self.number = Numbering()
         self.lacks_any = True
-        self.stores: dict[Stmt, list[Store]] = {}  # of values that are bound
+        self.widest: dict[Stmt, Store | None] = {}  # of those around which a value is bound
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -78,29 +78,29 @@ class _Splitter(ScopedRewriter):
 
     def bound(self, stmt: LetStmt, lanes: int) -> Stmt:
         """Cuts vectors that are bound, and what stores them, into the same pieces: each is one value from loop to loop."""
-        stores = self.stores_under(stmt)
-        if not stores or any(store.value.dtype.lanes != lanes for store in stores):
-            return self.descend(stmt)
-        widest = max(stores, key=lambda store: store.value.dtype.bytes)
-        pieces = self.pieces(lanes, widest.value.dtype)
-        if pieces is None or pieces[0]:
+        widest = self.widest_under(stmt)
+        pieces = None if widest is None or widest.value.dtype.lanes != lanes else self.pieces(lanes, widest.value.dtype)
+        if widest is None or pieces is None or pieces[0]:
             return self.descend(stmt)
         try:
             return pieces_of(self, stmt, widest, lanes, *pieces)
         except CannotSlice:
             return self.descend(stmt)
 
-    def stores_under(self, stmt: LetStmt) -> list[Store]:
-        """Returns the stores in `stmt`, which are looked for once for all values that are bound around them."""
-        stores = self.stores.get(stmt)
-        if stores is None:
+    def widest_under(self, stmt: LetStmt) -> Store | None:
+        """Returns the store in `stmt` with the widest elements, None if there is none or they differ in lanes. It is looked for
+        once for all values that are bound around it.
+        """
+        if stmt not in self.widest:
             bound, body = [stmt], stmt.body
             while isinstance(body, LetStmt):
                 bound.append(body)
                 body = body.body
             stores = [n for n in of_kinds(body, Store) if isinstance(n, Store)]
-            self.stores.update(dict.fromkeys(bound, stores))
-        return stores
+            alike = len({store.value.dtype.lanes for store in stores}) == 1
+            widest = max(stores, key=lambda store: store.value.dtype.bytes) if alike else None
+            self.widest.update(dict.fromkeys(bound, widest))
+        return self.widest[stmt]
 
     def lacks_mask(self, stmt: Stmt) -> bool:
         """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""

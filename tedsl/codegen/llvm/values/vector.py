@@ -35,22 +35,30 @@ def emit_broadcast(out: Emitter, e: Broadcast) -> str:
 
 def emit_shuffle(out: Emitter, e: Shuffle) -> str:
     element, lanes = e.dtype.element, sum(v.dtype.lanes for v in e.vectors)
-    picks = [i.value for i in e.indices]  # type: ignore[attr-defined]
+    count = len(e.indices)
     if len(e.vectors) == 1 and lanes == 1:
         value = out.value(e.vectors[0])
-        return value if len(picks) == 1 else splat_register(out, value, register_type(element), len(picks), out.level)
-    if len(e.vectors) == 2 and lanes == 2 * e.vectors[0].dtype.lanes > 2 and len(picks) > 1:
+        return value if count == 1 else splat_register(out, value, register_type(element), count, out.level)
+    if len(e.vectors) == 2 and lanes == 2 * e.vectors[0].dtype.lanes > 2 and count > 1:
         a, b = (out.value(v) for v in e.vectors)
         t = register_type(e.vectors[0].dtype)
-        return out.assign(f"shufflevector {t} {a}, {t} {b}, <{len(picks)} x i32> {_order(picks)}")
+        order = out.module.cache.get(e.indices)  # a tile is turned by a few of them
+        if order is None:
+            order = out.module.cache[e.indices] = _order(_picks(e))
+        return out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> {order}")
+    picks = _picks(e)
     whole = _joined(out, e, lanes)
     t = register_type(element.with_lanes(lanes))
-    if len(picks) == 1:
+    if count == 1:
         return out.assign(f"extractelement {t} {whole}, i64 {picks[0]}")
     if picks == list(range(lanes)):
         return whole
     chosen = ", ".join(f"i32 {k}" for k in picks)
-    return out.assign(f"shufflevector {t} {whole}, {t} poison, <{len(picks)} x i32> <{chosen}>")
+    return out.assign(f"shufflevector {t} {whole}, {t} poison, <{count} x i32> <{chosen}>")
+
+
+def _picks(e: Shuffle) -> list[int]:
+    return [i.value for i in e.indices]  # type: ignore[attr-defined]
 
 
 def _joined(out: Emitter, e: Shuffle, lanes: int) -> str:
