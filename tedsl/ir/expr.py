@@ -510,8 +510,7 @@ class Shuffle(Expr):
         lanes = sum(v.dtype.lanes for v in self.vectors)
         if any(v.dtype.element is not element for v in self.vectors):
             raise DTypeError("Shuffle of vectors of different dtypes")
-        picks = [i.value for i in self.indices if isinstance(i, IntImm)]
-        if len(picks) < len(self.indices) or min(picks) < 0 or max(picks) >= lanes:
+        if not all(map(range(lanes).__contains__, [i.value if isinstance(i, IntImm) else -1 for i in self.indices])):
             raise DTypeError(f"Shuffle takes constant indices from 0 to {lanes - 1}")
         set_field(self, "dtype", element.with_lanes(len(self.indices)))
 

@@ -25,7 +25,7 @@ from tedsl.ir.expr import Expr, Let, Load, Ramp, Shuffle, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE
-from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import Substitution, fresh_copy, substitute
@@ -46,12 +46,15 @@ def transpose_tiles(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with turned loads of serial loops read by rows, where the target has fast shuffles."""
     if target.architecture not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias"):
         return func
-    return func.with_body(_Tiles(target)(func.body))
+    own = {node.buffer_var for node in of_kinds(func.body, Allocate) if isinstance(node, Allocate)}
+    return func.with_body(_Tiles(target, own)(func.body))
 
 
 class _Tiles(ScopedRewriter):
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    """own: the memory that the function allocates."""
+
+    def __init__(self, target: Target, own: set[Var]) -> None:
+        self.target, self.own = target, own
         self.analyzer = Analyzer()
         self.number = Numbering()
 
@@ -161,6 +164,8 @@ class _Tiles(ScopedRewriter):
                     _power_below(lanes), LARGEST if extent is None else _power_below(extent))
         if width < SMALLEST:
             return loop
+        if body is store and turned == [store.value] and self.has_lines(store, width):
+            return self.line_by_line(loop, store, turned[0], width)
         tiles = build.maximum(build.floordiv(loop.extent, width), 0)  # an extent may be negative: then nothing runs
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
         alone = build.as_int(tiles) == 1
@@ -182,6 +187,24 @@ class _Tiles(ScopedRewriter):
                                for at in range(0, lanes, width)))
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
+
+    def has_lines(self, store: Store, width: int) -> bool:
+        """Tells whether each vector of `width` of several that are stored to memory of ours is a line, or lines."""
+        lanes, size = store.value.dtype.lanes, store.value.dtype.element.bytes
+        return store.predicate is None and store.buffer_var in self.own and lanes > width and lanes % width == 0 and \
+            width * size % self.target.machine.line == 0
+
+    def line_by_line(self, loop: For, store: Store, read: Load, width: int) -> Stmt:
+        """Returns a loop that copies vectors of `width` of each row, and then those beside them: one tile instead of several,
+        which would be alike.
+        """
+        part = Var("part", loop.loop_var.dtype)
+        to, source = (_lanes_from(index, build.mul(part, width), width) for index in (store.index, read.index))
+        narrow = Load(read.dtype.with_lanes(width), read.buffer_var, source)
+        copy = Store(store.buffer_var, narrow, to)
+        count = build.const(store.value.dtype.lanes // width, part.dtype)
+        tiles = self.tiled(loop.replace(body=copy), copy, copy, [narrow])
+        return For(part, build.const(0, part.dtype), count, ForKind.SERIAL, tiles)
 
     def by_lines(self, store: Store, lanes: int, width: int) -> bool:
         """Whether rows of a tile are lines of memory that several vectors make up, all of which registers hold."""
@@ -232,6 +255,13 @@ class _Rows(NamedTuple):
     width: int
     last: Expr | None = None
     skipped: int = 0
+
+
+def _lanes_from(index: Expr, first: Expr, lanes: int) -> Ramp:
+    """Returns `lanes` lanes of a ramp from `first` on."""
+    assert isinstance(index, Ramp)
+    moved = build.mul(index.stride, build.cast(index.stride.dtype, first))
+    return Ramp(build.add(index.base, build.cast(index.base.dtype, moved)), index.stride, lanes)
 
 
 def _is_strided(index: Expr) -> bool:

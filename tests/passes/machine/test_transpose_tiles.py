@@ -7,13 +7,13 @@ import tedsl
 from tedsl import te
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Load, Shuffle, SizeVar, Var
-from tedsl.ir.stmt import LetStmt, Store, seq
+from tedsl.ir.expr import Load, Shuffle, SizeVar, Var, pointer_var
+from tedsl.ir.stmt import For, LetStmt, Store, seq
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
 from tedsl.target import Target
-from tests.passes.programs import VECTORIZED, Function, check, imm, loop, when
+from tests.passes.programs import VECTORIZED, Function, allocate, check, imm, loop, when
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -160,6 +160,52 @@ def test_lines_of_a_tile_are_stored_as_a_whole(dtype, lanes, target, step):
     first, second, third, *_ = [node.index.base for node in post_order(body) if isinstance(node, Store)]
     assert Analyzer().can_prove_equal(build.sub(second, first), step)
     assert Analyzer().can_prove_equal(build.sub(third, second), step)
+
+
+def packed(columns, lanes, dtype="float32", down=False):
+    """P[k, v] = A[v, k] into memory of the function's own, then B = P; down: k counts down in A."""
+    f = Function(A=(lanes * 64, dtype), B=(64 * lanes, dtype))
+    own = pointer_var("P", f.buffers["A"].dtype)
+    k = build.sub(63, K) if down else K
+    copy = Store(own, f.load("A", build.add(build.mul(V, 64), k)), build.add(build.mul(K, lanes), V))
+    i = Var("i")
+    back = f.store("B", i, Load(f.buffers["A"].dtype, own, i))
+    both = seq(loop(K, columns, loop(V, lanes, copy, VECTORIZED)), loop(i, build.mul(columns, lanes), back))
+    return vectorize_loops(f.func(allocate(own, 64 * lanes, both, dtype)))
+
+
+@pytest.mark.parametrize("columns", [16, 17, 31, 32, 37, 63])
+@pytest.mark.parametrize("dtype, lanes", [("float32", 32), ("float32", 48), ("int32", 64), ("float64", 16)])
+@pytest.mark.parametrize("down", [False, True])
+def test_lines_beside_each_other_in_memory_of_ours_are_one_tile_in_a_loop(columns, dtype, lanes, down):
+    func = packed(columns, lanes, dtype, down)
+    after = check(transpose_tiles, func, AVX512)
+    width = 64 // np.dtype(dtype).itemsize
+    shuffles = [node for node in post_order(after.body) if isinstance(node, Shuffle)]
+    tiles = 1 if columns % width == 0 else 2
+    assert len(shuffles) == tiles * width * (width.bit_length() - 1)
+    loops = {node.loop_var.name: build.as_int(node.extent) for node in post_order(after.body) if isinstance(node, For)}
+    assert loops["part"] == lanes // width
+
+
+@pytest.mark.parametrize("make, target, tiles", [
+    (lambda: packed(16, 32), AVX2, 8), (lambda: packed(16, 16), AVX512, 1), (lambda: packed(16, 24), AVX512, 2),
+    (lambda: turned(16, 32), AVX512, 2), (lambda: packed(8, 32, "float64"), AVX2, 16)])
+def test_parts_of_lines_rests_and_arrays_of_the_user_have_their_own_tiles(make, target, tiles):
+    after = check(transpose_tiles, make(), target)
+    assert "part" not in [node.loop_var.name for node in post_order(after.body) if isinstance(node, For)]
+    assert sum(isinstance(node, Shuffle) for node in post_order(after.body)) > tiles * 2
+
+
+def test_a_dense_layer_turns_its_second_matrix_by_one_tile():
+    import topi
+
+    data, weight = te.placeholder((128, 64), name="data"), te.placeholder((96, 64), name="weight")
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+    with target:
+        out = topi.nn.dense(data, weight)
+        text = tedsl.build(topi.schedules.schedule(out), [data, weight, out], target=target).get_source("ll")
+    assert text.count(" = shufflevector <16 x float> ") == 16 * 4
 
 
 def test_a_small_tile_side_by_side(golden):
