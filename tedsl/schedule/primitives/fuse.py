@@ -13,7 +13,7 @@ from tedsl.lang.reads import is_ragged
 from tedsl.schedule.domains import extent_of, written_tiling
 from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
-from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Split, fused_of, singleton
+from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Split, fused_of, singleton, touched_by
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.script_loops import check_nest, check_new_loop
 from tedsl.schedule.state import StageState, find, show
@@ -71,10 +71,13 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
 def _check_both(stage: StageState, directive: str, data: IterVar, reducing: IterVar) -> None:
     """Refuses one loop over elements and over their reduction where the start values could not stand before it."""
     why = ""
+    connected = touched_by((reducing,), stage.relations)  # a part of an empty axis has the iterations that were asked for
+    behind = [axis for axis in getattr(stage.op, "reduce_axis", ()) if axis in connected]
+    empty = next((loop for loop in (*behind, reducing) if (build.as_int(extent_of(stage, loop)) or 0) < 1), None)
     if type(stage.op) is not ComputeOp or is_ragged(stage.op):
         why = "how far the reduction goes differs from element to element"
-    elif (build.as_int(extent_of(stage, reducing)) or 0) < 1:
-        why = f"{reducing.name} may have no iteration"
+    elif empty is not None:
+        why = f"{empty.name} may have no iteration"
     elif any(stage.attr_of(loop).tensor_intrin is not None for loop in stage.leaf_iter_vars):
         why = f"an intrinsic computes {stage.name}"
     elif stage.init_at is not None:

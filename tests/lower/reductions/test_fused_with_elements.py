@@ -111,3 +111,22 @@ def test_an_empty_reduction_keeps_its_own_loop():
     s = te.create_schedule(B.op)
     with pytest.raises(ScheduleError, match="k may have no iteration"):
         s[B].fuse(B.op.axis[0], k)
+
+
+@pytest.mark.parametrize("size", [0, te.var("n")], ids=["constant", "symbolic"])
+@pytest.mark.parametrize("part", ["outer", "inner"])
+def test_a_part_of_a_reduction_that_may_be_empty_keeps_its_own_loop(size, part):
+    """The part has the iterations that split was given, and the loop over it and the elements never ran: 1s were not stored."""
+    A = te.placeholder((size, 8), name="A")
+    k = te.reduce_axis((0, size), "k")
+    B = te.compute((8,), lambda i: te.prod(A[k, i], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(k, **{"nparts" if part == "outer" else "factor": 3})
+    loop = outer if part == "outer" else inner
+    others = [other for other in (outer, inner) if other is not loop]
+    s[B].reorder(*others, loop, B.op.axis[0])
+    with pytest.raises(ScheduleError, match="k may have no iteration: one loop cannot be both"):
+        s[B].fuse(loop, B.op.axis[0])
+    b = np.zeros(8, "float32")
+    tedsl.build(s, [A, B])(np.zeros((0, 8), "float32"), b)
+    np.testing.assert_array_equal(b, 1)
