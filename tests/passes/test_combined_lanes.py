@@ -11,7 +11,7 @@ from tedsl.errors import DTypeError, ScheduleError
 from tedsl.ir.evaluate import run
 from tests.refusing import refused
 
-FORMS = {"sum": (te.sum, np.sum), "prod": (lambda x, axis: tir.prod(x, axis=axis), np.prod), "max": (te.max, np.max),
+FORMS = {"sum": (te.sum, np.sum), "prod": (tir.prod, np.prod), "max": (te.max, np.max),
          "min": (te.min, np.min)}
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 TARGETS = ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=haswell", "c", "c -vectors=gcc"]
@@ -145,17 +145,28 @@ def test_partial_results_in_lanes_are_combined():
     assert np.array_equal(result, data.max(1))
 
 
-def test_a_stage_computed_in_the_loop_leaves_it_serial():
-    A, k = te.placeholder((3, 32), name="A"), te.reduce_axis((0, 32), name="k")
-    T = te.compute((3, 32), lambda i, j: A[i, j] * 2.0, name="T")
-    B = te.compute((3,), lambda i: te.sum(T[i, k], axis=k), name="B")
+@pytest.mark.parametrize("length", [32, 29])
+@pytest.mark.parametrize("form", FORMS)
+def test_stages_computed_in_the_loop_have_an_element_for_each_lane(form, length):
+    A, k, r = te.placeholder((3, 32, 5), name="A"), te.reduce_axis((0, length), name="k"), te.reduce_axis((0, 5), name="r")
+    M = te.compute((3, 32), lambda i, j: te.max(A[i, j, r], axis=r), name="M")
+    T = te.compute((3, 32), lambda i, j: te.if_then_else(j % 3 == 1, M[i, j] * 2.0, M[i, j]), name="T")
+    B = te.compute((3,), lambda i: FORMS[form][0](T[i, k], axis=k, where=T[i, k] != 4.0), name="B")
     s = te.create_schedule(B.op)
     _, lane = s[B].split(k, factor=8)
     s[B].vectorize(lane)
     s[T].compute_at(s[B], lane)
-    data, result = np.random.default_rng(4).standard_normal((3, 32), "float32"), np.zeros(3, "float32")
-    tedsl.build(s, [A, B])(data, result)
-    np.testing.assert_allclose(result, 2 * data.sum(1), rtol=1e-5)
+    s[M].compute_at(s[B], lane)
+    func = tedsl.lower(s, [A, B])["main"]
+    assert f"tir.{form}_lanes" in func.script() and "k_inner" not in func.script()
+    data = np.random.default_rng(4).choice(np.array([0.5, 1.0, 2.0], "float32"), (3, 32, 5))
+    built, interpreted = np.zeros(3, "float32"), np.zeros(3, "float32")
+    tedsl.build(s, [A, B])(data, built)
+    run(func, [data, interpreted])
+    terms = data.max(2)[:, :length] * np.where(np.arange(length) % 3 == 1, 2, 1).astype("float32")
+    neutral = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}[form]
+    assert np.array_equal(built, FORMS[form][1](np.where(terms != 4, terms, neutral), axis=1))
+    assert np.array_equal(built, interpreted)
 
 
 def test_without_vectors_the_loop_is_serial():

@@ -4,9 +4,10 @@ before:  for (v: 0, 8) "vectorized" { if likely((i*8 + v) < n) { B[i*8 + v] = A[
 after:   B[ramp(i*8, 1, 8)] = A[ramp(i*8, 1, 8)] * broadcast(x, 8)   if (ramp(i*8, 1, 8) < broadcast(n, 8))
 
 A guard that differs among the lanes becomes the predicate of the loads and stores under it. Memory allocated inside the
-loop gets a dimension for the lanes. Loops inside run once for all lanes if their bounds do not depend on the lane. These stay
-serial: reductions into one element (the order of float additions is part of the result), stores that another lane reads, inner
-loops whose bounds depend on the lane, calls with effects.
+loop gets a dimension for the lanes. Loops inside run once for all lanes if their bounds do not depend on the lane. Lanes of a
+loop that a schedule says to combine are combined in the element that all of them write. These stay serial: other reductions
+into one element (the order of float additions is part of the result), stores that another lane reads, inner loops whose bounds
+depend on the lane, calls with effects.
 """
 
 from __future__ import annotations
@@ -96,17 +97,13 @@ class _Vectorizer(ScopedRewriter):
         return new
 
     def vectorized(self, loop: For, lanes: int) -> Stmt:
-        lane = build.sub(loop.loop_var, loop.min)
-        if COMBINED in loop.annotations:
-            try:
-                return _CombinedLanes(self, loop, lanes)(loop.body)
-            except NotVectorizable:
-                return self.serial(loop)
-        body = _widen_allocations(loop.body, loop.loop_var, lane, lanes)
-        if body is None or must_run_in_order(body, loop.loop_var, loop.min, lanes, self.around, self.by_hand):
+        combined = COMBINED in loop.annotations
+        body = _widen_allocations(loop.body, loop.loop_var, build.sub(loop.loop_var, loop.min), lanes)
+        if body is None or (not combined and must_run_in_order(
+                body, loop.loop_var, loop.min, lanes, self.around, self.by_hand)):
             return self.serial(loop)
         try:
-            return _LaneStatements(self, loop, lanes)(body)
+            return (_CombinedLanes(self, loop, lanes, body) if combined else _LaneStatements(self, loop, lanes))(body)
         except NotVectorizable:
             return self.serial(loop)
 
@@ -286,18 +283,32 @@ class _CombinedLanes(_LaneStatements):
     """Vectorizes the body of a reduction loop whose lanes are combined before they reach the element that all of them write.
 
         B[i] = B[i] + A[k]   →   B[i] = B[i] + sum_lanes(A[ramp(0, 1, 8)])
+
+    What is computed inside, in memory of each lane's own, is computed in vectors. Nothing but these elements is written for all
+    lanes, and nothing but their sums reads them, so that the lanes may run in any order.
     """
 
-    def __init__(self, outside: _Vectorizer, loop: For, lanes: int) -> None:
+    def __init__(self, outside: _Vectorizer, loop: For, lanes: int, body: Stmt) -> None:
         super().__init__(outside, loop, lanes)
         self.may_split = False
+        inside = [*statements(body)]
+        self.own = {stmt.buffer_var for stmt in inside if isinstance(stmt, Allocate)}
+        self.shared = {stmt.buffer_var for stmt in inside if isinstance(stmt, Store)} - self.own
 
     def vector(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (SeqStmt, Allocate, LetStmt)):
-            raise NotVectorizable("more than one element that the lanes write, or memory of their own")
+        if isinstance(stmt, LetStmt) or (isinstance(stmt, (IfThenElse, For)) and self._reads_shared(stmt)):
+            raise NotVectorizable("a loop or a condition that depends on what the lanes write")
         return super().vector(stmt)
 
+    def _reads_shared(self, stmt: IfThenElse | For) -> bool:
+        read = (stmt.condition,) if isinstance(stmt, IfThenElse) else (stmt.min, stmt.extent)
+        return any(uses(expr, self.shared) for expr in read)
+
     def store(self, store: Store) -> Stmt:
+        if store.buffer_var in self.own:
+            if uses(store.value, self.shared) or uses(store.index, self.shared):
+                raise NotVectorizable("an element that all lanes write, before it is finished")
+            return super().store(store)
         index, value, memory = self.expr(store.index, self.mask), store.value, store.buffer_var
         op = OF_KIND.get(type(value))
         if op is None or index.dtype.lanes > 1 or value.dtype.lanes > 1 or store.predicate is not None or value.dtype.is_bool:
@@ -305,7 +316,7 @@ class _CombinedLanes(_LaneStatements):
         kept, source = value.a, value.b  # type: ignore[attr-defined]
         if not _is_kept(kept, store):
             kept, source = source, kept
-        if not _is_kept(kept, store) or value.dtype.is_custom or uses(source, memory):
+        if not _is_kept(kept, store) or value.dtype.is_custom or uses(source, self.shared):
             raise NotVectorizable("a reduction of another kind")
         lanes = self.expr.widen(self.expr(source, self.mask))
         if self.mask is not None and not (op is SUM_LANES and isinstance(lanes, Load) and lanes.predicate is self.mask):
