@@ -150,6 +150,18 @@ def test_masks_and_infinities_that_script_prints_are_read(reduction, count):
         assert ours.tobytes() == theirs.tobytes()
 
 
+def test_prefetches_that_script_prints_are_read():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, s[B].split(B.op.axis[0], 16)[0], 1)
+    func = tedsl.lower(s, [A, B])["main"]
+    assert "tir.prefetch" in func.script()
+    a = np.arange(64, dtype="float32")
+    again = from_source(func.script())
+    assert "tir.prefetch" in again.script() and run(again, a, np.zeros(64, "float32"))[1].tolist() == (a + 1).tolist()
+
+
 def test_several_functions_are_a_module():
     text = "".join(f"def {name}(A: T.Buffer((4,), 'float32')):\n    A[{k}] = 1.0\n" for k, name in enumerate("fg"))
     assert [var.name_hint for var in from_source(text).functions] == ["f", "g"]

@@ -16,6 +16,7 @@ from tedsl.ir.ops import (
     FOREIGN,
     LANE_MASK,
     OPS,
+    PREFETCH,
     REINTERPRET,
     STRUCT_GET,
     TYPE_ANNOTATION,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from tedsl.ir.tvmscript.printer import TVMScriptPrinter
 
 DTYPE_FIRST = (FOREIGN - {CALL_PACKED}) | {REINTERPRET, TYPE_ANNOTATION}
-OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD))
+# What `T` has no function for: `T.prefetch` is a statement about a region.
+OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH))
 
 
 def call_parts(e: Call, p: TVMScriptPrinter) -> list[Part]:
