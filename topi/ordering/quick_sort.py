@@ -8,8 +8,8 @@ where the run itself begins, as far as it has been read. So each run has its wor
 
 Runs of a few vectors are sorted by a network in registers. Its first half also finds pivots: the mean over the lanes of a row
 of a sample that has been sorted in columns. If a pivot leaves out less than an eighth of a run, the next one parts off what
-equals it, or is the middle of what lies between the pivots before, so that no order of words takes more passes than three times
-the bits of a word, beside those that leave out an eighth.
+equals it, then comes from another sample, then is the middle of what lies between the pivots before, so that no order of words
+takes more passes than five times the bits of a word, beside those that leave out an eighth.
 
 Code is short rather than unrolled, for each build compiles it: one load, one network and one loop of results serve all runs.
 
@@ -34,16 +34,16 @@ TOGETHER = 8  # vectors that are compared before the first of them is stored, so
 FULL = 0.97  # of what a network sorts should be words, not what fills it up: parts are not exactly as long as they should be
 TASKS = 4  # parts for each thread
 MOST_TASKS = 512
-STACK = 448  # runs that wait: one for each pivot on the way to a run, of which 126 are good ones, and 3 for each bit bad ones
-GOOD, UNREAD, BAD, WORST = range(4)  # kinds of runs
+STACK = 512  # runs that wait: one for each pivot on the way to a run, of which 126 are good ones, and 5 for each bit bad ones
+GOOD, UNREAD, EQUALS, AGAIN, EQUALS_AGAIN, HALVES = range(6)  # kinds of runs, by how the next pivot is found
 
 
 @record
 class _Run:
     """Words at `data`, and free memory at `free`, both of `size`; the rank of the first; the least and the most they may be.
 
-    kind: UNREAD if elements are not yet words; BAD if the pivot before, `least`, left out little; WORST if another one did;
-    else GOOD.
+    kind: GOOD, or UNREAD if elements are not yet words: the pivot comes from a sample. Where one left out little comes in turn:
+    EQUALS, if it was `least`: what equals it is parted off; AGAIN: from another sample; HALVES: the middle of least and most.
     """
 
     data: Any
@@ -190,8 +190,9 @@ def _step(sort: _QuickSort, run: _Run, waiting: _Runs, some: Columns, ordered: C
     short = ib.let("short", run.size <= sort.room)
     pivot[0], in_order[0] = te.const(0, sort.coding.word), ZERO
     equal = ib.let("equal", run.least == run.most)
-    with ib.if_scope(tir.all(tir.any(run.kind >= BAD, equal), tir.Not(short))):
-        between = tir.Select(run.kind == BAD, run.least, _between(run.least, run.most))
+    equals = tir.any(run.kind == EQUALS, run.kind == EQUALS_AGAIN)
+    with ib.if_scope(tir.all(tir.any(equals, run.kind == HALVES, equal), tir.Not(short))):
+        between = tir.Select(equals, run.least, _between(run.least, run.most))
         pivot[0], in_order[0] = between + 1, equal.astype("int32")
         with ib.for_range(0, te.min(VECTORS, run.size), name="i") as i:
             ordered.store(i, (tir.Broadcast(run.least, sort.lanes),))
@@ -221,12 +222,18 @@ def _emit(sort: _QuickSort, run: _Run, ordered: Columns) -> None:
 
 
 def _load(sort: _QuickSort, run: _Run, short: Any, some: Columns) -> None:
-    """Loads a short run, or a sample of a long one: vectors that are evenly spaced.
+    """Loads a short run, or a sample of a long one: vectors that are evenly spaced, or AGAIN ever farther apart, lest distances
+    are periods of the words.
 
     Those of elements that are not yet words become words at the beginning of the run, whether or not it is short.
     """
     ib, lanes, words = sort.ib, sort.lanes, sort.words
-    at, apart = _cells(ib, "at", run.data, te.max((run.size - lanes) // (VECTORS - 1), lanes))
+    again = run.kind == AGAIN
+    gaps = tir.Select(again, te.const(VECTORS * (VECTORS - 1) // 2, "int32"), te.const(VECTORS - 1, "int32"))
+    nearest = tir.Select(short, te.const(lanes, "int32"), te.const(1, "int32"))
+    at, apart, more = _cells(ib, "at", run.data, te.max((run.size - lanes) // gaps, nearest), ZERO)
+    with ib.if_scope(tir.all(again, tir.Not(short))):
+        more[0] = apart[0]
     with ib.if_scope(run.kind == UNREAD):
         at[0] = ZERO
         with ib.for_range(0, VECTORS, name="i") as i:
@@ -241,6 +248,7 @@ def _load(sort: _QuickSort, run: _Run, short: Any, some: Columns) -> None:
         first = ib.let("first", at[0])
         some.store(i, (words[consecutive(first, lanes)] ^ turned,))
         at[0] = first + apart[0]
+        apart[0] = apart[0] + more[0]
         if sort.ahead is not None:
             prefetch(ib, sort.ahead(run.rank + i * lanes), writes=True)
     with ib.if_scope(short), ib.for_range(run.size // lanes, VECTORS, name="i") as i:  # what lies behind the run comes last
@@ -292,10 +300,11 @@ def _part(sort: _QuickSort, run: _Run, pivot: Any, waiting: _Runs, parts: Any) -
     ends = _cells(ib, "end", run.free, run.data)  # of the lesser words and of the others so far
     _stream(sort, run, pivot, *ends)
     few, low, high = run.size // 8, ib.let("low", ends[0][0] - run.free), ib.let("high", ends[1][0] - run.data)
-    good, bad, worst = (te.const(kind, "int32") for kind in (GOOD, BAD, WORST))
-    lesser = _Run(run.free, run.data + high, low, run.rank, tir.Select(high < few, worst, good), run.least, pivot - 1)
-    others = _Run(run.data, run.free + parts * low, high, run.rank + low,
-                  tir.Select(low < few, tir.Select(run.kind == BAD, worst, bad), good), pivot, run.most)
+    good, equals, again, equals_again, halves = (te.const(k, "int32") for k in (GOOD, EQUALS, AGAIN, EQUALS_AGAIN, HALVES))
+    after = tir.Select(run.kind < EQUALS, equals, tir.Select(run.kind == HALVES, equals_again, run.kind + 1))
+    lesser = _Run(run.free, run.data + high, low, run.rank,
+                  tir.Select(high < few, tir.Select(run.kind < AGAIN, again, halves), good), run.least, pivot - 1)
+    others = _Run(run.data, run.free + parts * low, high, run.rank + low, tir.Select(low < few, after, good), pivot, run.most)
     for child in (others, lesser):
         with ib.if_scope(tir.all(child.size > 0, child.rank < sort.last)):
             waiting.append(child)
