@@ -141,6 +141,21 @@ def test_reductions_begin_at_constants_of_the_type():
         te.min_value("custom[other]32")
 
 
+@pytest.mark.parametrize("rows, columns", [(2, 10), (40, 1), (1, 3)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_few_rows_or_columns_of_topi(rows, columns, turned):
+    """Their lanes run along the terms, and only those of numbers are combined in vectors."""
+    with_formulas()
+    x, w = (np.arange(n * 64, dtype="float32").reshape(n, 64) % 7 for n in (rows, columns))
+    w = w if turned else np.ascontiguousarray(w.T)
+    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
+    own = [topi.cast(of, "custom[myfloat]32") for of in (X, W)]
+    Y = topi.cast(topi.nn.dense(*own) if turned else topi.matmul(*own), "float32")
+    result = np.zeros((rows, columns), "float32")
+    tedsl.build(topi.schedules.schedule(Y, "llvm"), [X, W, Y])(x, w, result)
+    assert np.array_equal(result, x @ (w.T if turned else w))
+
+
 def test_numbers_and_operators_of_topi():
     with_formulas()
     X, scale = te.placeholder((4,), name="X"), te.var("scale", "custom[myfloat]32")

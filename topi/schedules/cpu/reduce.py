@@ -216,15 +216,19 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     return partial
 
 
-def combines_lanes(kernel: Kernel, op: Any, formula: Formula) -> bool:
-    """Whether the reduction `op` reads vectors along rows whose lanes are combined to one element: a sum, a product, the
-    largest or the smallest element of rows that fill some vectors. Compilers of C would do that in memory.
-    """
+def may_be_vectorized(op: Any) -> bool:
+    """Whether the loop of the reduction `op` may be vectorized: of a sum, a product, the largest or the smallest number."""
     (result, *more), of = op.body[0].combiner.result, op.output(0).dtype
+    return not (more or of.is_bool or of.is_custom) and isinstance(result, (tir.Add, tir.Mul, tir.Max, tir.Min))
+
+
+def combines_lanes(kernel: Kernel, op: Any, formula: Formula) -> bool:
+    """Whether the reduction `op` reads vectors along rows, some for each, whose lanes are best combined to one element.
+    Compilers of C would do that in memory.
+    """
     extent, lanes = product([extent_of(axis) for axis in runs(op.reduce_axis, formula)[-1]]), kernel.lanes(op)
-    numbers = not (of.is_bool or of.is_custom) and kernel.target.kind.name != "c"
-    return numbers and not more and isinstance(result, (tir.Add, tir.Mul, tir.Max, tir.Min)) and \
-        (extent is None or extent >= _LEAST * lanes) and lanes > 1
+    return may_be_vectorized(op) and kernel.target.kind.name != "c" and lanes > 1 and \
+        (extent is None or extent >= _LEAST * lanes)
 
 
 def _combine_vectors(kernel: Kernel, op: Any, formula: Formula, across: int | None, far: Sequence[te.Tensor]) -> list[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from topi.schedules.cpu.parallel import share_out, whole_tiles
-from topi.schedules.cpu.reduce import UNROLLED
+from topi.schedules.cpu.reduce import UNROLLED, may_be_vectorized
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of
 from topi.schedules.kernel import Kernel
@@ -87,7 +87,8 @@ def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
     (k,) = kernel.anchor.reduce_axis
     _, lane = s[kernel.anchor].split(k, factor=lanes)
     partial = s[s.rfactor(kernel.anchor.output(0), lane, rank)]
-    s[kernel.anchor].vectorize(s[kernel.anchor].op.reduce_axis[0])
+    if may_be_vectorized(s[kernel.anchor].op):
+        s[kernel.anchor].vectorize(s[kernel.anchor].op.reduce_axis[0])
     tall, wide = _dots(kernel, rows)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
