@@ -52,7 +52,8 @@ class Copier:
 
     def __call__(self, value: Expr) -> Stmt:
         folder = Folder({v: copy_var(v) for v in self.binders} | {self.var: value})
-        return folder.in_order(self.own, self.stmt)  # type: ignore[no-any-return]
+        copied: Stmt = folder.in_order(self.own, self.stmt)
+        return copied
 
 
 _BINDERS = (For, LetStmt, Let, Allocate)

@@ -112,8 +112,6 @@ def test_a_disabled_pass_does_not_run_early():
 @pytest.mark.parametrize("rows", [0, 1, 6, 7, 29])
 @pytest.mark.parametrize("parallel", [False, True])
 def test_values(rows, parallel):
-    if not rows:
-        pytest.skip("tiles of no rows have no loops") if parallel else None
     s, arguments = product(rows, 32, parallel=parallel)
     rng = np.random.default_rng(rows)
     a, b = (rng.integers(-4, 5, [int(n) for n in t.shape]).astype("float32") for t in arguments[:2])

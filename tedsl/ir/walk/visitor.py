@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tedsl.errors import ArgumentTypeError, type_in_words
@@ -70,30 +70,24 @@ def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:
 
 def variables(root: Node) -> list[Var]:
     """The variables that are used below `root`, in order of first use: including data pointers of loads and stores."""
-    used: dict[Var, None] = {}
-    node: Any
-    for node in post_order(root):
-        kind = type(node)
-        if kind is IntImm:  # the most frequent kind
-            continue
-        if kind is Var or kind is SizeVar:
-            used[node] = None
-        elif kind is Load or kind is Store:
-            used[node.buffer_var] = None
-        elif kind is AttrStmt and isinstance(node.node, Var):
-            used[node.node] = None
-    return list(used)
+    return _named(post_order(root))
 
 
 def pointers(root: Node) -> list[Var]:
     """Those of the `variables` below `root` that are pointers or named by attributes, in the same order: what stands in index
     arithmetic alone is not walked through.
     """
+    return _named(of_kinds(root, Load, Store, AttrStmt, POINTER))
+
+
+def _named(nodes: Iterable[Any]) -> list[Var]:
+    """The variables among `nodes`, and the pointers and variables that they name."""
     used: dict[Var, None] = {}
-    node: Any
-    for node in of_kinds(root, Load, Store, AttrStmt, POINTER):
+    for node in nodes:
         kind = type(node)
-        if kind is Var:
+        if kind is IntImm:  # the most frequent kind
+            continue
+        if kind is Var or kind is SizeVar:
             used[node] = None
         elif kind is Load or kind is Store:
             used[node.buffer_var] = None

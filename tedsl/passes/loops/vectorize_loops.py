@@ -17,7 +17,7 @@ from typing import Any
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.calls.lanes import OF_KIND, neutral
-from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp, Select, Var
+from tedsl.ir.expr import BinaryOp, Broadcast, Call, Expr, IntImm, Load, Ramp, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.ops import SUM_LANES
@@ -311,9 +311,11 @@ class _CombinedLanes(_LaneStatements):
             return super().store(store)
         index, value, memory = self.expr(store.index, self.mask), store.value, store.buffer_var
         op = OF_KIND.get(type(value))
-        if op is None or index.dtype.lanes > 1 or value.dtype.lanes > 1 or store.predicate is not None or value.dtype.is_bool:
+        if op is None or not isinstance(value, BinaryOp):
             raise NotVectorizable("a reduction of another kind")
-        kept, source = value.a, value.b  # type: ignore[attr-defined]
+        if index.dtype.lanes > 1 or value.dtype.lanes > 1 or store.predicate is not None or value.dtype.is_bool:
+            raise NotVectorizable("a reduction of another kind")
+        kept, source = value.a, value.b
         if not _is_kept(kept, store):
             kept, source = source, kept
         if not _is_kept(kept, store) or value.dtype.is_custom or uses(source, self.shared):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.calls.lanes import OF_KIND
-from tedsl.ir.expr import Reduce
+from tedsl.ir.expr import BinaryOp, Reduce
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.operation import ComputeOp
@@ -66,6 +66,6 @@ def _why_not_combined(stage: StageState, loop: IterVar) -> str:
     (result,), of = combiner.result, reduce.dtype
     if of.is_bool or of.is_custom or of.lanes > 1:
         return f"lanes of {of} are not combined"
-    if type(result) in OF_KIND and {result.a, result.b} == {*combiner.lhs, *combiner.rhs}:  # type: ignore[attr-defined]
+    if isinstance(result, BinaryOp) and type(result) in OF_KIND and {result.a, result.b} == {*combiner.lhs, *combiner.rhs}:
         return ""
     return "lanes are combined only for sums, products, largest and smallest elements"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -34,7 +35,8 @@ def step_domains(schedule: ScheduleState) -> dict[IterVar, Range]:
         if stage not in scans.steps or not isinstance(op, ComputeOp):
             continue
         if stage in scans.updates:
-            dom = scans.updates[stage].op.scan_axis.dom  # type: ignore[attr-defined]
+            scan: Any = scans.updates[stage].op
+            dom = scan.scan_axis.dom
             regions[op] = [(dom.min, build.sub(build.add(dom.min, dom.extent), 1)), *[None] * (len(op.axis) - 1)]
         place = Place(op, _clipped(op, regions.get(op, [None] * len(op.axis))))
         for axis in op.axis:

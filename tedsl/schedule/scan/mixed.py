@@ -8,6 +8,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.domains import is_multiple, written_tiling
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
 from tedsl.schedule.scan.stages import scans_of, step_axes
@@ -19,10 +20,10 @@ def must_not_mix_steps(stage: StageState, directive: str) -> None:
     several steps side by side: a step would compute the tiles around its row, and read rows that are not there yet.
     """
     scans = scans_of(stage.schedule)
-    if stage not in scans.stateful or not stage.relations:
+    if stage not in scans.stateful or not stage.relations or not isinstance(stage.op, ComputeOp):
         return
     steps, extents = step_axes(stage), written_tiling(stage).extents
-    axes = stage.op.axis  # type: ignore[attr-defined]
+    axes = stage.op.axis
     widths: dict[IterVar, Expr] = {axes[at]: build.const(1, axes[at].dtype) if alone else Var("width", axes[at].dtype)
                                    for at, alone in steps.items()}
     for relation in stage.relations:

@@ -58,7 +58,7 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
 
 
 def _picks(e: Shuffle) -> list[int]:
-    return [i.value for i in e.indices]  # type: ignore[attr-defined]
+    return [i.value for i in e.indices if isinstance(i, IntImm)]
 
 
 def _joined(out: Emitter, e: Shuffle, lanes: int) -> str:
