@@ -246,6 +246,17 @@ def test_rows_with_a_stride_are_computed_by_channels(stride, along_channels):
     assert ("w.global" in text) is along_channels
 
 
+@pytest.mark.parametrize("cpu, instruction", [("znver5", "vgather"), ("znver3", "vinsertps")])
+def test_weights_of_several_vectors_of_channels_are_turned_in_registers(cpu, instruction):
+    """No element is read by itself: squares of one vector of channels after the other are."""
+    target = Target(f"llvm -mcpu={cpu}")
+    a, b = te.placeholder((1, 64, 14, 14), name="a"), te.placeholder((64, 64, 3, 3), name="w")
+    with target:
+        made = nn.conv2d_nchw(a, b, 1, 1, 1)
+        module = tedsl.build(topi.schedules.schedule(made), [a, b, made], target=target)
+    assert instruction not in module.get_source("asm")
+
+
 def test_pixels_of_two_rows_leave_a_smaller_rest():
     """Rows of 14 are two tiles of six and one of two, which waits for its own sums; 3 x 2 tiles leave a row of them."""
     target = Target("llvm -mcpu=znver3")

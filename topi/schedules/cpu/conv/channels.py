@@ -66,7 +66,7 @@ def schedule_channels_last(kernel: Kernel) -> None:
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
-        _place(kernel, copy, tail, place if alone else None)
+        _place(kernel, copy, tail, place if alone else None, -1)
     sum_up(kernel, sums, tail, xo, group=group)
 
 
@@ -179,7 +179,7 @@ def schedule_turned(kernel: Kernel) -> None:
     covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
     shared = [oo] if alone else whole_loops(kernel.target, outer, covers)
     place = share_out(tail, shared, work_of(kernel))
-    _place(kernel, copy, tail, place if alone else None)
+    _place(kernel, copy, tail, place if alone else None, 0)
     s[sums].transform_layout(lambda n, o, *at: [n, *at, o])
     inside = place if outer[-1] in shared else outer[-1]
     if kept is not None:
@@ -278,19 +278,22 @@ def _source(kernel: Kernel) -> Any:
     return loads[0] if inlined and len(loads) == 1 else None
 
 
-def _place(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
-    """Copy a panel in each iteration of the loop `place` of `tail`; where it is None, all panels before."""
+def _place(kernel: Kernel, copy: Any, tail: Any, place: Any, channel: int) -> None:
+    """Copy a panel in each iteration of the loop `place` of `tail`; where it is None, all panels before. channel: as of
+    `_copy_of_panels`.
+    """
     if copy is None:
         return
     stage = kernel.schedule[copy]
     panel, *terms, lane = stage.op.axis
     source = _source(kernel)
-    inside = 0 if source is None else _terms_inside(kernel, source)
+    stored = type(kernel.record) is ConvOp and channel == 0
+    inside = _terms_inside(kernel, source) if source is not None else len(terms) if stored else 0
     apart = len(terms) - inside if inside else 0
     outer, near = terms[:apart], terms[apart:]
     loop = stage.fuse(*near) if len(near) > 1 else near[0]  # neighbours in memory, if the channel comes first
     vector, lane = stage.split(lane, factor=kernel.lanes(kernel.anchor))
-    if inside:
+    if inside:  # one vector of channels after the other: their rows share sets, and registers turn squares of them
         stage.reorder(panel, *outer, vector, loop, lane)
     else:  # whole pieces of rows, which lie pages apart
         stage.reorder(panel, loop, vector, lane)
