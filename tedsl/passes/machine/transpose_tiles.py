@@ -170,21 +170,20 @@ class _Tiles(ScopedRewriter):
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
-        parts = [_Rows(loop.loop_var, first, at, min(width, lanes - at), width) for at in range(0, lanes, width)]
+        rows = _Rows(loop.loop_var, first, 0, min(width, lanes), width)
         try:
             if self.by_lines(store, lanes, width):
-                tile = self.whole_lines(parts, body, lanes, turned)
+                tile = self.whole_lines(rows.beside(lanes), body, lanes, turned)
             else:
-                tile = seq(*(self.guarded(part, body, store, turned) for part in parts))
+                tile = self.side_by_side(loop, rows, body, store, turned)
         except CannotSlice:
             return loop
         main = tile if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, tile)
         if extent is not None and extent % width == 0:
             return main
         if extent is not None:  # the last tile again reads what is before the rest
-            last = _Rows(loop.loop_var, build.add(loop.min, extent - width), 0, 0, width, skipped=width - extent % width)
-            return seq(main, *(self.guarded(last._replace(at=at, lanes=min(width, lanes - at)), body, store, turned)
-                               for at in range(0, lanes, width)))
+            last = rows._replace(first=build.add(loop.min, extent - width), skipped=width - extent % width)
+            return seq(main, self.side_by_side(loop, last, body, store, turned))
         done = build.mul(tiles, width)
         return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
 
@@ -205,6 +204,25 @@ class _Tiles(ScopedRewriter):
         count = build.const(store.value.dtype.lanes // width, part.dtype)
         tiles = self.tiled(loop.replace(body=copy), copy, copy, [narrow])
         return For(part, build.const(0, part.dtype), count, ForKind.SERIAL, tiles)
+
+    def side_by_side(self, loop: For, rows: _Rows, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
+        """Returns the iterations `rows` of all lanes of `body`: a tile for each `width` of them.
+
+        Where sums in memory of ours leave more than half a tile, each tile begins as far behind the one before as lets the last
+        one end with the lanes, so that all are one tile in a loop. Lanes of two tiles are stored twice, with the same values.
+        """
+        lanes, width = store.value.dtype.lanes, rows.width
+        count, rest = -(-lanes // width), lanes % width
+        sums = all(load.buffer_var in self.own for load in turned)  # twice as much of a matrix of the user is slower
+        if lanes > width and 2 * rest > width and (lanes - width) % (count - 1) == 0 and sums and _may_repeat(body):
+            part = Var("part", loop.loop_var.dtype)
+            narrow = slice_lanes(body, lanes, build.mul(part, (lanes - width) // (count - 1)), width)
+            stores = _stores(narrow)
+            loads = self.turned_loads(loop.replace(body=narrow), stores)
+            if len(loads) == len(turned):
+                tile = self.guarded(rows, narrow, stores[0], loads)
+                return For(part, build.const(0, part.dtype), build.const(count, part.dtype), ForKind.SERIAL, tile)
+        return seq(*(self.guarded(part, body, store, turned) for part in rows.beside(lanes)))
 
     def by_lines(self, store: Store, lanes: int, width: int) -> bool:
         """Whether rows of a tile are lines of memory that several vectors make up, all of which registers hold."""
@@ -256,6 +274,10 @@ class _Rows(NamedTuple):
     last: Expr | None = None
     skipped: int = 0
 
+    def beside(self, lanes: int) -> list[_Rows]:
+        """Returns these iterations for `lanes` lanes, `width` at a time."""
+        return [self._replace(at=at, lanes=min(self.width, lanes - at)) for at in range(0, lanes, self.width)]
+
 
 def _lanes_from(index: Expr, first: Expr, lanes: int) -> Ramp:
     """Returns `lanes` lanes of a ramp from `first` on."""
@@ -275,6 +297,14 @@ def _stores(body: Stmt) -> list[Store]:
         body = body.body
     parts = body.seq if isinstance(body, SeqStmt) else (body,)
     return [part for part in parts if isinstance(part, Store)] if all(isinstance(part, Store) for part in parts) else []
+
+
+def _may_repeat(body: Stmt) -> bool:
+    """Tells whether `body` stores the same when it runs again: it has no masks and reads nothing that it stores."""
+    stores = _stores(body)
+    written = {store.buffer_var for store in stores}
+    return all(store.predicate is None for store in stores) and \
+        not any(isinstance(load, Load) and load.buffer_var in written for load in of_kinds(body, Load))
 
 
 def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:

@@ -197,6 +197,49 @@ def test_parts_of_lines_rests_and_arrays_of_the_user_have_their_own_tiles(make, 
     assert sum(isinstance(node, Shuffle) for node in post_order(after.body)) > tiles * 2
 
 
+def sums(columns, lanes, dtype="float32", adds=False, on=None):
+    """B[k, v] = P[v, k] + C[v], or B[0, v] the sum of all P[v, k], from memory of the function's own, P = A; lanes from `on` on
+    are off.
+    """
+    f = Function(A=(lanes * columns, dtype), B=(columns * lanes, dtype), C=(lanes, dtype))
+    own, i, at = pointer_var("P", f.buffers["A"].dtype), Var("i"), V if adds else build.add(build.mul(K, lanes), V)
+    value = Load(f.buffers["A"].dtype, own, build.add(build.mul(V, columns), K))
+    body = f.store("B", at, build.add(value, f.load("B", at) if adds else f.load("C", V)))
+    if on is not None:
+        body = when(build.less(V, on), body)
+    both = seq(loop(i, lanes * columns, Store(own, f.load("A", i), i)), loop(K, columns, loop(V, lanes, body, VECTORIZED)))
+    return vectorize_loops(f.func(allocate(own, lanes * columns, both, dtype)))
+
+
+def parts(func, target):
+    """The extents of loops over tiles beside each other, and how many shuffles there are."""
+    body = check(transpose_tiles, func, target).body
+    shuffles = sum(isinstance(node, Shuffle) for node in post_order(body))
+    loops = [node for node in post_order(body) if isinstance(node, For) and node.loop_var.name == "part"]
+    return [build.as_int(node.extent) for node in loops], shuffles
+
+
+@pytest.mark.parametrize("columns", [16, 21])
+@pytest.mark.parametrize("dtype, lanes, target, width", [
+    ("float32", 14, AVX512, 8), ("float32", 13, AVX2, 8), ("float32", 22, AVX2, 8), ("float64", 7, AVX2, 4),
+    ("float32", 28, AVX512, 16), ("int8", 15, SSE, 8), ("float32", 7, NEON, 4)])
+def test_sums_that_leave_most_of_a_tile_are_one_tile_in_a_loop_whose_last_ends_with_them(columns, dtype, lanes, target, width):
+    whole = columns // width * width == columns
+    count = -(-lanes // width)
+    shuffles = width * (width.bit_length() - 1)
+    tiles = 1 if whole else 2
+    assert parts(sums(columns, lanes, dtype), target) == ([count] * tiles, shuffles * tiles)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: sums(16, 14, adds=True), lambda: sums(16, 14, on=13), lambda: sums(16, 12), lambda: sums(16, 21),
+    lambda: turned(16, 14)],
+    ids=["added up", "masks", "half a tile", "no even distance", "array of the user"])
+def test_lanes_are_not_stored_twice(make):
+    loops, shuffles = parts(make(), AVX2)
+    assert not loops and shuffles > 24
+
+
 def test_a_dense_layer_turns_its_second_matrix_by_one_tile():
     import topi
 
