@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import shlex
@@ -168,15 +169,17 @@ class Target:
 
     @functools.cached_property
     def machine(self) -> Machine:
-        """The caches, registers and speeds that schedules choose their tiles by: of -model, else of the processor.
+        """The caches, registers and speeds that schedules choose their tiles by: of -model, else of the processor; with as
+        many cores as -num-cores says.
 
         Raises ArgumentError if -model names a file that does not describe a machine.
         """
-        named = machine_called(self.model)
-        if named is not None:
-            return named
-        row = machine_of(self.architecture, self.cpu, self.vector_bits)
-        return as_here(row) if self.is_host else row
+        machine = machine_called(self.model)
+        if machine is None:
+            row = machine_of(self.architecture, self.cpu, self.vector_bits)
+            machine = as_here(row) if self.is_host else row
+        cores = self.attrs.get("num-cores")
+        return machine if cores is None else dataclasses.replace(machine, cores=cores)
 
     def vector_lanes(self, dtype: DType | str) -> int:
         """Returns the number of elements of `dtype` in one vector; bool counts as a byte."""

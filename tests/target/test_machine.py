@@ -46,6 +46,12 @@ def test_a_model_stands_for_another_machine():
     assert Target("llvm -device=arm_cpu -model=bcm2711").machine == Target("llvm").machine  # a name for people
 
 
+def test_a_target_says_how_many_cores_schedules_share_work_among():
+    assert Target("llvm -num-cores=5").machine.cores == 5
+    assert Target("aws/cpu/c5.9xlarge").machine == dataclasses.replace(MACHINES["skylake-avx512"], cores=18)
+    assert Target("llvm -model=znver5 -num-cores=64").machine == dataclasses.replace(MACHINES["znver5"], cores=64)
+
+
 def test_a_model_may_be_a_file(tmp_path):
     path = tmp_path / "box.json"
     row = dataclasses.replace(MACHINES["znver4"], name="box", l2=Cache(1 << 19, 8))

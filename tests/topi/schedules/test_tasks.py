@@ -1,0 +1,70 @@
+"""Work is shared out evenly among the cores of the target, and the results are right for any number of them."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from tedsl.target import Target
+from topi.schedules.cpu.parallel import chunk_length, tasks_of_tiles
+
+rng = np.random.default_rng(0)
+
+
+def computed(out, arrays, cores):
+    """Returns the extents of the parallel loops of topi's schedule for so many cores, and what the kernel computes."""
+    args, result = [*arrays, out], np.zeros([int(extent) for extent in out.shape], out.dtype)
+    target = Target(f"llvm -num-cores={cores}")
+    s = topi.schedules.schedule(out, target)
+    loops = re.findall(r', 0, (\d+)\) "parallel"', str(tedsl.lower(s, args, simple_mode=True)))
+    tedsl.build(s, args, target)(*arrays.values(), result)
+    return [int(extent) for extent in loops], result
+
+
+@pytest.mark.parametrize("extent, cores, tasks, chunks", [
+    (100_000, 2, 1, 8), (100_000, 1, 1, 7), (100_000, 16, 1, 7), (40_000, 2, 1, 4), (40_000, 2, 2, 3), (50_000, 4, 3, 4),
+    (1 << 24, 6, 1, 1024), (16 * 1024, 4, 1, 1)])
+def test_each_core_has_the_same_number_of_chunks(extent, cores, tasks, chunks):
+    """Of seven chunks one of two cores would take four. Many chunks, and fewer than cores, are as long as they may be."""
+    length = chunk_length(Target(f"llvm -num-cores={cores}"), extent, 16 * 1024, 64, tasks)
+    assert length % 64 == 0 and -(-extent // length) == chunks
+
+
+@pytest.mark.parametrize("around, tiles, cores, size, time", [
+    (1, 79, 2, 40, 40), (3, 79, 2, 40, 120), (4, 5, 4, 5, 5), (5, 4, 4, 1, 5), (1, 1, 8, 1, 1), (1, 100, 16, 7, 7)])
+def test_tiles_are_shared_out_so_that_the_cores_are_done_soonest(around, tiles, cores, size, time):
+    assert tasks_of_tiles(Target(f"llvm -num-cores={cores}"), around, tiles) == (size, time)
+
+
+@pytest.mark.parametrize("cores, chunks", [(1, 7), (2, 8), (4, 8), (5, 10)])
+def test_elements(cores, chunks):
+    a = te.placeholder((100_003,), name="a")
+    x = rng.standard_normal(100_003, "float32")
+    loops, y = computed(topi.multiply(a, 3.0), {a: x}, cores)
+    assert loops == [chunks]
+    np.testing.assert_array_equal(y, 3 * x)
+
+
+@pytest.mark.parametrize("cores, chunks", [(1, 3), (2, 4)])
+def test_sums_of_all_elements(cores, chunks):
+    a = te.placeholder((90_001,), "int32", name="a")
+    x = rng.integers(-9, 9, 90_001, "int32")
+    loops, y = computed(topi.sum(a), {a: x}, cores)
+    assert loops == [chunks] and y == x.sum()
+
+
+@pytest.mark.parametrize("rows, terms, columns, cores", [
+    (297, 130, 20, 2), (709, 481, 14, 4), (237, 324, 271, 2), (150, 202, 134, 16), (237, 324, 271, 16), (200, 90, 35, 16)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_of_products_are_tasks_where_panels_are_few(rows, terms, columns, cores, turned):
+    """The cores take at most a third longer than if all were busy until the end. A copy that the tasks share is made before."""
+    x, y = rng.standard_normal((rows, terms), "float32"), rng.standard_normal((terms, columns), "float32")
+    a, b = te.placeholder(x.shape, name="a"), te.placeholder((columns, terms) if turned else (terms, columns), name="b")
+    out = topi.nn.relu(topi.nn.dense(a, b) if turned else topi.matmul(a, b))
+    loops, c = computed(out, {a: x, b: np.ascontiguousarray(y.T) if turned else y}, cores)
+    assert len(loops) <= 2 and -(-loops[-1] // cores) * cores / loops[-1] <= 4 / 3, loops
+    np.testing.assert_allclose(c, np.maximum(x @ y, 0), rtol=1e-4, atol=1e-3)
+
