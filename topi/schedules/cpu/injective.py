@@ -9,7 +9,7 @@ from typing import Any
 
 from tedsl import te, tir
 from topi.schedules.cpu.pages import Loop, loop_over, page_visits
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import chunk_length, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, nodes_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
@@ -69,12 +69,16 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if pieces is not None:
         _map_pieces(stage, loops, extents, lanes, *pieces)
         return
-    if (not outer) if extent is None else extent >= 2 * _CHUNK:
-        chunk, inner = stage.split(inner, factor=_CHUNK)
-        outer.append(chunk)
     wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
     if not is_clamped or (extent or 0) > _FEW * wide:
         wide = _lanes_of_quotients(op, formula, lanes) or wide
+    length = _CHUNK if extent is None and not outer else None
+    if extent is not None and extent >= 2 * _CHUNK:
+        unit = math.lcm(wide, max(1, kernel.target.machine.line // op.output(0).dtype.bytes))
+        length = chunk_length(kernel.target, extent, _CHUNK, unit, product(extents[:-1]) or 1)
+    if length is not None:
+        chunk, inner = stage.split(inner, factor=length)
+        outer.append(chunk)
     vectorize(stage, inner, extent, wide)
     if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
         stage.unroll(stage.leaf_iter_vars[-2])

@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
-from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, panels_beside
-from topi.schedules.cpu.parallel import share_out, whole_tiles
+from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, pack_before, panels_beside
+from topi.schedules.cpu.parallel import SERIAL, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
@@ -27,6 +27,9 @@ from topi.schedules.kernel import Kernel
 
 _SHORT = 16  # vectors of a row that is copied without a loop
 _FEW_HALVED = 3  # rows of a tile
+_COPIED = 16  # times the least work of a parallel loop, where a copy before it is one more
+_BEFORE = 4  # rows of multiply-adds in the time that a panel takes longer to be copied before, not beside its tiles
+_WORTH = 0.95  # of the time, for which the rows of a product are shared out
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -79,19 +82,52 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
-    beside = panels_beside(kernel, wide) if panel is not None and group == 1 else 1
-    outer, within = tail.split(jo, factor=beside) if beside > 1 else (jo, None)
-    tail.reorder(*batch, outer, *([] if within is None else [within]), io, ii, ji)
-    shared = whole_tiles(kernel, batch, outer, wide * beside)
-    place = share_out(tail, shared, _work(kernel))
-    place = place if shared and shared[-1] is outer else outer
+    chunk = _chunk_of_rows(kernel, tall, wide, is_copied=panel is not None) if group == 1 else None
+    place: Any = None
+    if chunk is not None:
+        block, io = tail.split(io, factor=chunk.tiles)
+        tail.reorder(*batch, *((jo, block) if chunk.of_panel else (block, jo)), io, ii, ji)
+        share_out(tail, [*batch, *((jo, block) if chunk.of_panel else (block,))], _work(kernel))
+    else:
+        beside = panels_beside(kernel, wide) if panel is not None and group == 1 else 1
+        outer, within = tail.split(jo, factor=beside) if beside > 1 else (jo, None)
+        tail.reorder(*batch, outer, *([] if within is None else [within]), io, ii, ji)
+        shared = whole_tiles(kernel, batch, outer, wide * beside)
+        place = share_out(tail, shared, _work(kernel))
+        place = place if shared and shared[-1] is outer else outer
     if halved:
         _multiply_halves(kernel, sums, (io, ii, ji))
     else:
         _multiply(kernel, sums, (io, ii, ji), group)
-    if panel is not None:
+    if panel is not None and place is None:
+        pack_before(kernel, s[panel], wide)
+    elif panel is not None:
         s[panel].compute_at(tail, place)
         pack(s[panel], wide, beside)
+
+
+class _Chunk(NamedTuple):
+    """Tiles below each other that are a task, for one panel (of_panel) or for all."""
+
+    tiles: int
+    of_panel: bool
+
+
+def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Chunk | None:
+    """The tiles of a task, where the panels are too few to be tasks for all cores; None elsewhere.
+
+    Of all panels if possible: a last panel that is narrower is a loop of its own then, not a condition in each tile.
+    """
+    *batch, rows, columns = (extent_of(axis) for axis in kernel.tail.axis)
+    around = product(batch)
+    if rows is None or columns is None or around is None or (_work(kernel) or 0) < SERIAL * (_COPIED if is_copied else 1):
+        return None
+    panels, tiles, cores = -(-columns // wide), -(-rows // tall), kernel.target.machine.cores
+    whole, single = tasks_of_tiles(kernel.target, around, tiles), tasks_of_tiles(kernel.target, around * panels, tiles)
+    copies = around * panels * _BEFORE / tall / cores if is_copied else 0
+    if min(whole.time * panels, single.time) + copies > _WORTH * -(-around * panels // cores) * tiles:
+        return None
+    return _Chunk(single.size, True) if single.time < _WORTH * whole.time * panels else _Chunk(whole.size, False)
 
 
 def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:

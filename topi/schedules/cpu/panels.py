@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from topi.kinds import PanelsOp
-from topi.schedules.cpu.parallel import SHARES
+from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
 from topi.schedules.cpu.tiles import registers
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _BESIDE = 4  # panels that are packed together at most: pieces of 4 lines where a panel is as wide as a line
+_TURNED = 16  # terms whose columns are turned in registers together
 _FEW = 32, 12  # rows that use each element of the second matrix too seldom for a copy to pay: where it fits L2, and where not
 
 
@@ -64,3 +65,21 @@ def pack(panel: Any, wide: int, beside: int) -> None:
         panel.reorder(*batch, k, one, lane)
         panel.unroll(one)
     panel.vectorize(panel.leaf_iter_vars[-1])
+
+
+def pack_before(kernel: Kernel, panel: Any, wide: int) -> None:
+    """Copy all panels before the tiles, in parallel: some rows of the second matrix after the other, across the panels; of one
+    that is stored transposed some terms of a panel, whose columns are turned in registers.
+    """
+    panel.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
+    *batch, one, k, lane = panel.leaf_iter_vars
+    turned, terms = kernel.record.transpose_b, extent_of(kernel.anchor.reduce_axis[0]) or 1
+    around = product([extent_of(axis) for axis in (*batch, *([one] if turned else []))]) or 1
+    longest = -(-terms * around // (SHARES * kernel.target.machine.cores))
+    chunk, k = panel.split(k, factor=chunk_length(kernel.target, terms, longest, _TURNED if turned else 1, around))
+    shared = [*batch, one, chunk] if turned else [*batch, chunk]
+    panel.reorder(*shared, k, *([] if turned else [one]), lane)
+    if not turned:
+        panel.unroll(one)
+    panel.vectorize(lane)
+    share_out(panel, shared, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from tedsl.target import Target
@@ -43,6 +44,33 @@ def share_out(stage: Any, axes: list[Any], work: int | None) -> Any:
 def keep_cores_busy(target: Target, tasks: int) -> bool:
     """Whether so many equal tasks leave no core without work for long."""
     return tasks % target.machine.cores == 0 or tasks >= SHARES * target.machine.cores
+
+
+def chunk_length(target: Target, extent: int, longest: int, unit: int, tasks: int = 1) -> int:
+    """Returns the length of the chunks in which the cores share out a loop of `extent` iterations, `tasks` times.
+
+    A chunk has at most about `longest` iterations, in whole `unit`s. Few chunks are shortened until each core has the same
+    number of them: of seven, one of two cores would take four.
+    """
+    cores, chunks = target.machine.cores, -(-extent // longest)
+    if tasks * chunks > cores and not keep_cores_busy(target, tasks * chunks):
+        even = cores // math.gcd(cores, tasks)
+        longest = -(-extent // (-(-chunks // even) * even))
+    return -(-longest // unit) * unit
+
+
+class Tasks(NamedTuple):
+    """How tiles below each other are shared out: `size` are a task, and the cores are done after the time of `time` tiles."""
+
+    size: int
+    time: int
+
+
+def tasks_of_tiles(target: Target, around: int, tiles: int) -> Tasks:
+    """Shares out `tiles` tiles below each other, `around` times, so that the cores are done soonest, by the fewest tasks."""
+    cores = target.machine.cores
+    sizes = sorted({-(-tiles // chunks) for chunks in range(1, min(tiles, SHARES * cores) + 1)}, reverse=True)
+    return min((Tasks(size, -(-(around * -(-tiles // size)) // cores) * size) for size in sizes), key=lambda tasks: tasks.time)
 
 
 class Cover(NamedTuple):

@@ -16,7 +16,7 @@ from tedsl import te, tir
 from topi.schedules.cpu.ahead import bytes_ahead, far_arguments
 from topi.schedules.cpu.columns import reduce_columns, work_of
 from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
-from topi.schedules.cpu.parallel import SERIAL, SHARES, keep_cores_busy, share_out, share_out_rows
+from topi.schedules.cpu.parallel import SERIAL, SHARES, chunk_length, keep_cores_busy, share_out, share_out_rows
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
@@ -336,7 +336,8 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
         _reduce_rows(kernel, formula)
         return
     loop = s[op].fuse(*groups[0]) if len(groups[0]) > 1 else groups[0][0]
-    outer, _ = s[op].split(loop, factor=_CHUNK)
+    extent, unit = extent_of(loop), _UNROLL * kernel.lanes(op)
+    outer, _ = s[op].split(loop, factor=_CHUNK if extent is None else chunk_length(kernel.target, extent, _CHUNK, unit))
     factored = s.rfactor(op.output(0), outer)
     chunks = (factored[0] if isinstance(factored, list) else factored).op
     lanes = kernel.lanes(kernel.anchor)
