@@ -257,6 +257,29 @@ def test_weights_of_several_vectors_of_channels_are_turned_in_registers(cpu, ins
     assert instruction not in module.get_source("asm")
 
 
+@pytest.mark.parametrize("channels, filters, size, window, stride, copied", [
+    (512, 512, 7, 3, 1, 16 * 9 * 32),  # of 16 channels, half of the nearest cache: 49 pixels, 144 terms
+    (512, 64, 28, 3, 1, 512 * 9 * 32),  # two panels, one core: each is copied beside its sums, as a whole for 784 pixels
+    (1024, 512, 14, 3, 1, 16 * 9 * 32),  # a panel of 1.2 MB, which does not stay in the second cache
+    (384, 14, 36, 5, 2, 384 * 25 * 14),  # 14 of 16 channels, beside 18 of 32 pixels with a stride
+    (211, 128, 2, 3, 1, 211 * 9 * 64),  # a prime number of channels
+])
+def test_far_weights_are_copied_as_they_are_used(channels, filters, size, window, stride, copied):
+    a, b = te.placeholder((1, channels, size, size), name="a"), te.placeholder((filters, channels, window, window), name="w")
+    with Target("llvm -mcpu=znver5 -model=znver5"):
+        made = nn.conv2d_nchw(a, b, stride, window // 2, 1)
+        text = str(tedsl.lower(topi.schedules.schedule(made), [a, b, made], simple_mode=True))
+    assert f"allocate(w.global: Pointer(global float32), float32, [{copied}])" in text
+
+
+@pytest.mark.parametrize("channels, filters, size, window, stride", [
+    (160, 130, 5, 5, 1), (300, 85, 7, 3, 2), (420, 14, 9, 5, 2)])
+def test_blocks_of_far_weights_add_up_to_the_convolution(channels, filters, size, window, stride):
+    (a, x), (b, z) = feed((1, channels, size, size)), feed((filters, channels, window, window), "w")
+    expected = np.maximum(testing.conv2d_nchw_python(x, z, stride, window // 2), 0)
+    check(nn.relu(nn.conv2d_nchw(a, b, stride, window // 2, 1)), {a: x, b: z}, expected, 1e-3, 1e-3, SCHEDULES["x86"])
+
+
 def test_pixels_of_two_rows_leave_a_smaller_rest():
     """Rows of 14 are two tiles of six and one of two, which waits for its own sums; 3 x 2 tiles leave a row of them."""
     target = Target("llvm -mcpu=znver3")

@@ -28,6 +28,7 @@ _FULL = 0.75  # of the second cache: what is used again stays there; its sets ar
 _WALK = 20  # cycles to find a page in the second table of addresses, and to go on
 _PLANES = 8  # planes, pieces of which processors read ahead of a tile: 16 and more at once are waited for
 _LEAST = 8  # channels: sums that are loaded and stored for fewer of them take longer than what is saved
+_LEAST_TERMS = 64  # the same, of a window of any size
 
 
 class ChannelBlocks(NamedTuple):
@@ -65,6 +66,26 @@ def channel_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
     if block < _LEAST:
         return None
     return ChannelBlocks(divisor_near(height, max(1, machine.l1.size // 2 // sizes.sums), 1), block)
+
+
+def copied_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
+    """The blocks of channels of one image whose weights are copied into half of the nearest cache, where all tiles read them;
+    None where a panel had better be copied as a whole.
+
+    A vector of weights that is stored in the second cache takes about as long as a vector of sums that is loaded and stored
+    again: it pays where a block has more terms than the image has pixels, or where a panel does not stay in the second cache.
+    """
+    record, machine = kernel.record, kernel.target.machine
+    n, _, *image = map(extent_of, kernel.tail.axis)
+    sizes, channels, pixels = _sizes(kernel, tile), _channels(kernel), product(image)
+    if type(record) is not ConvOp or record.groups != 1 or len(image) != 2 or n != 1:
+        return None
+    if sizes is None or channels is None or pixels is None or image[0] is None:
+        return None
+    block = divisor_near(channels, machine.l1.size // 2 // (sizes.panel // channels), 1)
+    terms = block * (product([extent_of(axis) for axis in loops_of_sums(kernel, kernel.anchor)[1]]) or 1)
+    pays = terms > pixels or sizes.panel > machine.l2.size
+    return ChannelBlocks(image[0], block) if pays and terms >= _LEAST_TERMS else None
 
 
 def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks | None:

@@ -17,7 +17,7 @@ from typing import Any
 from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.bands import copy_image, has_border, rows_of_band, share_out_bands
-from topi.schedules.cpu.conv.blocks import channel_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.blocks import channel_blocks, copied_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
 from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
@@ -26,13 +26,14 @@ from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
 from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
 from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
-from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
+from topi.schedules.cpu.parallel import SHARES, Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
 _AHEAD = 2  # pieces of weights that are read while others are turned
+_SURE = 0.9  # of the time of rows: the model does not see what weights from beyond the second cache cost either
 _TURN, _PACK = 6, 12  # cycles to turn a vector of a result, to pack one of weights
 
 
@@ -129,7 +130,7 @@ def _covers_of_rows(rows: list[Any], image: list[Any], tile: ImageTile) -> dict[
 
 def is_turned(kernel: Kernel) -> bool:
     """Whether vectors along the output channels take less time than vectors along the width, by the model of both where all
-    sizes are known and weights stay near; else whether they are fuller, or the width has a stride.
+    sizes are known, and weights stay near or one is far better; else whether they are fuller, or the width has a stride.
     """
     record, lanes = kernel.record, kernel.lanes(kernel.anchor)
     channels, width = extent_of(kernel.tail.axis[1]), extent_of(kernel.tail.axis[-1])
@@ -140,8 +141,10 @@ def is_turned(kernel: Kernel) -> bool:
     if record.groups > 1 and channels // record.groups % lanes:
         return False
     known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
-    if type(record) is ConvOp and record.groups == 1 and known and _stay_near(kernel):
-        return _turned_cycles(kernel) <= cycles_by_rows(kernel)
+    if type(record) is ConvOp and record.groups == 1 and known:
+        share, near = _turned_cycles(kernel) / cycles_by_rows(kernel), _stay_near(kernel)
+        if near or share <= _SURE:
+            return share <= 1
     if channels < lanes:
         return False
     used = channels / (-(-channels // lanes) * lanes)
@@ -163,10 +166,11 @@ def _turned_cycles(kernel: Kernel) -> float:
 def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
     tile, panels = _turned_tile(kernel)
-    alone = not _stay_near(kernel) and _are_enough(kernel, panels)
-    kept, phases = channel_blocks(kernel, tile), phases_of(kernel)
+    alone = not _stay_near(kernel) and panels is not None and keep_cores_busy(kernel.target, panels)
+    copy, phases = _copy_of_panels(kernel, tile.wide, 0), phases_of(kernel)
+    near = copied_blocks(kernel, tile) if alone and copy is not None else None
+    kept = channel_blocks(kernel, tile) if near is None else near
     whole = kept is not None or phases > 1
-    copy = _copy_of_panels(kernel, tile.wide, 0)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, o, *image = tail.op.axis
@@ -179,11 +183,14 @@ def schedule_turned(kernel: Kernel) -> None:
     covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
     shared = [oo] if alone else whole_loops(kernel.target, outer, covers)
     place = share_out(tail, shared, work_of(kernel))
-    _place(kernel, copy, tail, place if alone else None, 0)
+    if near is None:
+        _place(kernel, copy, tail, place if alone else None, 0)
     s[sums].transform_layout(lambda n, o, *at: [n, *at, o])
-    inside = place if outer[-1] in shared else outer[-1]
+    inside = place if near is not None or outer[-1] in shared else outer[-1]
     if kept is not None:
-        sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
+        stage, over_blocks = sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
+        if near is not None:
+            _place(kernel, copy, stage, over_blocks, 0)
     elif phases > 1:
         sum_up_by_phases(kernel, sums, tail, inside, tile, phases)
     else:
