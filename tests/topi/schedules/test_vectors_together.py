@@ -1,5 +1,6 @@
-"""Element-wise functions: several vectors in a step where chains of operations would wait, also where chunks leave a rest."""
+"""Several vectors in a step: where chains of operations would wait, where chunks leave a rest, and in rows with a border."""
 
+import numpy as np
 import pytest
 
 import tedsl
@@ -7,6 +8,7 @@ import topi
 from tedsl import te
 
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3"
+SSE = "llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem"
 AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver4"
 
 
@@ -46,3 +48,27 @@ def test_exponentials_of_a_softmax(columns, target, expected):
     (exponentials,) = [stage for stage in schedule.stages if stage.op.name == "T_softmax_exp"]
     (vector,) = [r for r in exponentials.relations if getattr(r, "inner", None) is exponentials.leaf_iter_vars[-1]]
     assert int(vector.factor) == expected
+
+
+@pytest.mark.parametrize("columns, dtype, target, together", [
+    (58, "float32", AVX512, True), (114, "float32", AVX512, True), (33, "float32", AVX512, True), (62, "float64", AVX512, True),
+    (32, "float32", AVX512, False), (129, "float32", AVX512, False), (30, "float32", AVX2, True), (16, "float32", AVX2, False),
+    (33, "float32", AVX2, False), (60, "int16", AVX2, False), (14, "float32", SSE, False)])
+def test_rows_with_a_border_are_one_step_where_each_vector_of_them_has_a_mask(columns, dtype, target, together):
+    x = te.placeholder((4, 30, columns - 2), dtype, name="x")
+    with tedsl.target.Target(target):
+        padded = topi.nn.pad(x, (0, 1, 1))
+        lanes = topi.x86.schedule_injective(padded)[padded].leaf_iter_vars[-1]
+    assert (lanes is padded.op.axis[-1]) == together
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16", "bool"])
+@pytest.mark.parametrize("columns", [1, 15, 17, 31, 40, 63, 64, 100, 126])
+@pytest.mark.parametrize("before, after", [(1, 1), (3, 0), (0, 5), (40, 2)])
+def test_borders_of_rows(columns, dtype, before, after):
+    x = te.placeholder((2, 3, columns), dtype, name="x")
+    padded = topi.nn.pad(x, (0, 1, before), (1, 0, after), 1)
+    a = np.random.default_rng(0).integers(0, 2, (2, 3, columns)).astype(dtype)
+    b = np.zeros((3, 4, columns + before + after), dtype)
+    tedsl.build(topi.schedules.schedule(padded), [x, padded])(a, b)
+    np.testing.assert_array_equal(b, np.pad(a, ((0, 1), (1, 0), (before, after)), constant_values=1))

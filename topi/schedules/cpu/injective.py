@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
+from topi.kinds import InjectiveOp
 from topi.schedules.cpu.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.parallel import chunk_length, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
@@ -18,6 +19,8 @@ _CHUNK = 16 * 1024
 _TASKS = 4  # for each core, so that cores that are late do not hold up the others
 _TOGETHER = 4  # vectors of functions that a step of a loop computes
 _FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
+_BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so that each has its own mask; fewer are not faster
+_MASKED = range(3, 9)  # the same with registers for masks
 _LONG = 64  # vectors from which on a loop is long
 _TWO = 2  # vectors from which on several in a step pay: of 50 elements 6 to 18 %, of 246 20 to 30 %
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
@@ -79,6 +82,8 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if length is not None:
         chunk, inner = stage.split(inner, factor=length)
         outer.append(chunk)
+    if extent is not None and _is_one_step(kernel, op, -(-extent // lanes)):
+        wide = extent
     vectorize(stage, inner, extent, wide)
     if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
         stage.unroll(stage.leaf_iter_vars[-2])
@@ -105,6 +110,19 @@ def _is_clamped(op: Any, formula: Formula) -> bool:
     """
     last, nodes = op.axis[-1].var, [node for load in formula.loads for index in load.indices for node in nodes_of(index)]
     return any(isinstance(node, (tir.Min, tir.Max)) and last in variables_in(node) for node in nodes)
+
+
+def _is_one_step(kernel: Kernel, op: Any, vectors: int) -> bool:
+    """Whether rows of so many vectors have a border at their ends and are computed in one step, where the masks of each vector
+    are constants: a loop would have copies for the vectors at the ends.
+    """
+    target, info, body = kernel.target, getattr(op, "info", None), op.body[0]
+    if not isinstance(info, InjectiveOp) or info.operator != "pad" or not isinstance(body, tir.Call):
+        return False
+    if op.axis[-1].var not in variables_in(body.args[0]):
+        return False
+    return target.architecture == "x86-64" and target.can_mask(op.output(0).dtype) and \
+        vectors in (_MASKED if target.has_mask_registers else _BORDERED)
 
 
 def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
