@@ -178,6 +178,7 @@ class Emitter(Sink):
         self.loads: dict[int, tuple[BufferInfo, dict[str, str]]] = {}
         self.atoms: dict[str, Atom] = {}
         self.purity: dict[Expr, bool] = {}
+        self.shuffles: dict[str, int] = {}  # of which a register is the result, one after the other
         self.certain: Certain | None = None  # made by the first choice that is written with branches
         self.mask: Mask | None = None
         self.workspaces: list[str] = []  # that are allocated here

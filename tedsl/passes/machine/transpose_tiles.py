@@ -401,7 +401,8 @@ def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, l
 
     part: the elements that one instruction can interleave. Rows whose numbers differ in one bit are interleaved inside of such
     parts, which moves that bit of the number into the last bit of the position and the first bit of the position in the part to
-    its place; then pairs of rows exchange parts, twice as many each time.
+    its place; then pairs of rows become the even and the odd parts of both, one instruction each, which moves that bit of the
+    number into the first bit of the part, and the last bit of the part to its place.
     """
     size, now = len(rows), list(rows)
     part = min(part, size)
@@ -411,9 +412,9 @@ def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, l
         now = _paired(now, apart, low, [pick + part // 2 for pick in low], shuffle)
         apart //= 2
     apart = part
+    even = [2 * (k - k % part) + k % part for k in range(size)]
     while apart < size:
-        low = [k if not k & apart else k - apart + size for k in range(size)]
-        now = _paired(now, apart, low, [pick + apart for pick in low], shuffle)
+        now = _paired(now, apart, even, [pick + part for pick in even], shuffle)
         apart *= 2
     return now
 

@@ -1,5 +1,7 @@
 """Turned tiles, which are read by rows and turned in registers."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -249,6 +251,28 @@ def test_a_dense_layer_turns_its_second_matrix_by_one_tile():
         out = topi.nn.dense(data, weight)
         text = tedsl.build(topi.schedules.schedule(out), [data, weight, out], target=target).get_source("ll")
     assert text.count(" = shufflevector <16 x float> ") == 16 * 4
+
+
+def columns_of_rows(target, dtype="float32"):
+    """The module that turns 16 rows of 64 elements."""
+    A = te.placeholder((16, 64), dtype, name="A")
+    B = te.compute((64, 16), lambda i, j: A[j, i], name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[1])
+    return tedsl.build(s, [A, B], target=target)
+
+
+@pytest.mark.parametrize("target, dtype, fences", [(AVX512, "float32", 16), (AVX512, "int32", 0), (AVX2, "float32", 0)])
+def test_shuffles_of_sixteen_floats_are_not_merged_with_all_before_them(target, dtype, fences):
+    """Nothing could be gained, and LLVM takes long to see that; the fences are no instructions."""
+    module = columns_of_rows(target, dtype)
+    assert module.get_source("ll").count("call <16 x float> @llvm.arithmetic.fence") == fences
+    assert fences == 0 or re.search(r"^\s*[a-z]*fence", module.get_source("asm"), re.MULTILINE) is None
+
+
+def test_parts_of_rows_change_places_by_one_instruction_each():
+    asm = columns_of_rows(AVX512).get_source("asm")
+    assert asm.count("vshuff64x2") + asm.count("vinsertf64x4") + asm.count("vshuff32x4") == 32 and "vperm" not in asm
 
 
 def test_a_small_tile_side_by_side(golden):

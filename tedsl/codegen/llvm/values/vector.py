@@ -8,7 +8,10 @@ from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.codegen.llvm.indices.vectors import ramp_lanes, splat_register
 from tedsl.codegen.llvm.types import register_type, steps
 from tedsl.errors import LoweringError
-from tedsl.ir.expr import Broadcast, IntImm, Ramp, Shuffle
+from tedsl.ir.expr import Broadcast, Expr, IntImm, Ramp, Shuffle
+
+_MERGED = 2  # shuffles, one of the result of the other, that LLVM may try to merge
+_WIDE = "float32x16"  # of narrower vectors, or fewer, that takes little time
 
 
 def emit_ramp(out: Emitter, e: Ramp) -> str:
@@ -40,12 +43,14 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
         value = out.value(e.vectors[0])
         return value if count == 1 else splat_register(out, value, register_type(element), count, out.level)
     if len(e.vectors) == 2 and lanes == 2 * e.vectors[0].dtype.lanes > 2 and count > 1:
-        a, b = (out.value(v) for v in e.vectors)
+        a, b = (_apart(out, v) for v in e.vectors)
         t = register_type(e.vectors[0].dtype)
         order = out.module.cache.get(e.indices)  # a tile is turned by a few of them
         if order is None:
             order = out.module.cache[e.indices] = _order(_picks(e))
-        return out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> {order}")
+        result = out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> {order}")
+        out.shuffles[result] = 1 + max(out.shuffles.get(a, 0), out.shuffles.get(b, 0))
+        return result
     picks = _picks(e)
     whole = _joined(out, e, lanes)
     t = register_type(element.with_lanes(lanes))
@@ -55,6 +60,20 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
         return whole
     chosen = ", ".join(f"i32 {k}" for k in picks)
     return out.assign(f"shufflevector {t} {whole}, {t} poison, <{count} x i32> <{chosen}>")
+
+
+def _apart(out: Emitter, e: Expr) -> str:
+    """Returns the register of an operand of a shuffle; one that LLVM does not look through, if some shuffles led to it.
+
+    LLVM tries to merge each shuffle with those that its operands come from. Of the 64 of a tile of 16 x 16 floats none can be
+    merged, and that takes as long as all the rest of its machine code.
+    """
+    value = out.value(e)
+    if e.dtype != _WIDE or out.shuffles.get(value, 0) < _MERGED or not out.target.has_mask_registers:
+        return value
+    t, name = register_type(e.dtype), "llvm.arithmetic.fence.v16f32"  # no instruction
+    symbol = out.module.declare(name, f"declare {t} @{name}({t})")
+    return out.here(f"call {t} {symbol}({t} {value})")
 
 
 def _picks(e: Shuffle) -> list[int]:
