@@ -68,3 +68,24 @@ def test_rows_of_products_are_tasks_where_panels_are_few(rows, terms, columns, c
     assert len(loops) <= 2 and -(-loops[-1] // cores) * cores / loops[-1] <= 4 / 3, loops
     np.testing.assert_allclose(c, np.maximum(x @ y, 0), rtol=1e-4, atol=1e-3)
 
+
+
+@pytest.mark.parametrize("cores, loops", [(2, 5), (16, 5)])
+def test_cores_without_work_are_better_than_conditions_in_tiles(cores, loops):
+    """Fused with five batches, the loop over three and two columns would have a condition around every term."""
+    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores={cores}")
+    a, b = te.placeholder((5, 19, 319), name="a"), te.placeholder((5, 11, 319), name="b")
+    out = topi.nn.batch_matmul(a, b)
+    s = topi.schedules.schedule(out, target)
+    assert f'0, {loops}) "parallel"' in str(tedsl.lower(s, [a, b, out], simple_mode=True))
+
+
+@pytest.mark.parametrize("channels, filters, size, cores, tasks", [
+    (38, 18, 59, 2, 55), (38, 18, 59, 16, 55), (300, 70, 7, 2, 12), (64, 64, 56, 16, 16), (64, 12, 40, 64, 50)])
+def test_tasks_of_pointwise_convolutions(channels, filters, size, cores, tasks):
+    """Panels of pixels or tiles of channels, whichever leave the cores less idle, or both."""
+    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu=znver5 -num-cores={cores}")
+    x, w = te.placeholder((1, channels, size, size), name="x"), te.placeholder((filters, channels, 1, 1), name="w")
+    out = topi.nn.relu(topi.nn.conv2d(x, w, 1, 0, 1, layout="NCHW"))
+    text = str(tedsl.lower(topi.schedules.schedule(out, target), [x, w, out], simple_mode=True))
+    assert re.findall(r', 0, (\d+)\) "parallel"', text) == [str(tasks)]

@@ -18,7 +18,7 @@ from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, pack_before, panels_beside
-from topi.schedules.cpu.parallel import SERIAL, share_out, tasks_of_tiles, whole_tiles
+from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
@@ -123,11 +123,13 @@ def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Ch
     if rows is None or columns is None or around is None or (_work(kernel) or 0) < SERIAL * (_COPIED if is_copied else 1):
         return None
     panels, tiles, cores = -(-columns // wide), -(-rows // tall), kernel.target.machine.cores
-    whole, single = tasks_of_tiles(kernel.target, around, tiles), tasks_of_tiles(kernel.target, around * panels, tiles)
+    now = -(-around * panels // cores) * tiles
+    of_all, of_one = tasks_of_tiles(kernel.target, around, tiles), tasks_of_tiles(kernel.target, around * panels, tiles)
+    slower = 1 if columns % wide == 0 else conditions(kernel.target)
+    times = {_Chunk(of_all.size, False): of_all.time * panels, _Chunk(of_one.size, True): of_one.time * slower}
+    best = min(times, key=lambda chunk: times[chunk])
     copies = around * panels * _BEFORE / tall / cores if is_copied else 0
-    if min(whole.time * panels, single.time) + copies > _WORTH * -(-around * panels // cores) * tiles:
-        return None
-    return _Chunk(single.size, True) if single.time < _WORTH * whole.time * panels else _Chunk(whole.size, False)
+    return best if times[best] + copies <= _WORTH * now else None
 
 
 def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:

@@ -81,19 +81,35 @@ class Cover(NamedTuple):
 
 
 def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> list[Any]:
-    """Those of `loops`, over tiles, that are shared out: all, or the ones before a loop whose last tile is smaller, if
-    these are tasks enough.
+    """Those of `loops`, over tiles, that are shared out: all, or those before a loop whose last tile is smaller, or up to it
+    if it is the first one of several tiles.
 
-    The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term.
+    The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term. Cores
+    without work are the lesser evil then, unless they are many.
     """
-    tasks = 1
-    for at, (extent, size) in enumerate(covers[loop] for loop in loops):
+    counts = []
+    for extent, size in (covers[loop] for loop in loops):
         if extent is None:
             return loops
-        if extent > size and extent % size:
-            return loops[:at] if keep_cores_busy(target, tasks) else loops
-        tasks *= -(-extent // size)
+        counts.append(-(-extent // size))
+    for at, loop in enumerate(loops):
+        extent, size = covers[loop]
+        if extent is not None and extent > size and extent % size:
+            whole = loops[:at] if math.prod(counts[:at]) > 1 else loops[:at + 1]
+            few, all_ = (_idle(target, math.prod(counts[:end])) for end in (len(whole), len(loops)))
+            return whole if few <= conditions(target) * all_ else loops
     return loops
+
+
+def _idle(target: Target, tasks: int) -> float:
+    """The time until the cores are done with equal tasks, over that in which they would be without waiting for each other."""
+    cores = target.machine.cores
+    return -(-tasks // cores) * cores / max(1, tasks)
+
+
+def conditions(target: Target) -> float:
+    """The time of a tile with a condition on its columns around every term, over that of one without."""
+    return 1.1 if target.has_mask_registers else 3
 
 
 def whole_tiles(kernel: Kernel, others: list[Any], tiles: Any, wide: int) -> list[Any]:

@@ -8,17 +8,19 @@ copy of the data.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.conv.register_tiles import best_tile
-from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _READERS = 64  # output channels, from which copying the pixels of a tile costs less than reading them from many pages
+_FEWER = 0.95  # of the time, for which tasks are panels of pixels although they are few
+_BOTH = 1.2  # times as long as no condition takes a tile with one around every term
 
 
 def is_product(kernel: Kernel) -> bool:
@@ -50,14 +52,16 @@ def schedule_product(kernel: Kernel) -> None:
     s[sums].transform_layout(lambda n, o, *at: [n, o, flat(at, s[kernel.tail].op.output(0).shape[2:])])
     n, o, *image = tail.op.axis
     p = tail.fuse(*image) if len(image) > 1 else image[0]
-    panels, p = tail.split(p, factor=wide * _panels_at_once(kernel, pixels, wide))
+    at_once = wide * _panels_at_once(kernel, pixels, wide)
+    panels, p = tail.split(p, factor=at_once)
     po, pi = tail.split(p, factor=wide)
     oo, oi = tail.split(o, factor=tall)
-    by_pixels = copy is not None or (extent_of(n) or 1) * -(-pixels // wide) >= 4 * kernel.target.machine.cores
-    tail.reorder(n, *((panels, oo, po) if by_pixels else (oo, panels, po)), oi, pi)
+    tasks = _tasks(kernel, -(-pixels // at_once), -(-(extent_of(kernel.tail.axis[1]) or 1) // tall), copy is not None)
+    around = {"pixels": [panels, oo], "channels": [oo, panels], "both": [oo, panels]}[tasks]
+    tail.reorder(n, *around, po, oi, pi)
     tail.unroll(oi)
     tail.vectorize(pi)
-    place = share_out(tail, [n, panels if by_pixels else oo], work_of(kernel))
+    place = share_out(tail, [n, *around[:1 + (tasks == "both")]], work_of(kernel))
     if copy is not None:
         s[copy].compute_at(tail, place)
         s[copy].vectorize(s[copy].op.axis[-1])
@@ -67,6 +71,21 @@ def schedule_product(kernel: Kernel) -> None:
     stage.reorder(n, *stage.op.reduce_axis, o, p)
     stage.unroll(o)
     stage.vectorize(p)
+
+
+def _tasks(kernel: Kernel, panels: int, tiles: int, is_copied: bool) -> Literal["pixels", "channels", "both"]:
+    """What tasks are: `panels` of pixels for all tiles of channels, or the other way round where the panels are few, or one of
+    both where either leaves cores without work.
+
+    A last tile that is smaller is a condition around every term in a loop over both.
+    """
+    images, cores = extent_of(kernel.tail.axis[0]) or 1, kernel.target.machine.cores
+    if is_copied or images * panels >= SHARES * cores:
+        return "pixels"
+    by_pixels, by_channels = -(-images * panels // cores) * tiles, -(-images * tiles // cores) * panels
+    if _BOTH * -(-images * panels * tiles // cores) < min(by_pixels, by_channels):
+        return "both"
+    return "pixels" if by_pixels < _FEWER * by_channels else "channels"
 
 
 def _terms(kernel: Kernel) -> int | None:
