@@ -89,6 +89,41 @@ def test_a_large_function_does_not_keep_others_from_the_vectorizer():
     assert "optnone" not in str(module) and "%x5 " not in str(module.get_function("large.kernel"))
 
 
+def shaped(name, line, result="<8 x float>"):
+    """The LLVM IR of a function with many products, and with `line`, which LLVM's combination of instructions removes."""
+    products = [f"  %x{k} = call <8 x float> @llvm.fma.v8f32(<8 x float> %x{k - 1 or ''}, <8 x float> %x, <8 x float> %x)"
+                for k in range(1, 60)]
+    return "\n".join([f"define {result} @{name}(<8 x float> %x, i64 %n, {result} %y) nounwind {{", "entry:", line, *products,
+                      f"  ret {result} %same", "}", ""])
+
+
+@pytest.mark.parametrize("line, result, settled", [
+    ("  %same = add i64 %n, 0", "i64", True),
+    ("  %same = or <8 x i1> %y, zeroinitializer", "<8 x i1>", False),
+    ("  %same = add <8 x i32> %y, zeroinitializer", "<8 x i32>", False)])
+def test_tiles_without_masks_and_integers_have_nothing_to_combine(line, result, settled):
+    text = "declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)\n\n" + \
+        shaped("one", line, result) + shaped("other", "  %same = or <8 x i1> %y, zeroinitializer", "<8 x i1>")
+    assert effort_of(text).settled == ({"@one"} if settled else frozenset())
+    module = optimize(text, AVX2, vectorize=False)
+    assert ("%same = " in str(module.get_function("one"))) == settled and "%same = " not in str(module.get_function("other"))
+    assert "%same = " not in str(optimize(text, AVX2, vectorize=False, unroll=True))
+
+
+def test_tiles_of_products_are_settled():
+    A, B = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
+    k = te.reduce_axis((0, 64), "k")
+    C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    _, row = s[C].split(i, factor=4)
+    _, lane = s[C].split(j, factor=16)
+    s[C].reorder(k, row, lane)
+    s[C].unroll(row)
+    s[C].vectorize(lane)
+    assert len(effort_of(tedsl.build(s, [A, B, C], target=AVX2).get_source("ll")).settled) == 1
+
+
 def test_only_functions_with_plain_loops_get_the_pipeline_of_llvm():
     text = plain_loop("plain.kernel", 40) + plain_loop("shaped.kernel", 40).replace(f" {PLAIN}", "")
     text += plain_loop("none.entry", 40).replace(PLAIN, "noinline optnone")

@@ -37,6 +37,10 @@ _SYMBOL = re.compile(r'@("[^"]*"|[^\s(,)]+)')
 _CALL_END = re.compile(r"\)(, !dbg \S+)?$")
 _OUTLINED = re.compile(r'(\.(parallel|part)\d+)+"?$')
 _NAME = re.compile(r"%[^\s,)]+")
+_COMBINABLE = re.compile(  # an instruction on masks or integers of data, or a call of a mathematical function
+    r"\n  %\S+ = (?!phi |load |alloca |getelementptr |f(add|sub|mul|cmp) |select |(shufflevec|insertelem|extractelem)|"
+    r"(mul|add|add nsw|sub|[us]div|[us]rem) i64 |icmp \w+ (i64|ptr) |call (ptr|i32) @tedsl_|"
+    r"call [^@]*@llvm\.(fma|arithmetic\.fence)\.)")
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:
@@ -97,13 +101,14 @@ class Effort:
 
     lean: those that get the lean list instead of LLVM's pipeline. calling: those that call mathematical functions, which
     are otherwise always inlined. pipeline: whether any gets that pipeline, or all the lean list. combine: whether the lean list
-    combines instructions.
+    combines instructions. settled: those in which there is nothing to combine.
     """
 
     lean: frozenset[str] = frozenset()
     calling: frozenset[str] = frozenset()
     pipeline: bool = True
     combine: bool = True
+    settled: frozenset[str] = frozenset()
 
 
 def effort_of(text: str) -> Effort:
@@ -132,7 +137,14 @@ def effort_of(text: str) -> Effort:
         room[kernel] = count, loops = count - sizes[name], loops - functions[name].count("\nloop")
         if count < 0 or loops < 0:
             lean.add(name)
-    return Effort(frozenset(lean), calling)
+    return Effort(frozenset(lean), calling, settled=frozenset(name for name, body in functions.items() if _is_settled(body)))
+
+
+def _is_settled(body: str) -> bool:
+    """Tells whether a function is a tile of a product, or turned in registers, and has neither masks, nor integers of data, nor
+    mathematical functions: of its instructions LLVM finds none to combine, and takes long for that.
+    """
+    return ("@llvm.fma." in body or "@llvm.arithmetic.fence." in body) and _COMBINABLE.search(body) is None
 
 
 def _is_shaped(header: str) -> bool:

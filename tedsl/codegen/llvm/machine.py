@@ -73,9 +73,12 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         module.data_layout = str(machine.target_data)
         if link is not None:
             link(module)
-        builder, passes = _pass_manager(llvm, machine, vectorize, unroll, effort.combine)
+        apart = effort.combine and bool(effort.settled) and not vectorize and not unroll and link is None
+        builder, passes = _pass_manager(llvm, machine, vectorize, unroll, effort.combine and not apart)
         passes.run(module, builder)
         _free(llvm, passes)
+        if apart:
+            _combine(llvm, module, builder, effort.settled)
         if effort.lean:
             module = _with_lean(llvm, module, builder, unroll)
         if link is not None:
@@ -101,6 +104,17 @@ def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
         passes.run(module.get_function(name), builder)
     _free(llvm, passes)
     return module
+
+
+def _combine(llvm: Any, module: Any, builder: Any, settled: frozenset[str]) -> None:
+    """Combines the instructions of the functions of `module` but for those that are `settled`."""
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if not function.is_declaration and f"@{function.name}" not in settled:
+            passes.run(function, builder)
+    _free(llvm, passes)
 
 
 def _parsed(llvm: Any, text: str) -> Any:
