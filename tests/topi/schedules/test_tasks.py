@@ -70,14 +70,15 @@ def test_rows_of_products_are_tasks_where_panels_are_few(rows, terms, columns, c
 
 
 
-@pytest.mark.parametrize("cores, loops", [(2, 5), (16, 5)])
-def test_cores_without_work_are_better_than_conditions_in_tiles(cores, loops):
-    """Fused with five batches, the loop over three and two columns would have a condition around every term."""
-    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores={cores}")
-    a, b = te.placeholder((5, 19, 319), name="a"), te.placeholder((5, 11, 319), name="b")
+@pytest.mark.parametrize("cpu, batch, rows, columns, terms, cores", [
+    ("znver3", 5, 19, 11, 319, 2), ("znver3", 5, 19, 11, 319, 16), ("znver5", 3, 11, 67, 417, 2)])
+def test_cores_without_work_are_better_than_conditions_in_tiles(cpu, batch, rows, columns, terms, cores):
+    """Fused with the batches, the loop over columns would have a condition around every term, for the last tile is smaller."""
+    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu} -num-cores={cores}")
+    a, b = te.placeholder((batch, rows, terms), name="a"), te.placeholder((batch, columns, terms), name="b")
     out = topi.nn.batch_matmul(a, b)
     s = topi.schedules.schedule(out, target)
-    assert f'0, {loops}) "parallel"' in str(tedsl.lower(s, [a, b, out], simple_mode=True))
+    assert f'0, {batch}) "parallel"' in str(tedsl.lower(s, [a, b, out], simple_mode=True))
 
 
 @pytest.mark.parametrize("channels, filters, size, cores, tasks", [

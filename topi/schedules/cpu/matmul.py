@@ -125,7 +125,7 @@ def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Ch
     panels, tiles, cores = -(-columns // wide), -(-rows // tall), kernel.target.machine.cores
     now = -(-around * panels // cores) * tiles
     of_all, of_one = tasks_of_tiles(kernel.target, around, tiles), tasks_of_tiles(kernel.target, around * panels, tiles)
-    slower = 1 if columns % wide == 0 else conditions(kernel.target)
+    slower = 1 if columns % wide == 0 else conditions(kernel.target, of_vectors=True)
     times = {_Chunk(of_all.size, False): of_all.time * panels, _Chunk(of_one.size, True): of_one.time * slower}
     best = min(times, key=lambda chunk: times[chunk])
     copies = around * panels * _BEFORE / tall / cores if is_copied else 0

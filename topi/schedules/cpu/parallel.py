@@ -80,12 +80,12 @@ class Cover(NamedTuple):
     size: int
 
 
-def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> list[Any]:
+def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover], vectors: Any = None) -> list[Any]:
     """Those of `loops`, over tiles, that are shared out: all, or those before a loop whose last tile is smaller, or up to it
     if it is the first one of several tiles.
 
     The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term. Cores
-    without work are the lesser evil then, unless they are many.
+    without work are the lesser evil then, unless they are many. vectors: the loop whose tiles are vectors, if one is.
     """
     counts = []
     for extent, size in (covers[loop] for loop in loops):
@@ -97,7 +97,7 @@ def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover]) -> l
         if extent is not None and extent > size and extent % size:
             whole = loops[:at] if math.prod(counts[:at]) > 1 else loops[:at + 1]
             few, all_ = (_idle(target, math.prod(counts[:end])) for end in (len(whole), len(loops)))
-            return whole if few <= conditions(target) * all_ else loops
+            return whole if few <= conditions(target, loop is vectors) * all_ else loops
     return loops
 
 
@@ -107,12 +107,16 @@ def _idle(target: Target, tasks: int) -> float:
     return -(-tasks // cores) * cores / max(1, tasks)
 
 
-def conditions(target: Target) -> float:
-    """The time of a tile with a condition on its columns around every term, over that of one without."""
-    return 1.1 if target.has_mask_registers else 3
+def conditions(target: Target, of_vectors: bool) -> float:
+    """The time of a tile with a condition around every term, over that of one without. of_vectors: whether it tells some lanes
+    from others, as a mask.
+    """
+    return 1.1 if of_vectors and target.has_mask_registers else 3
 
 
-def whole_tiles(kernel: Kernel, others: list[Any], tiles: Any, wide: int) -> list[Any]:
-    """Those of the loops `others` and `tiles`, over tiles of `wide` columns of the tail, that are shared out."""
+def whole_tiles(kernel: Kernel, others: list[Any], tiles: Any, wide: int, *, of_vectors: bool = True) -> list[Any]:
+    """Those of the loops `others` and `tiles`, over tiles of `wide` columns of the tail, that are shared out. of_vectors:
+    whether the columns are lanes.
+    """
     covers = {tiles: Cover(extent_of(kernel.tail.axis[-1]), wide), **{loop: Cover(extent_of(loop), 1) for loop in others}}
-    return whole_loops(kernel.target, [*others, tiles], covers)
+    return whole_loops(kernel.target, [*others, tiles], covers, tiles if of_vectors else None)

@@ -94,7 +94,7 @@ def multiply_rows(kernel: Kernel, rows: int, work: int | None) -> None:
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
-    share_out(tail, whole_tiles(kernel, batch, jo, wide), work)
+    share_out(tail, whole_tiles(kernel, batch, jo, wide, of_vectors=False), work)
     partial.compute_at(tail, io)
     *rest, i, j, lane = partial.op.axis
     (steps,) = partial.op.reduce_axis

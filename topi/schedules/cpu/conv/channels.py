@@ -62,7 +62,7 @@ def schedule_channels_last(kernel: Kernel) -> None:
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(ci)
-    shared = outer[:1] if alone else whole_loops(kernel.target, outer[:-1] if near else outer, covers)
+    shared = outer[:1] if alone else whole_loops(kernel.target, outer[:-1] if near else outer, covers, co)
     place = share_out(tail, shared, work_of(kernel))
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
@@ -106,7 +106,7 @@ def schedule_blocks(kernel: Kernel) -> None:
     else:
         covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
                   **_covers_of_rows(rows, image, tile)}
-        share_out(tail, whole_loops(kernel.target, [n, *panels], covers), work_of(kernel))
+        share_out(tail, whole_loops(kernel.target, [n, *panels], covers, co), work_of(kernel))
     sum_up(kernel, sums, tail, xo, blocked=True, group=group)
 
 
@@ -181,7 +181,7 @@ def schedule_turned(kernel: Kernel) -> None:
     tail.reorder(*outer, *([*yi, xo] if whole else [xo, *yi]), oi, xi)
     tail.vectorize(xi)
     covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
-    shared = [oo] if alone else whole_loops(kernel.target, outer, covers)
+    shared = [oo] if alone else whole_loops(kernel.target, outer, covers, oo)
     place = share_out(tail, shared, work_of(kernel))
     if near is None:
         _place(kernel, copy, tail, place if alone else None, 0)

@@ -65,7 +65,7 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1)), po: Cover(pixels, some)}
     panels = (extent_of(n) or 1) * -(-(covers[co].extent or 1) // covers[co].size)
     loops = [n, co] if keep_cores_busy(kernel.target, panels) else [n, co, po]
-    shared = whole_loops(kernel.target, loops, covers)
+    shared = whole_loops(kernel.target, loops, covers, co)
     place = share_out(tail, shared, work_of(kernel))
     inside = place if po in shared else po
     if kept is None:
