@@ -11,7 +11,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Ramp, Shuffle
 
 _MERGED = 2  # shuffles, one of the result of the other, that LLVM may try to merge
-_WIDE = "float32x16"  # of narrower vectors, or fewer, that takes little time
+_WIDE = 8  # lanes, below which that takes little time
 
 
 def emit_ramp(out: Emitter, e: Ramp) -> str:
@@ -49,7 +49,8 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
         if order is None:
             order = out.module.cache[e.indices] = _order(_picks(e))
         result = out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> {order}")
-        out.shuffles[result] = 1 + max(out.shuffles.get(a, 0), out.shuffles.get(b, 0))
+        if a != b:  # what becomes of copies of a row LLVM does merge
+            out.shuffles[result] = 1 + min(out.shuffles.get(a, 0), out.shuffles.get(b, 0))
         return result
     picks = _picks(e)
     whole = _joined(out, e, lanes)
@@ -68,10 +69,11 @@ def _apart(out: Emitter, e: Expr) -> str:
     LLVM tries to merge each shuffle with those that its operands come from. Of the 64 of a tile of 16 x 16 floats none can be
     merged, and that takes as long as all the rest of its machine code.
     """
-    value = out.value(e)
-    if e.dtype != _WIDE or out.shuffles.get(value, 0) < _MERGED or not out.target.has_mask_registers:
+    value, lanes, target = out.value(e), e.dtype.lanes, out.target
+    is_register = e.dtype.element == "float32" and lanes * 32 == target.vector_bits and lanes >= _WIDE
+    if out.shuffles.get(value, 0) < _MERGED or not is_register or target.architecture != "x86-64":
         return value
-    t, name = register_type(e.dtype), "llvm.arithmetic.fence.v16f32"  # no instruction
+    t, name = register_type(e.dtype), f"llvm.arithmetic.fence.v{lanes}f32"  # no instruction
     symbol = out.module.declare(name, f"declare {t} @{name}({t})")
     return out.here(f"call {t} {symbol}({t} {value})")
 
