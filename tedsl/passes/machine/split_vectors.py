@@ -109,10 +109,13 @@ class _Splitter(ScopedRewriter):
             for n in of_kinds(stmt, MASKED) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
-        """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper."""
+        """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper;
+        one of a sum, which stays in a register, for each is taken out and put in again.
+        """
         prefix = None if store.predicate is None else self.prefix(store)
         count = None if prefix is None else build.as_int(prefix[1])
-        return count is not None and count <= lanes and len(powers(max(count, 0))) <= 2
+        is_sum = any(isinstance(n, Load) and n.buffer_var is store.buffer_var for n in of_kinds(store, Load))
+        return count is not None and count <= lanes and len(powers(max(count, 0))) <= (1 if is_sum else 2)
 
     def pieces(self, lanes: int, dtype: DType) -> tuple[int, int] | None:
         """Returns how to cut a vector of `lanes` elements: the lanes of one step of a loop (0: no loop), and the lanes handled

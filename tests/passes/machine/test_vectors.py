@@ -51,6 +51,16 @@ def test_a_constant_tail_is_its_powers_of_two():
             "B_1[ramp(0, 1, 4)] = (float32x4*)A_1[ramp(0, 1, 4)]\nB_1[ramp(4, 1, 2)] = (float32x2*)A_1[ramp(4, 1, 2)]")
 
 
+@pytest.mark.parametrize("rest, cut", [(6, False), (12, False), (8, True)])
+def test_the_tail_of_a_sum_stays_one_vector_unless_it_fills_a_narrower_one(rest, cut):
+    """Of the sums of 16 lanes, which stay in a register, parts of 4 and 2 were taken out and put in again."""
+    f = Function(A=(64,), B=(64,))
+    body = when(build.less(V, rest), f.store("B", V, build.add(f.load("B", V), f.load("A", V))))
+    before = vectorize_loops(f.func(loop(V, 16, body, VECTORIZED)))
+    assert (check(split_vectors, before, AVX512) is before) != cut
+    assert check(split_vectors, before, SSE) is not before
+
+
 def test_other_masks_go_lane_by_lane(golden):
     f = Function(A=(64,), B=(64,), C=(8, "int32"))
     chosen = build.if_then_else(build.greater(f.load("C", V), imm(2)), f.load("A", V), f.load("B", build.add(V, 8)))

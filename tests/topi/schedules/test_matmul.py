@@ -248,9 +248,9 @@ def test_a_few_columns_are_turned_into_rows(batch, rows, columns, terms, behind,
 
 @pytest.mark.parametrize("rows, columns, terms, lanes_along_terms, copied", [
     (300, 1, 300, True, False), (300, 4, 300, True, True), (1, 1, 64, True, False), (5, 4, 300, False, False),
-    (300, 4, 20, False, False), (300, 5, 300, False, False), (300, 2, 32, True, True)])
+    (300, 4, 20, False, False), (300, 5, 300, True, True), (300, 8, 300, False, False), (300, 2, 32, True, True)])
 def test_which_columns_are_turned_into_rows(rows, columns, terms, lanes_along_terms, copied):
-    """Not those that few rows use, sums of few terms, whose lanes would take longer, or columns of half a vector and more."""
+    """Not those that few rows use, sums of few terms, whose lanes would take longer, or columns that fill a vector."""
     a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b")
     product = topi.matmul(a, b)
     s = topi.schedules.schedule([product], Target("llvm -mcpu=znver3 -model=znver3"))

@@ -19,7 +19,10 @@ from topi.schedules.kernel import Kernel
 _LONG = 24  # vectors of products in a sum, beside which adding up its lanes is little
 _TURNED = 6.0  # cycles in which a vector of a transposed matrix is copied: loaded, turned with others, stored
 _HALVED = 1.1  # cycles for each step in which the lanes of a sum are combined
+_BESIDE = 0.7  # of these, beside the products of many other rows
+_MASKED = 2.0  # cycles in which a rest of the terms is added to a sum, if it fills no narrower vector
 _COPIED = 0.85  # cycles for an element of columns that are copied as rows
+_COLUMNS = 8  # that rows are multiplied with at a time: of more, each row is read again
 _LOADED = 0.4  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 
 
@@ -40,7 +43,7 @@ def are_few_for_copy(kernel: Kernel, rows: int, terms: int) -> bool:
 
 
 def are_narrow(kernel: Kernel, rows: int, terms: int) -> bool:
-    """Whether the columns of the second matrix, which fill no half of a vector, are better turned into rows.
+    """Whether the columns of the second matrix, which fill no vector, are better turned into rows.
 
     Cycles for each product: vectors of columns take `_cycles_of_narrow`; rows times rows the product itself, since
     all columns use a row at a time, a part of combining lanes, which is done once for all terms, and one of the copy, which is
@@ -50,10 +53,12 @@ def are_narrow(kernel: Kernel, rows: int, terms: int) -> bool:
     record = kernel.record
     if record.transpose_a or record.transpose_b or record.a is record.b or not rows or not terms:
         return False
-    if not columns or 2 * columns > lanes:
+    if not columns or columns > min(_COLUMNS, lanes - 1):
         return False
     copied = _COPIED / rows if columns > 1 else 0.0
-    turned = 1 / (lanes * target.machine.fmas(target.vector_bits)) + _combined(lanes) / terms + copied
+    filled = -(-terms // lanes) * lanes / terms
+    ends = _BESIDE * _combined(lanes) + (_MASKED if (terms % lanes).bit_count() > 1 else 0)
+    turned = filled / (lanes * target.machine.fmas(target.vector_bits)) + ends / terms + copied
     return turned < _cycles_of_narrow(kernel, rows, columns, terms)
 
 
@@ -123,4 +128,4 @@ def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
         return min(rows, 2), divisor_near(columns, 5, 4)
     sums = accumulators(kernel.target)
     tall = next((n for n in range(min(8, sums // 2), 1, -1) if rows % n == 0), min(rows, 4))
-    return tall, min(divisor_near(columns, max(2, sums // tall), 2), 8)
+    return tall, min(divisor_near(columns, max(2, sums // tall), 2), _COLUMNS)
