@@ -263,8 +263,11 @@ def test_weights_of_several_vectors_of_channels_are_turned_in_registers(cpu, ins
     (1024, 512, 14, 3, 1, 16 * 9 * 32),  # a panel of 1.2 MB, which does not stay in the second cache
     (384, 14, 36, 5, 2, 384 * 25 * 14),  # 14 of 16 channels, beside 18 of 32 pixels with a stride
     (211, 128, 2, 3, 1, 211 * 9 * 64),  # a prime number of channels
+    (96, 64, 7, 3, 1, 16 * 9 * 32),  # two equal panels, whose weights would stay in the second cache
+    (96, 16, 7, 3, 1, 96 * 9 * 16),  # one panel
+    (256, 512, 14, 1, 2, 128 * 32),  # 49 pixels are four vectors
 ])
-def test_far_weights_are_copied_as_they_are_used(channels, filters, size, window, stride, copied):
+def test_weights_are_copied_as_they_are_used(channels, filters, size, window, stride, copied):
     a, b = te.placeholder((1, channels, size, size), name="a"), te.placeholder((filters, channels, window, window), name="w")
     with Target("llvm -mcpu=znver5 -model=znver5"):
         made = nn.conv2d_nchw(a, b, stride, window // 2, 1)
@@ -278,6 +281,16 @@ def test_blocks_of_far_weights_add_up_to_the_convolution(channels, filters, size
     (a, x), (b, z) = feed((1, channels, size, size)), feed((filters, channels, window, window), "w")
     expected = np.maximum(testing.conv2d_nchw_python(x, z, stride, window // 2), 0)
     check(nn.relu(nn.conv2d_nchw(a, b, stride, window // 2, 1)), {a: x, b: z}, expected, 1e-3, 1e-3, SCHEDULES["x86"])
+
+
+@pytest.mark.parametrize("size, by_pixels", [(7, False), (8, True), (14, True)])
+def test_pixels_that_leave_most_of_a_vector_are_computed_by_channels(size, by_pixels):
+    """49 pixels are four vectors of 16, for the price of 64; of 196 the last vector of 13 is not full."""
+    a, b = te.placeholder((1, 256, size, size), name="a"), te.placeholder((512, 256, 1, 1), name="w")
+    with Target("llvm -mcpu=znver5 -model=znver5"):
+        made = nn.conv2d_nchw(a, b, 1, 0, 1)
+        text = str(tedsl.lower(topi.schedules.schedule(made), [a, b, made], simple_mode=True))
+    assert ("w.global" not in text) is by_pixels
 
 
 def test_pixels_of_two_rows_leave_a_smaller_rest():

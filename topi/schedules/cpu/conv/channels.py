@@ -34,7 +34,7 @@ from topi.schedules.kernel import Kernel
 _FEW_SETS = 4  # channels that begin so many lines apart share few of the sets
 _AHEAD = 2  # pieces of weights that are read while others are turned
 _SURE = 0.9  # of the time of rows: the model does not see what weights from beyond the second cache cost either
-_TURN, _PACK = 6, 12  # cycles to turn a vector of a result, to pack one of weights
+_TURN, _PACK = 6, 5  # cycles to turn a vector of a result, to pack one of weights
 
 
 # --- channels innermost -----------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def is_turned(kernel: Kernel) -> bool:
         return False
     known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
     if type(record) is ConvOp and record.groups == 1 and known:
-        share, near = _turned_cycles(kernel) / cycles_by_rows(kernel), _stay_near(kernel)
+        share, near = turned_cycles(kernel) / cycles_by_rows(kernel), _stay_near(kernel)
         if near or share <= _SURE:
             return share <= 1
     if channels < lanes:
@@ -152,8 +152,13 @@ def is_turned(kernel: Kernel) -> bool:
     return width is None or strided or used >= 0.9 * width / (-(-width // lanes) * lanes)
 
 
-def _turned_cycles(kernel: Kernel) -> float:
-    """The cycles of a convolution by `schedule_turned`, as far as they differ from those of `schedule_rows`."""
+def shares_panels(kernel: Kernel) -> bool:
+    """Whether `schedule_turned` copies each panel beside its sums, not all of them before."""
+    return _are_alone(kernel, *_turned_tile(kernel))
+
+
+def turned_cycles(kernel: Kernel) -> float:
+    """The cycles of a convolution of known sizes by `schedule_turned`, as far as they differ from those of others."""
     record, lanes, image = kernel.record, kernel.lanes(kernel.anchor), image_of(kernel.tail.axis[2:])
     channels, terms = extent_of(kernel.tail.axis[1]) or 0, product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 0
     apart = record.padded.dtype.bits // 8 * record.strides[-1]
@@ -166,7 +171,7 @@ def _turned_cycles(kernel: Kernel) -> float:
 def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
     tile, panels = _turned_tile(kernel)
-    alone = not _stay_near(kernel) and panels is not None and keep_cores_busy(kernel.target, panels)
+    alone = _are_alone(kernel, tile, panels)
     copy, phases = _copy_of_panels(kernel, tile.wide, 0), phases_of(kernel)
     near = copied_blocks(kernel, tile) if alone and copy is not None else None
     kept = channel_blocks(kernel, tile) if near is None else near
@@ -250,6 +255,17 @@ def _are_read_often(kernel: Kernel, tile: ImageTile) -> bool:
 def _are_enough(kernel: Kernel, panels: int | None) -> bool:
     """Whether there are panels for all cores."""
     return panels is not None and panels >= SHARES * kernel.target.machine.cores
+
+
+def _are_alone(kernel: Kernel, tile: ImageTile, panels: int | None) -> bool:
+    """Whether each panel of NCHW is copied and used by one thread: where threads have equal work, or weights come from far."""
+    cores, channels = kernel.target.machine.cores, extent_of(kernel.tail.axis[1])
+    if panels is None or channels is None:
+        return False
+    if not _stay_near(kernel):
+        return keep_cores_busy(kernel.target, panels)
+    even = channels % (tile.wide * cores) == 0 or _are_enough(kernel, panels)
+    return even and panels > 1 and extent_of(kernel.tail.axis[0]) == 1
 
 
 def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:

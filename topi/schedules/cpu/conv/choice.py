@@ -9,14 +9,19 @@ from topi.schedules.cpu.conv.channels import (
     schedule_blocks,
     schedule_channels_last,
     schedule_turned,
+    shares_panels,
+    turned_cycles,
 )
 from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
-from topi.schedules.cpu.conv.pixels import is_product, schedule_product
+from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product, schedule_product
 from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.reduce import schedule_reduce
 from topi.schedules.cpu.windows import is_over_channels, reads_alone, schedule_windows
+from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
+
+_SURE = 1.02  # of 15 shapes, those with less gained nothing
 
 
 def schedule_conv(kernel: Kernel) -> None:
@@ -33,12 +38,24 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_reduce(kernel)
     elif reads_alone(kernel):
         schedule_windows(kernel)
-    elif is_product(kernel):
+    elif _is_by_pixels(kernel):
         schedule_product(kernel)
     elif is_turned(kernel):
         schedule_turned(kernel)
     else:
         schedule_rows(kernel)
+
+
+def _is_by_pixels(kernel: Kernel) -> bool:
+    """Whether vectors hold pixels across the rows of the image: always for windows of one pixel, unless they leave so much of
+    the last vector that vectors of channels take less time, their turning included.
+    """
+    if not is_product(kernel):
+        return False
+    known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
+    if not known or len(kernel.tail.axis) != 4 or not is_turned(kernel) or not shares_panels(kernel):
+        return True
+    return cycles_by_pixels(kernel) < _SURE * turned_cycles(kernel)
 
 
 def panels_of(kernel: Kernel) -> int | None:
@@ -47,4 +64,4 @@ def panels_of(kernel: Kernel) -> int | None:
     """
     record = kernel.record
     plain = type(record) is ConvOp and (record.layout, record.kernel_layout, record.groups) == ("NCHW", "OIHW", 1)
-    return panel_width(kernel) if plain and not is_product(kernel) and is_turned(kernel) else None
+    return panel_width(kernel) if plain and not _is_by_pixels(kernel) and is_turned(kernel) else None

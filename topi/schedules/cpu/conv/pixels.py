@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
-from topi.schedules.cpu.conv.register_tiles import best_tile
+from topi.schedules.cpu.conv.register_tiles import best_tile, cycles_of_rows
 from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import extent_of, product
@@ -31,6 +31,12 @@ def is_product(kernel: Kernel) -> bool:
     pixels = pixels_of(kernel)
     return all(extent_of(axis) == 1 for axis in kernel.anchor.reduce_axis[1:]) and pixels is not None \
         and 2 * pixels > kernel.lanes(kernel.anchor) and extent_of(kernel.anchor.reduce_axis[0]) is not None
+
+
+def cycles_by_pixels(kernel: Kernel) -> float:
+    """The cycles of a convolution of known sizes by `schedule_product`, as far as they differ from those of others."""
+    sizes = kernel.target, extent_of(kernel.tail.axis[1]), pixels_of(kernel), _terms(kernel), kernel.lanes(kernel.anchor)
+    return (extent_of(kernel.tail.axis[0]) or 0) * cycles_of_rows(*sizes, best_tile(*sizes))
 
 
 def pixels_of(kernel: Kernel) -> int | None:
