@@ -20,12 +20,13 @@ rng = np.random.default_rng(3)
 CHOSEN = [
     ("znver3", "NCHWc", 512, 7, 512, 1, (7, 32)),
     ("znver3", "NCHWc", 64, 56, 64, 1, None),
-    ("znver3", "NCHW", 512, 7, 512, 1, (7, 32)),
+    ("znver3", "NCHW", 512, 7, 512, 1, (7, 16)),
     ("znver3", "NCHW", 64, 56, 64, 1, (4, 16)),
     ("znver3", "NCHW", 128, 28, 128, 1, None),
     ("znver4", "NCHWc", 512, 7, 512, 1, None),
     ("znver4", "NCHW", 64, 56, 64, 1, None),
-    ("sapphirerapids", "NCHW", 512, 7, 512, 1, None),
+    ("sapphirerapids", "NCHW", 512, 7, 512, 1, (7, 16)),
+    ("sapphirerapids", "NCHW", 512, 14, 512, 1, None),
     ("znver3", "NHWC", 512, 7, 512, 1, (7, 32)),
     ("znver3", "NHWC", 128, 28, 128, 1, None),
     ("znver4", "NHWC", 512, 7, 512, 1, None),
@@ -52,6 +53,14 @@ def noted(monkeypatch):
     chosen, real = [], by_blocks.channel_blocks
     for module in (by_channels, far_weights):
         monkeypatch.setattr(module, "channel_blocks", lambda *args: chosen.append(real(*args)) or chosen[-1])
+    copied = by_blocks.copied_blocks
+
+    def note_copied(*args):
+        blocks = copied(*args)
+        chosen.extend([blocks] if blocks else [])
+        return blocks
+
+    monkeypatch.setattr(by_channels, "copied_blocks", note_copied)
     return chosen
 
 
