@@ -90,3 +90,12 @@ def test_tasks_of_pointwise_convolutions(channels, filters, size, cores, tasks):
     out = topi.nn.relu(topi.nn.conv2d(x, w, 1, 0, 1, layout="NCHW"))
     text = str(tedsl.lower(topi.schedules.schedule(out, target), [x, w, out], simple_mode=True))
     assert re.findall(r', 0, (\d+)\) "parallel"', text) == [str(tasks)]
+
+
+def test_cores_write_rows_of_their_own_where_each_would_have_one_panel():
+    """Halves of each row would share lines, which two cores write at the same time."""
+    a, b = te.placeholder((2000, 128), name="a"), te.placeholder((128, 64), name="b")
+    out = topi.matmul(a, b)
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver5 -num-cores=2")
+    text = str(tedsl.lower(topi.schedules.schedule(out, target), [a, b, out], simple_mode=True))
+    assert 'for (i.outer.outer: int32, 0, 2) "parallel"' in text, text

@@ -30,6 +30,7 @@ _FEW_HALVED = 3  # rows of a tile
 _COPIED = 16  # times the least work of a parallel loop, where a copy before it is one more
 _BEFORE = 4  # rows of multiply-adds in the time that a panel takes longer to be copied before, not beside its tiles
 _WORTH = 0.95  # of the time, for which the rows of a product are shared out
+_BESIDE = 1.03  # of the time, if each core had one panel, beside that of another core
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -116,7 +117,8 @@ class _Chunk(NamedTuple):
 def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Chunk | None:
     """The tiles of a task, where the panels are too few to be tasks for all cores; None elsewhere.
 
-    Of all panels if possible: a last panel that is narrower is a loop of its own then, not a condition in each tile.
+    Of all panels if possible: a last panel that is narrower is a loop of its own then, not a condition in each tile. Also where
+    panels are as many as cores: two cores would write the same lines at the same time, halves of each row.
     """
     *batch, rows, columns = (extent_of(axis) for axis in kernel.tail.axis)
     around = product(batch)
@@ -129,7 +131,8 @@ def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Ch
     times = {_Chunk(of_all.size, False): of_all.time * panels, _Chunk(of_one.size, True): of_one.time * slower}
     best = min(times, key=lambda chunk: times[chunk])
     copies = around * panels * _BEFORE / tall / cores if is_copied else 0
-    return best if times[best] + copies <= _WORTH * now else None
+    worth = _WORTH if best.of_panel or around * panels > cores else _BESIDE
+    return best if times[best] + copies <= worth * now else None
 
 
 def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:
