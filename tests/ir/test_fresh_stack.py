@@ -1,6 +1,9 @@
 """Statements nest deeper than Python recurses: threads are started for what nests, not for each store."""
 
+import sys
 import threading
+
+import pytest
 
 from tedsl.ir.build import const
 from tedsl.ir.expr import Var, pointer_var
@@ -9,6 +12,15 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tests.ir.programs import F32, loop
 
 A, i = pointer_var("A", F32), Var("i")
+
+
+@pytest.fixture(autouse=True)
+def python_recurses_1000_levels():
+    """Another test may have raised the limit: torch.compile does, and leaves it so."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 class Counted(ScopedRewriter):
