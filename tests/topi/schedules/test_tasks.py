@@ -99,3 +99,13 @@ def test_cores_write_rows_of_their_own_where_each_would_have_one_panel():
     target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver5 -num-cores=2")
     text = str(tedsl.lower(topi.schedules.schedule(out, target), [a, b, out], simple_mode=True))
     assert 'for (i.outer.outer: int32, 0, 2) "parallel"' in text, text
+
+
+@pytest.mark.parametrize("batch, cores", [((), 1), ((2,), 2), ((2,), 1)])
+def test_a_panel_alone_is_copied_where_it_is_used(batch, cores):
+    """One core, or one for each batch, is busy: nothing is shared out by rows, so no copy is made before."""
+    a, b = te.placeholder((*batch, 297, 600), name="a"), te.placeholder((*batch, 600, 20), name="b")
+    out = topi.nn.batch_matmul(a, b, transpose_b=False) if batch else topi.matmul(a, b)
+    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu=znver5 -num-cores={cores}")
+    text = str(tedsl.lower(topi.schedules.schedule(out, target), [a, b, out], simple_mode=True))
+    assert "b.global" in text and text.count('"parallel"') == len(batch), text

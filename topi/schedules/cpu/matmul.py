@@ -131,8 +131,8 @@ def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Ch
     times = {_Chunk(of_all.size, False): of_all.time * panels, _Chunk(of_one.size, True): of_one.time * slower}
     best = min(times, key=lambda chunk: times[chunk])
     copies = around * panels * _BEFORE / tall / cores if is_copied else 0
-    worth = _WORTH if best.of_panel or around * panels > cores else _BESIDE
-    return best if times[best] + copies <= worth * now else None
+    beside = not best.of_panel and panels > 1 and around * panels <= cores
+    return best if times[best] + copies <= (_BESIDE if beside else _WORTH) * now else None
 
 
 def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:
