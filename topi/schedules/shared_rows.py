@@ -18,13 +18,13 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import NormalizeOp, ReduceOp
+from topi.schedules.cpu.parallel import SHARES
 from topi.schedules.cpu.reduce import are_long, reads_along, rows_of_block
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel, RowBlocks
 from topi.schedules.row_groups import readers_of
 
-_TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
 _WORTH = 4  # times the second cache, from which on reading the rows again takes longer than the loops around blocks
 
 
@@ -110,7 +110,7 @@ def _blocks(group: Sequence[Kernel], shape: tuple[int, ...], kept: int) -> RowBl
     row = sum(touched.values())
     if rows * row < _WORTH * machine.l2.size:
         return None
-    chunks = divisor_near(rows, 2 * _TASKS * machine.cores, _TASKS * machine.cores // 2)
+    chunks = divisor_near(rows, 2 * SHARES * machine.cores, SHARES * machine.cores // 2)
     chunk = rows // chunks
     block = divisor_near(chunk, max(1, machine.l2.size // 2 // row), 1)
     return RowBlocks(chunk, block) if rows % chunks == 0 and chunk % block == 0 else None

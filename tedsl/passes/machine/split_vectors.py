@@ -109,8 +109,8 @@ class _Splitter(ScopedRewriter):
             for n in of_kinds(stmt, MASKED) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
-        """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper;
-        one of a sum, which stays in a register, for each is taken out and put in again.
+        """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper.
+        Two of a sum are not: it stays in a register, out of which each is taken and put in again.
         """
         prefix = None if store.predicate is None else self.prefix(store)
         count = None if prefix is None else build.as_int(prefix[1])

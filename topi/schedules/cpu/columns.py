@@ -14,7 +14,7 @@ from tedsl import te
 from topi.schedules.cpu.ahead import adds_up, bytes_ahead, far_arguments, rows_are_whole
 from topi.schedules.cpu.contraction import tiles_fit
 from topi.schedules.cpu.injective import vectorize
-from topi.schedules.cpu.parallel import SERIAL, share_out
+from topi.schedules.cpu.parallel import SERIAL, SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near, registers
 from topi.schedules.formulas import Formula, extent_of, product, runs
 from topi.schedules.kernel import Kernel
@@ -24,7 +24,6 @@ _PAIRS = 8  # registers for each vector of results with their places, if all of 
 _BESIDE = 8  # vectors of results that do not wait for each other
 _PART = 16  # of the second cache that the results of a block of columns take
 _ROWS = 8  # rows that are read side by side: processors prefetch for some more streams than that
-_TASKS = 4  # chunks of rows for each core, so that cores that are late do not hold up the others
 _WORTH = 16  # times the work that is worth sharing, from which on partial results cost little beside it
 _FAR = 16  # times the second cache: then reading takes so long that guards of the rows of an uneven chunk cost nothing
 _LINES = 4  # of a row, from which on few are those of the next one, too
@@ -132,9 +131,9 @@ def _rows_of_chunk(kernel: Kernel, count: int) -> tuple[int, int] | None:
     for at, axis in enumerate(op.reduce_axis):
         extent = extent_of(axis)
         unit = _ROWS if at == len(op.reduce_axis) - 1 else 1
-        if extent is None or extent < unit * unit * _TASKS * cores:
+        if extent is None or extent < unit * unit * SHARES * cores:
             continue
-        chunks = divisor_near(-(-extent // unit), 2 * _TASKS * cores, _TASKS * cores // 2)
+        chunks = divisor_near(-(-extent // unit), 2 * SHARES * cores, SHARES * cores // 2)
         if extent % (chunks * unit) == 0 or work * op.output(0).dtype.bytes >= _FAR * kernel.target.machine.l2.size:
             return at, -(-extent // (chunks * unit)) * unit
     return None

@@ -10,13 +10,12 @@ from typing import Any
 from tedsl import te, tir
 from topi.kinds import InjectiveOp
 from topi.schedules.cpu.pages import Loop, loop_over, page_visits
-from topi.schedules.cpu.parallel import chunk_length, share_out
+from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, nodes_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
-_TASKS = 4  # for each core, so that cores that are late do not hold up the others
 _TOGETHER = 4  # vectors of functions that a step of a loop computes
 _FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
 _BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so that each has its own mask; fewer are not faster
@@ -135,7 +134,7 @@ def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
     if extent is None or extent >= _LONG * lanes or len(outer) < 2:
         return len(outer)
     tasks = product(outer[:-1])
-    return len(outer) - (tasks is not None and tasks >= _TASKS * kernel.target.machine.cores)
+    return len(outer) - (tasks is not None and tasks >= SHARES * kernel.target.machine.cores)
 
 
 def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
@@ -200,8 +199,8 @@ def _map_gathered(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, f
     outer = [*(own[at] for at in order if at not in (across, down)), run]
     blocks = (extent_of(own[across]) or 1) // columns
     tasks = (product([extent_of(own[at]) for at in order]) or 1) // (rows * columns * blocks)
-    if tasks < _TASKS * machine.cores:
-        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-_TASKS * machine.cores // tasks)), 1))
+    if tasks < SHARES * machine.cores:
+        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-SHARES * machine.cores // tasks)), 1))
         outer = [chunk, *outer]
     stage.reorder(*outer, block, column, row, *(own[at] for at in pieces))
     size = op.output(0).dtype.bytes
@@ -300,7 +299,7 @@ def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formul
               wide * (below or 1) if group is across else 1) for group in before]
     iterations = product([-(-extent // part) for extent, part in sizes]) or 1
     shared = [*first, *(loops[id(group)] for group in before)]
-    few = not first and iterations < _TASKS * kernel.target.machine.cores
+    few = not first and iterations < SHARES * kernel.target.machine.cores
     share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
 
 
@@ -380,7 +379,7 @@ def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[An
     block, least = next((count, one) for count, one in zip(sizes, costs, strict=True) if one <= min(costs) + lines // _LINES)
     if past and 0 < len(others) <= _MOST_OTHERS:
         def key(order: tuple[list[Any], ...]) -> tuple[float, bool]:
-            return cost([by_tiles[id(group)] for group in order]), by_tiles[id(order[0])].extent < _TASKS * machine.cores
+            return cost([by_tiles[id(group)] for group in order]), by_tiles[id(order[0])].extent < SHARES * machine.cores
 
         order = min(itertools.permutations(groups), key=key)  # of equals, the first is the nearest to the order of the input
         apart = [[axis] for group in others for axis in group]
@@ -404,7 +403,7 @@ def _map_in_order(kernel: Kernel, op: Any, order: list[list[Any]], tiled: tuple[
     stage.reorder(*(loops[id(group)] for group in order), *inside)
     stage.vectorize(inside[-1])
     shared, tasks = 0, 1
-    while shared < len(order) and tasks < _TASKS * kernel.target.machine.cores:
+    while shared < len(order) and tasks < SHARES * kernel.target.machine.cores:
         tasks *= -(-(product([extent_of(axis) for axis in order[shared]]) or 1) // (wide if order[shared] in tiled else 1))
         shared += 1
     share_out(stage, [loops[id(group)] for group in order[:shared]], product([extent_of(axis) for axis in op.axis]))

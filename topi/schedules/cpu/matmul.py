@@ -17,7 +17,7 @@ from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
-from topi.schedules.cpu.panels import copy_of_columns, given_panels, pack, pack_before, panels_beside
+from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pack, pack_before, panels_beside
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
@@ -100,7 +100,7 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
         _multiply_halves(kernel, sums, (io, ii, ji))
     else:
         _multiply(kernel, sums, (io, ii, ji), group)
-    if panel is not None and place is None:
+    if panel is not None and chunk is not None:
         pack_before(kernel, s[panel], wide)
     elif panel is not None:
         s[panel].compute_at(tail, place)
@@ -260,8 +260,7 @@ def _copy_by_panels(kernel: Kernel, copy: Any, wide: int, turned: bool) -> None:
     """Lay out a copy in panels of `wide` columns, whose rows follow each other: of rows that lie apart few sets of L1 would be
     used, so that each tile would read its panel from L2. turned: whether columns are copied from rows; rows are copied whole.
     """
-    copy.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
-    *around, panel, k, j = copy.leaf_iter_vars
+    *around, panel, k, j = lay_out(copy, wide)
     vectors, lane = copy.split(j, factor=kernel.lanes(kernel.anchor))
     copy.reorder(*around, *([panel, vectors, k] if turned else [k, panel, vectors]), lane)
     if not turned:

@@ -57,11 +57,18 @@ def panels_beside(kernel: Kernel, wide: int) -> int:
     return next((count for count in range(most, 1, -1) if panels % count == 0), 1)
 
 
+def lay_out(copy: Any, wide: int) -> Any:
+    """Lay out a copy of columns in panels of `wide`, whose rows follow each other; returns its loops, the last three over the
+    panels, their rows and the columns of one.
+    """
+    copy.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
+    return copy.leaf_iter_vars
+
+
 def pack(panel: Any, wide: int, beside: int) -> None:
     """Order the loops of a copy of so many panels: row after row of the second matrix, across the panels."""
     if beside > 1:
-        panel.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
-        *batch, one, k, lane = panel.leaf_iter_vars
+        *batch, one, k, lane = lay_out(panel, wide)
         panel.reorder(*batch, k, one, lane)
         panel.unroll(one)
     panel.vectorize(panel.leaf_iter_vars[-1])
@@ -71,8 +78,7 @@ def pack_before(kernel: Kernel, panel: Any, wide: int) -> None:
     """Copy all panels before the tiles, in parallel: some rows of the second matrix after the other, across the panels; of one
     that is stored transposed some terms of a panel, whose columns are turned in registers.
     """
-    panel.transform_layout(lambda *at: [*at[:-2], at[-1] // wide, at[-2], at[-1] % wide])
-    *batch, one, k, lane = panel.leaf_iter_vars
+    *batch, one, k, lane = lay_out(panel, wide)
     turned, terms = kernel.record.transpose_b, extent_of(kernel.anchor.reduce_axis[0]) or 1
     around = product([extent_of(axis) for axis in (*batch, *([one] if turned else []))]) or 1
     longest = -(-terms * around // (SHARES * kernel.target.machine.cores))

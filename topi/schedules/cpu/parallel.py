@@ -87,14 +87,12 @@ def whole_loops(target: Target, loops: list[Any], covers: dict[Any, Cover], vect
     The end of a loop is code of its own; that of a loop which is fused with others is a condition around every term. Cores
     without work are the lesser evil then, unless they are many. vectors: the loop whose tiles are vectors, if one is.
     """
-    counts = []
-    for extent, size in (covers[loop] for loop in loops):
-        if extent is None:
-            return loops
-        counts.append(-(-extent // size))
-    for at, loop in enumerate(loops):
-        extent, size = covers[loop]
-        if extent is not None and extent > size and extent % size:
+    sizes = [(extent, size) for extent, size in (covers[loop] for loop in loops) if extent is not None]
+    if len(sizes) < len(loops):
+        return loops
+    counts = [-(-extent // size) for extent, size in sizes]
+    for at, (loop, (extent, size)) in enumerate(zip(loops, sizes)):
+        if extent > size and extent % size:
             whole = loops[:at] if math.prod(counts[:at]) > 1 else loops[:at + 1]
             few, all_ = (_idle(target, math.prod(counts[:end])) for end in (len(whole), len(loops)))
             return whole if few <= conditions(target, loop is vectors) * all_ else loops
