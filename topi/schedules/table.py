@@ -30,8 +30,8 @@ from topi.schedules.kernel import Kernel
 Rule = Callable[[Kernel], None]
 
 CPU: dict[type, Rule] = {
-    te.ElementwiseOp: cpu.injective.schedule_injective,
-    InjectiveOp: cpu.injective.schedule_injective,
+    te.ElementwiseOp: cpu.elements.schedule_injective,
+    InjectiveOp: cpu.elements.schedule_injective,
     ReduceOp: cpu.reduce.schedule_reduce,
     SoftmaxOp: cpu.rows.schedule_softmax,
     NormalizeOp: cpu.rows.schedule_normalize,

@@ -15,7 +15,7 @@ from tedsl.errors import entries
 from tedsl.target import Target
 from topi import by_target, indexing, nn, transform, vision
 from topi.nn.convolution.weights import dense_weights
-from topi.schedules.cpu.injective import map_elements
+from topi.schedules.cpu.elements import map_elements
 from topi.schedules.kernel import Kernel
 from topi.schedules.schedule import advised_or_scheduled, as_target
 from topi.schedules.table import CPU

@@ -13,9 +13,9 @@ from typing import Any
 from tedsl import te
 from topi.schedules.cpu.ahead import adds_up, bytes_ahead, far_arguments, rows_are_whole
 from topi.schedules.cpu.contraction import tiles_fit
-from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import SERIAL, SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near, registers
+from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import Formula, extent_of, product, runs
 from topi.schedules.kernel import Kernel
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import accumulators, divisor_near
+from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 

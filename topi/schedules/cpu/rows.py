@@ -11,9 +11,9 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import SoftmaxOp
-from topi.schedules.cpu.injective import vectorize, vectors_together
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import UNROLLED, last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
+from topi.schedules.cpu.vectors import vectorize, vectors_together
 from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 

@@ -19,7 +19,7 @@ from topi.kinds import PackedConvOp
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.injective import schedule_injective
+from topi.schedules.cpu.elements import schedule_injective
 from topi.schedules.cpu.parallel import Cover, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel

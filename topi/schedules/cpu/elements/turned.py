@@ -1,4 +1,9 @@
-"""Element-wise kernels: as few loops as the memory allows, vectors innermost, chunks in parallel."""
+"""Transposes: the last axis of the result and that of the input are tiled, and tiles are turned in registers.
+
+small or long rows:            tiles in the order of the input, whose rows are streams that processors prefetch
+pages that are looked up:      the order of the groups of axes that comes to the fewest, or blocks of the result
+planes that fit a cache:       some at a time, stored past the caches from end to end
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te, tir
-from topi.kinds import InjectiveOp
-from topi.schedules.cpu.pages import Loop, loop_over, page_visits
-from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
+from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
+from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
-from topi.schedules.formulas import CALL_COST, Formula, constant, extent_of, nodes_of, product, runs, variables_in
+from topi.schedules.cpu.vectors import vectorize
+from topi.schedules.formulas import Formula, constant, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
-_CHUNK = 16 * 1024
-_TOGETHER = 4  # vectors of functions that a step of a loop computes
-_FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
-_BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so that each has its own mask; fewer are not faster
-_MASKED = range(3, 9)  # the same with registers for masks
-_LONG = 64  # vectors from which on a loop is long
-_TWO = 2  # vectors from which on several in a step pay: of 50 elements 6 to 18 %, of 246 20 to 30 %
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
 _WORTH = 1.3  # times fewer look-ups of pages, from which on the order of the input is given up
 _SHORT = 4  # lines of a row of a matrix, below which it is written at once; of the runs in which blocks are read, at least
@@ -30,208 +28,10 @@ _GAINED = 32  # lines that are read and written for each look-up that another or
 _MOST_OTHERS = 4  # groups of axes beside the tiled ones, all of whose orders are tried
 _LINES = 16  # lines that are read and written for each page that is looked up: then blocks are as small as that, for the caches
 _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are transposed
-_PAST = 16  # lines of a run of pieces that are stored past the caches
-_GATHERED = 8  # parts of the nearest cache, one of which holds pieces: many streams at once are not followed
 _STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
 _BELOW = 4  # tiles below each other whose lines of the result stay in the nearest cache, while they read runs of as many lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
 _STORES = 48  # stores that wait for their lines in L1 at a time
-
-
-def schedule_injective(kernel: Kernel) -> None:
-    """Fuse the axes that are contiguous in every tensor and vectorize the fused loop, or the last axis."""
-    map_elements(kernel, kernel.tail)
-
-
-def map_elements(kernel: Kernel, op: Any) -> None:
-    """Schedule the loops of the stage of `op` alone."""
-    if not op.axis:
-        return
-    stage, formula = kernel.schedule[op], kernel.formula(op)
-    turned = turned_axis(op, formula)
-    if turned is not None:
-        _map_turned(kernel, op, *turned, formula)
-        return
-    groups, lanes = runs(op.axis, formula), kernel.lanes(op)
-    largest = _largest_load(formula)
-    if largest is not None:
-        groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
-        gathered = _gathered_pieces(kernel, op, groups)
-        if gathered is not None:
-            _map_gathered(kernel, op, groups, largest, *gathered)
-            return
-    extents = [product([extent_of(axis) for axis in group]) for group in groups]
-    loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
-    work = product(extents)
-    inner, extent = loops[-1], extents[-1]
-    outer = loops[:-1]
-    if len(outer) > 1:
-        stage.reorder(*loops)
-    pieces = _pieces(kernel, op, groups, extents) if largest is not None else None
-    if pieces is not None:
-        _map_pieces(stage, loops, extents, lanes, *pieces)
-        return
-    wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
-    if not is_clamped or (extent or 0) > _FEW * wide:
-        wide = _lanes_of_quotients(op, formula, lanes) or wide
-    length = _CHUNK if extent is None and not outer else None
-    if extent is not None and extent >= 2 * _CHUNK:
-        unit = math.lcm(wide, max(1, kernel.target.machine.line // op.output(0).dtype.bytes))
-        length = chunk_length(kernel.target, extent, _CHUNK, unit, product(extents[:-1]) or 1)
-    if length is not None:
-        chunk, inner = stage.split(inner, factor=length)
-        outer.append(chunk)
-    if extent is not None and _is_one_step(kernel, op, -(-extent // lanes)):
-        wide = extent
-    vectorize(stage, inner, extent, wide)
-    if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
-        stage.unroll(stage.leaf_iter_vars[-2])
-    shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
-    share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
-
-
-def _lanes_of_quotients(op: Any, formula: Formula, lanes: int) -> int | None:
-    """The lanes of some vectors that begin at whole elements of what is repeated three times, or to an image 3/2 times as
-    large: only so the places of lanes are known. None where one vector does, or more is read than one element.
-    """
-    last, indices = op.axis[-1].var, [index for load in formula.loads for index in load.indices]
-    quotients = [node for index in indices for node in nodes_of(index) if isinstance(node, tir.FloorDiv)]
-    parts = {constant(node.b) for node in quotients if last in variables_in(node.a)}
-    if not parts or None in parts or len(formula.loads) != 1:
-        return None
-    wide = math.lcm(lanes, *(part for part in parts if part is not None))
-    return wide if lanes < wide <= _FEW * lanes else None
-
-
-def _is_clamped(op: Any, formula: Formula) -> bool:
-    """Whether a place of elements is a minimum or maximum that depends on the last axis, as at the ends of an image that is
-    made larger. Vectors whose places are known are loaded without a gather, those at the ends, too.
-    """
-    last, nodes = op.axis[-1].var, [node for load in formula.loads for index in load.indices for node in nodes_of(index)]
-    return any(isinstance(node, (tir.Min, tir.Max)) and last in variables_in(node) for node in nodes)
-
-
-def _is_one_step(kernel: Kernel, op: Any, vectors: int) -> bool:
-    """Whether rows of so many vectors have a border at their ends and are computed in one step, where the masks of each vector
-    are constants: a loop would have copies for the vectors at the ends.
-    """
-    target, info, body = kernel.target, getattr(op, "info", None), op.body[0]
-    if not isinstance(info, InjectiveOp) or info.operator != "pad" or not isinstance(body, tir.Call):
-        return False
-    if op.axis[-1].var not in variables_in(body.args[0]):
-        return False
-    return target.architecture == "x86-64" and target.can_mask(op.output(0).dtype) and \
-        vectors in (_MASKED if target.has_mask_registers else _BORDERED)
-
-
-def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
-    """How many of the loops around the last one, which have these extents, are shared out.
-
-    Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop
-    each iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
-    """
-    *outer, extent = extents
-    if extent is None or extent >= _LONG * lanes or len(outer) < 2:
-        return len(outer)
-    tasks = product(outer[:-1])
-    return len(outer) - (tasks is not None and tasks >= SHARES * kernel.target.machine.cores)
-
-
-def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
-    """How many vectors each step of a loop computes, so that their chains of operations run beside each other.
-
-    Functions are chains of some fifteen operations that wait for each other, and a core looks ahead no further than two of
-    them.
-    """
-    few = extent is None or extent < _TWO * lanes
-    return 1 if few or formula.cost < CALL_COST or kernel.target.vector_bits < 256 else _TOGETHER
-
-
-def _pieces(kernel: Kernel, op: Any, groups: list[list[Any]], extents: list[int | None]) -> tuple[int, int] | None:
-    """Where short pieces of memory change places: the number of the group that follows pieces in the result, and how many of
-    them make a run that is worth reading and writing; None elsewhere. groups: in the order of the input.
-    """
-    order = {axis: at for at, axis in enumerate(op.axis)}
-    follows = max(range(len(groups) - 1), key=lambda at: order[groups[at][-1]], default=None)
-    if follows is None or follows == len(groups) - 2 or any(extent is None for extent in extents):
-        return None
-    piece = (extents[-1] or 1) * op.output(0).dtype.bytes
-    count = _RUN * kernel.target.machine.line // piece
-    return (follows, count) if count > 1 and min(extents[follows] or 1, extents[-2] or 1) >= count else None
-
-
-def _gathered_pieces(kernel: Kernel, op: Any, groups: list[list[Any]]) -> tuple[Any, int, int] | None:
-    """Where short pieces of memory change places in a result that goes past the caches, which takes whole lines: the axis that
-    pieces follow each other along in the result, how many of them make a run of enough lines, and how many pieces that follow
-    each other in the input are read for each of them. None elsewhere. groups: in the order of the input.
-    """
-    if op is not kernel.tail or op.num_outputs != 1 or len(groups) < 3 or not _goes_past_caches(kernel, op):
-        return None
-    extents = [extent_of(axis) for axis in op.axis]
-    last = product([extent_of(axis) for axis in groups[-1]])
-    if None in extents or last is None:
-        return None
-    follows = list(op.axis)[len(op.axis) - len(groups[-1]) - 1]
-    piece, line = last * op.output(0).dtype.bytes, kernel.target.machine.line
-    if follows is groups[-2][-1] or not line <= piece < _PAST * line:
-        return None
-    room = kernel.target.machine.l1.size // _GATHERED
-    rows = next((count for count in divisors(extent_of(follows) or 1) if _PAST * line <= count * piece <= room), None)
-    if rows is None:
-        return None
-    most = max(1, min(_RUN * line, room // rows) // piece)
-    return follows, rows, divisor_near(extent_of(groups[-2][-1]), most, 1)
-
-
-def _map_gathered(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, follows: Any, rows: int, columns: int) -> None:
-    """Gathers pieces in the nearest cache, `rows` times `columns` at a time, and stores them as runs; the next ones are asked
-    for meanwhile. groups: in the order of the input; the last axis of the group before the last one is that of the columns.
-    """
-    s, machine = kernel.schedule, kernel.target.machine
-    places = {axis: at for at, axis in enumerate(op.axis)}
-    held = s[s.cache_write(op.output(0), "global")]
-    stage = s[op.output(0)]
-    own, inside = list(stage.op.axis), list(held.op.axis)
-    order = [places[axis] for group in groups[:-1] for axis in group]
-    across, down, pieces = order[-1], places[follows], [places[axis] for axis in groups[-1]]
-    run, row = stage.split(own[down], factor=rows)
-    block, column = stage.split(own[across], factor=columns)
-    outer = [*(own[at] for at in order if at not in (across, down)), run]
-    blocks = (extent_of(own[across]) or 1) // columns
-    tasks = (product([extent_of(own[at]) for at in order]) or 1) // (rows * columns * blocks)
-    if tasks < SHARES * machine.cores:
-        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-SHARES * machine.cores // tasks)), 1))
-        outer = [chunk, *outer]
-    stage.reorder(*outer, block, column, row, *(own[at] for at in pieces))
-    size = op.output(0).dtype.bytes
-    piece = product([extent_of(axis) for axis in groups[-1]]) or 1
-    vectorize(stage, stage.fuse(row, *(own[at] for at in pieces)), rows * piece, machine.line // size)
-    held.compute_at(stage, block)
-    held.reorder(*(inside[at] for at in order if at not in (across, down)), inside[across], inside[down],
-                 *(inside[at] for at in pieces))
-    last = held.fuse(*(inside[at] for at in pieces)) if len(pieces) > 1 else inside[pieces[0]]
-    vectorize(held, last, piece, kernel.lanes(op))
-    stage.prefetch(load.producer, block, 1)
-    share_out(stage, outer, product([extent_of(axis) for axis in own]))
-
-
-def _map_pieces(stage: te.Stage, loops: list[Any], extents: list[int | None], lanes: int, follows: int, count: int) -> None:
-    """Tiles the loops over the pieces that follow each other in the input and in the result: both are read and written in runs,
-    which share lines and pages.
-    """
-    rows, row = stage.split(loops[follows], factor=divisor_near(extents[follows], count, -(-count // 2)))
-    columns, column = stage.split(loops[-2], factor=divisor_near(extents[-2], count, -(-count // 2)))
-    outer = [*loops[:follows], rows, *loops[follows + 1:-2], columns]
-    stage.reorder(*outer, column, row, loops[-1])
-    vectorize(stage, loops[-1], extents[-1], lanes)
-    share_out(stage, outer, product(extents))
-
-
-def _largest_load(formula: Formula) -> Any:
-    """The load of the tensor with most elements; None if that is not known."""
-    sizes = [(load, product(map(constant, load.producer.shape))) for load in formula.loads]
-    known = [(load, size) for load, size in sizes if size is not None]
-    return max(known, key=lambda pair: pair[1])[0] if known and len(known) == len(sizes) else None
 
 
 def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
@@ -248,7 +48,7 @@ def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
     return None
 
 
-def _map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula) -> None:
+def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula) -> None:
     """Tiles the last axis and the axis `turned`, which are transposed in registers: each line of the input and of the output is
     read and written completely. The loops are in the order of the input, so that rows of it are streams, which processors
     prefetch; inside of them are tiles whose lines follow each other in the result, where its rows lie in pages of their own.
@@ -321,7 +121,7 @@ def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], c
     size = 2 * (product([extent_of(axis) for axis in op.axis]) or 0) * op.output(0).dtype.bytes
     if order[-2] is not columns or order[-1] is not rows or over[0] is None or over[1] is None or size <= machine.l1.size:
         return None
-    step, read_step, past = over[0].steps[0], over[1].steps[1], _goes_past_caches(kernel, op)
+    step, read_step, past = over[0].steps[0], over[1].steps[1], goes_past_caches(kernel, op)
     whole_lines = wide * op.output(0).dtype.bytes >= machine.line
     if whole_lines and past and machine.l1.evicts(wide, step):
         if page_visits([Loop(over[1].extent, (read_step,))], kernel.target) > machine.tlb2:
@@ -359,7 +159,7 @@ def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[An
     column, row = (over[id(group)] for group in tiled)
     if not others and row.steps[0] >= _SHORT * machine.line:
         return None
-    past = _goes_past_caches(kernel, op)
+    past = goes_past_caches(kernel, op)
     inside = [Loop(wide, column.steps), Loop(wide, row.steps)]
 
     def cost(loops: Sequence[Loop]) -> float:
@@ -419,14 +219,7 @@ def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: 
         return False
     return (op.num_outputs == 1 and across is groups[-2] and len(groups) > 2
             and in_order_of(load, groups)[-2:] == [groups[-1], across]
-            and plane * size <= machine.l1.size // 2 and _goes_past_caches(kernel, op))
-
-
-def _goes_past_caches(kernel: Kernel, op: Any) -> bool:
-    """Whether the result, which is as large as the input, is stored past the caches, if its loops write whole lines."""
-    whole = product([extent_of(axis) for axis in op.axis])
-    size: int = op.output(0).dtype.bytes
-    return kernel.target.architecture == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
+            and plane * size <= machine.l1.size // 2 and goes_past_caches(kernel, op))
 
 
 def _map_planes(kernel: Kernel, op: Any, rows: int, columns: int, load: Any, wide: int) -> None:
@@ -469,7 +262,7 @@ def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide:
     rows = product([extent_of(axis) for axis in across])
     if apart is None or step is None or extent is None or rows is None or apart * size < machine.page:
         return 1
-    if extent * size % machine.line == 0 and _goes_past_caches(kernel, op):
+    if extent * size % machine.line == 0 and goes_past_caches(kernel, op):
         return 1
     far = step * size > machine.page
     if rows * size > _RUN * machine.line:
@@ -480,21 +273,3 @@ def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide:
     counts = (n for n in range(most, 0, -1) if extent % (n * wide) == 0 and not machine.l2.evicts(n * wide, step * size))
     count = next(counts, 1) if pays else 1
     return count if 2 * count >= most else 1
-
-
-def in_order_of(load: Any, groups: list[list[Any]]) -> list[list[Any]]:
-    """The groups of axes in the order in which `load` uses them, each in one index; those that it does not use come first."""
-    used = [variables_in(index) for index in load.indices]
-    places = {next(iter(variables)): at for at, variables in enumerate(used) if len(variables) == 1}
-    return sorted(groups, key=lambda group: places.get(group[-1].var, -1))
-
-
-def vectorize(stage: te.Stage, loop: Any, extent: int | None, lanes: int) -> None:
-    """Run `loop`, of `extent` iterations, in vectors of `lanes` elements."""
-    if extent == 1 or lanes == 1:
-        return
-    if extent is not None and extent <= lanes:
-        stage.vectorize(loop)
-        return
-    _, lane = stage.split(loop, factor=lanes)
-    stage.vectorize(lane)

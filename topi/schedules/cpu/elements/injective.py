@@ -1,0 +1,121 @@
+"""Element-wise kernels: as few loops as the memory allows, vectors innermost, chunks in parallel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tedsl import tir
+from topi.kinds import InjectiveOp
+from topi.schedules.cpu.elements.memory import in_order_of, largest_load
+from topi.schedules.cpu.elements.pieces import gathered_pieces, map_gathered, map_pieces, run_of_pieces
+from topi.schedules.cpu.elements.turned import map_turned, turned_axis
+from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
+from topi.schedules.cpu.vectors import vectorize, vectors_together
+from topi.schedules.formulas import Formula, constant, extent_of, nodes_of, product, runs, variables_in
+from topi.schedules.kernel import Kernel
+
+_CHUNK = 16 * 1024
+_FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
+_BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so that each has its own mask; fewer are not faster
+_MASKED = range(3, 9)  # the same with registers for masks
+_LONG = 64  # vectors from which on a loop is long
+
+
+def schedule_injective(kernel: Kernel) -> None:
+    """Fuse the axes that are contiguous in every tensor and vectorize the fused loop, or the last axis."""
+    map_elements(kernel, kernel.tail)
+
+
+def map_elements(kernel: Kernel, op: Any) -> None:
+    """Schedule the loops of the stage of `op` alone."""
+    if not op.axis:
+        return
+    stage, formula = kernel.schedule[op], kernel.formula(op)
+    turned = turned_axis(op, formula)
+    if turned is not None:
+        map_turned(kernel, op, *turned, formula)
+        return
+    groups, lanes = runs(op.axis, formula), kernel.lanes(op)
+    largest = largest_load(formula)
+    if largest is not None:
+        groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
+        gathered = gathered_pieces(kernel, op, groups)
+        if gathered is not None:
+            map_gathered(kernel, op, groups, largest, *gathered)
+            return
+    extents = [product([extent_of(axis) for axis in group]) for group in groups]
+    loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
+    work = product(extents)
+    inner, extent = loops[-1], extents[-1]
+    outer = loops[:-1]
+    if len(outer) > 1:
+        stage.reorder(*loops)
+    pieces = run_of_pieces(kernel, op, groups, extents) if largest is not None else None
+    if pieces is not None:
+        map_pieces(stage, loops, extents, lanes, *pieces)
+        return
+    wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
+    if not is_clamped or (extent or 0) > _FEW * wide:
+        wide = _lanes_of_quotients(op, formula, lanes) or wide
+    length = _CHUNK if extent is None and not outer else None
+    if extent is not None and extent >= 2 * _CHUNK:
+        unit = math.lcm(wide, max(1, kernel.target.machine.line // op.output(0).dtype.bytes))
+        length = chunk_length(kernel.target, extent, _CHUNK, unit, product(extents[:-1]) or 1)
+    if length is not None:
+        chunk, inner = stage.split(inner, factor=length)
+        outer.append(chunk)
+    if extent is not None and _is_one_step(kernel, op, -(-extent // lanes)):
+        wide = extent
+    vectorize(stage, inner, extent, wide)
+    if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
+        stage.unroll(stage.leaf_iter_vars[-2])
+    shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
+    share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _lanes_of_quotients(op: Any, formula: Formula, lanes: int) -> int | None:
+    """The lanes of some vectors that begin at whole elements of what is repeated three times, or to an image 3/2 times as
+    large: only so the places of lanes are known. None where one vector does, or more is read than one element.
+    """
+    last, indices = op.axis[-1].var, [index for load in formula.loads for index in load.indices]
+    quotients = [node for index in indices for node in nodes_of(index) if isinstance(node, tir.FloorDiv)]
+    parts = {constant(node.b) for node in quotients if last in variables_in(node.a)}
+    if not parts or None in parts or len(formula.loads) != 1:
+        return None
+    wide = math.lcm(lanes, *(part for part in parts if part is not None))
+    return wide if lanes < wide <= _FEW * lanes else None
+
+
+def _is_clamped(op: Any, formula: Formula) -> bool:
+    """Whether a place of elements is a minimum or maximum that depends on the last axis, as at the ends of an image that is
+    made larger. Vectors whose places are known are loaded without a gather, those at the ends, too.
+    """
+    last, nodes = op.axis[-1].var, [node for load in formula.loads for index in load.indices for node in nodes_of(index)]
+    return any(isinstance(node, (tir.Min, tir.Max)) and last in variables_in(node) for node in nodes)
+
+
+def _is_one_step(kernel: Kernel, op: Any, vectors: int) -> bool:
+    """Whether rows of so many vectors have a border at their ends and are computed in one step, where the masks of each vector
+    are constants: a loop would have copies for the vectors at the ends.
+    """
+    target, info, body = kernel.target, getattr(op, "info", None), op.body[0]
+    if not isinstance(info, InjectiveOp) or info.operator != "pad" or not isinstance(body, tir.Call):
+        return False
+    if op.axis[-1].var not in variables_in(body.args[0]):
+        return False
+    return target.architecture == "x86-64" and target.can_mask(op.output(0).dtype) and \
+        vectors in (_MASKED if target.has_mask_registers else _BORDERED)
+
+
+def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
+    """How many of the loops around the last one, which have these extents, are shared out.
+
+    Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop
+    each iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
+    """
+    *outer, extent = extents
+    if extent is None or extent >= _LONG * lanes or len(outer) < 2:
+        return len(outer)
+    tasks = product(outer[:-1])
+    return len(outer) - (tasks is not None and tasks >= SHARES * kernel.target.machine.cores)
