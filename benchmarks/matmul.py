@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
+
+_AGAIN = 0.01  # of the rows: so many may be computed twice
 
 
 def tile_for(lanes: int) -> tuple[int, int]:
@@ -54,11 +56,20 @@ def prepacked_matmul(b: Any) -> tuple[Any, list[Any], Any]:
     return _tiled(C, rows, columns)[0], [A, P, C], packed
 
 
+def _last_tile(size: Any, rows: int) -> str:
+    """How the last rows are computed that fill no tile: by a whole one that begins before them, which is no code of its own, if
+    that computes few rows twice.
+    """
+    few = isinstance(size, tir.IntImm) and -size.value % rows <= _AGAIN * size.value
+    return "shift_inwards" if few else "guard"
+
+
 def _tiled(C: Any, rows: int, columns: int) -> tuple[Any, Any]:
     """The schedule of a product whose second matrix is packed, and its loop over panels."""
     s = te.create_schedule(C.op)
     CC = s.cache_write(C, "local")
-    io, jo, ii, ji = s[C].tile(C.op.axis[0], C.op.axis[1], rows, columns)
+    io, ii = s[C].split(C.op.axis[0], factor=rows, tail=_last_tile(C.shape[0], rows))
+    jo, ji = s[C].split(C.op.axis[1], factor=columns)
     s[C].reorder(jo, io, ii, ji)
     s[C].unroll(ii)
     s[C].vectorize(ji)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import tedsl
@@ -46,6 +47,20 @@ def test_the_register_tile_of_a_matmul_stays_in_registers(rows, columns, target)
     assert any(len(multiplications) % one == 0 for one in tiles) and all(register in line for line in multiplications)
     assert not any("(%rsp)" in line or "%k" in line for line in loop)  # (%rsp,%r14): the panel
     assert len(loop) < 2.1 * len(multiplications)
+
+
+@pytest.mark.parametrize("size, rows, tiles", [(512, 12, 1), (512, 8, 1), (128, 12, 2)])
+def test_the_last_tile_of_a_matmul_is_one_of_the_others_where_few_rows_are_computed_twice(size, rows, tiles):
+    loops = inner_loops(assembly(packed_matmul(size, rows, 16), AVX512))
+    assert sum(any("vfmadd" in line for line in loop) for loop in loops) == tiles
+
+
+@pytest.mark.parametrize("size", [1, 11, 100, 511, 512])
+def test_a_matmul_whose_last_tile_begins_before_its_rows(size):
+    a, b = (np.random.default_rng(side).standard_normal((size, size)).astype("float32") for side in range(2))
+    c = np.full((size, size), np.nan, "float32")
+    tedsl.build(*packed_matmul(size, 12))(a, b, c)
+    assert np.allclose(c, a.astype("float64") @ b, atol=1e-3)
 
 
 def vector_add(size, lanes):

@@ -99,6 +99,8 @@ def shaped(name, line, result="<8 x float>"):
 
 @pytest.mark.parametrize("line, result, settled", [
     ("  %same = add i64 %n, 0", "i64", True),
+    ("  %same = call i64 @llvm.smin.i64(i64 %n, i64 %n)", "i64", True),
+    ("  %same = call i32 @llvm.smin.i32(i32 %y, i32 %y)", "i32", False),
     ("  %same = or <8 x i1> %y, zeroinitializer", "<8 x i1>", False),
     ("  %same = add <8 x i32> %y, zeroinitializer", "<8 x i32>", False)])
 def test_tiles_without_masks_and_integers_have_nothing_to_combine(line, result, settled):

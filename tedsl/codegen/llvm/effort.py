@@ -37,10 +37,10 @@ _SYMBOL = re.compile(r'@("[^"]*"|[^\s(,)]+)')
 _CALL_END = re.compile(r"\)(, !dbg \S+)?$")
 _OUTLINED = re.compile(r'(\.(parallel|part)\d+)+"?$')
 _NAME = re.compile(r"%[^\s,)]+")
-_COMBINABLE = re.compile(  # an instruction on masks or integers of data, or a call of a mathematical function
+_COMBINABLE = re.compile(  # on masks or integers of data, or a call of a mathematical function; ends of indices are none
     r"\n  %\S+ = (?!phi |load |alloca |getelementptr |f(add|sub|mul|cmp) |select |(shufflevec|insertelem|extractelem)|"
     r"(mul|add|add nsw|sub|[us]div|[us]rem) i64 |icmp \w+ (i64|ptr) |call (ptr|i32) @tedsl_|"
-    r"call [^@]*@llvm\.(fma|arithmetic\.fence)\.)")
+    r"call [^@]*@llvm\.(fma\.|arithmetic\.fence\.|smin\.i64\(|smax\.i64\())")
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:
