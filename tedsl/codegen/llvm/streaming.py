@@ -40,7 +40,7 @@ from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of
 from tedsl.record import record
 
 _SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
-_FEWEST = 4  # iterations below which it is not worth the code around the loop
+_FEWEST = 2  # iterations below which it is not worth the code around the loop
 _MANY = 16  # the same where the output begins within a line: two lines of each row are then written in two parts
 
 
