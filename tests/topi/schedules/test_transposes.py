@@ -1,5 +1,7 @@
 """Which transposes write their result in runs of lines, by the pages and sets that rows of both arrays fall into."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -40,10 +42,10 @@ def test_tiles_follow_each_other_in_a_row_of_the_result(shape, order, tiles):
     (IMAGES, (3, 0, 2, 1), ["ax1", "ax0.outer", "ax2", "ax3.outer"], []),
     (IMAGES, (3, 1, 2, 0), ["ax1", "ax0.outer", "ax3.outer", "ax2"], []),  # a tile between axes that follow each other
     (IMAGES, (2, 3, 1, 0), ["ax3.outer.ax0.ax1.fused.outer.fused", "ax2"], []),  # some loops are not tasks enough
-    ((40, 200000), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"], [4]),  # rows of 160 bytes
-    ((64, 200000), (1, 0), ["ax1.outer", "ax0.outer"], []),  # of 256
+    ((40, 50000), (1, 0), ["ax0.outer.outer", "ax1.outer", "ax0.outer.inner"], [5]),  # rows of 160 bytes
+    ((64, 50000), (1, 0), ["ax0.outer", "ax1.outer"], []),  # of 256
     ((4096, 4096), (1, 0), ["ax1.outer", "ax0.outer"], []),  # streams
-    (IMAGES, (2, 0, 3, 1), ["ax1", "ax3.outer", "ax0", "ax2.outer"], []),  # all pages are known at once
+    ((8, 64, 56, 56), (2, 0, 3, 1), ["ax1", "ax3.outer", "ax0", "ax2.outer"], []),  # all pages are known at once
 ])
 def test_loops_come_to_few_pages_again(shape, order, outer, block):
     stage = scheduled(shape, order)
@@ -177,3 +179,45 @@ def test_values_of_gathered_pieces(shape, order, of, target):
         tedsl.build(s, [data, result], target=target)(x, y)
         np.testing.assert_array_equal(y, x.transpose(order) + x.dtype.type(1))
         assert (whole[first + x.size:] == 0).all()
+
+
+@pytest.mark.parametrize("shape, order, positions", [
+    (IMAGES, (1, 2, 3, 0), 56),        # 32 channels: rows of two lines
+    (IMAGES, (0, 2, 3, 1), 28),        # 64: a third of L1 does not hold 56 rows
+    (IMAGES, (2, 1, 3, 0), 56),
+    ((40, 200000), (1, 0), 64),        # rows of 160 bytes
+    ((33, 320000), (1, 0), 64),
+    ((52, 200000), (1, 0), 50),        # of 208: a third of L1
+    ((80, 64000), (1, 0), None),       # of five whole lines
+    ((32, 20000), (1, 0), None),       # stays in the caches
+    (IMAGES, (3, 1, 2, 0), None),      # rows that do not follow each other as elements of the input do
+    ((32, 64, 64, 56), (0, 1, 3, 2), None),  # a plane is a stream
+    ((32, 1000003), (1, 0), None),     # no blocks without a rest
+])
+def test_short_rows_are_stored_in_runs(shape, order, positions):
+    data = te.placeholder(shape, name="data")
+    result = topi.transpose(data, order)
+    with ZEN3:
+        lowered = str(tedsl.lower(topi.schedules.schedule([result]), [data, result], simple_mode=True))
+    held = re.findall(r"allocate.*float32, \[(\d+)\]", lowered)
+    assert held == ([] if positions is None else [str(positions * shape[order[-1]])])
+
+
+@pytest.mark.parametrize("shape, order, dtype", [
+    ((32, 500000), (1, 0), "float32"), ((40, 200000), (1, 0), "float32"), ((33, 210000), (1, 0), "float32"),
+    ((21, 40, 100, 100), (2, 0, 3, 1), "float32"), ((24, 16, 100, 150), (1, 2, 3, 0), "float64"),
+    ((32, 1000000), (1, 0), "int8"), ((50, 300000), (1, 0), "float16"), ((2, 17, 600, 800), (0, 2, 3, 1), "int32")])
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=znver3", "llvm -num-cores=7"])
+def test_values_of_runs(shape, order, dtype, target):
+    """Arrays begin anywhere in lines: which elements of a run go past the caches depends on that."""
+    data = te.placeholder(shape, name="data", dtype=dtype)
+    with tedsl.target.Target(target):
+        result = topi.negative(topi.transpose(data, order))
+        s = topi.schedules.schedule([result])
+        kernel = tedsl.build(s, [data, result])
+    assert "global memory" in str(s)
+    x = (np.arange(np.prod(shape)) % 120).astype(dtype).reshape(shape)
+    for begin in (0, 4, 5):
+        y = np.zeros(x.size + 16, dtype)[begin:begin + x.size].reshape([shape[at] for at in order])
+        kernel(x, y)
+        np.testing.assert_array_equal(y, -x.transpose(order))

@@ -14,10 +14,12 @@ from typing import Any
 
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
 from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
+from topi.schedules.cpu.elements.turned_runs import map_runs, runs_of
 from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.cpu.vectors import vectorize
-from topi.schedules.formulas import Formula, constant, extent_of, product, runs, variables_in
+from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
+from topi.schedules.formulas import runs as contiguous
 from topi.schedules.kernel import Kernel
 
 _RUN = 8  # lines of memory that are read or written one after the other, where pieces or rows change places
@@ -42,7 +44,7 @@ def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
     for axis in op.axis[:-1]:
         for load in formula.loads:
             if load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices):
-                groups = runs(op.axis, formula)
+                groups = contiguous(op.axis, formula)
                 extents = [product([extent_of(one) for one in group]) for group in groups if axis in group or last in group]
                 return (axis, load) if all(extent is None or extent >= _TURNED for extent in extents) else None
     return None
@@ -58,11 +60,15 @@ def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula
     (`_tiles_outside`).
     """
     stage = kernel.schedule[op]
-    groups = runs(op.axis, formula)
+    groups = contiguous(op.axis, formula)
     across = next(group for group in groups if turned in group)
     wide = min(max(kernel.lanes(op), kernel.target.machine.line // op.output(0).dtype.bytes), _TURNED)
     if _are_short_planes(kernel, op, groups, across, load):
         _map_planes(kernel, op, len(across), len(groups[-1]), load, wide)
+        return
+    runs = runs_of(kernel, op, groups, across, load, wide)
+    if runs is not None:
+        map_runs(kernel, op, groups, load, wide, runs)
         return
     others = [group for group in groups if group not in (across, groups[-1])]
     tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))

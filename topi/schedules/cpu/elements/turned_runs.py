@@ -1,0 +1,101 @@
+"""Transposes whose rows are too short to go past the caches: blocks of rows are turned in L1 and stored as runs.
+
+An array of numpy begins 16 bytes behind a line. Rows of a few lines then share lines with their neighbours, so that a loop over
+the vectors of one row has few whole lines to store past the caches. Rows that follow each other make a run, which has many:
+
+    for block of rows {
+      for tile of columns, tile of rows { held[...] = a tile of the input, turned in registers; ask for tiles of later rows }
+      result[run] = held[run]                                                   whole lines past the caches
+    }
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
+from topi.schedules.cpu.elements.pages import loop_over
+from topi.schedules.cpu.parallel import SHARES, share_out
+from topi.schedules.cpu.tiles import divisor_near, divisors
+from topi.schedules.cpu.vectors import vectorize
+from topi.schedules.formulas import extent_of, product
+from topi.schedules.kernel import Kernel
+
+_PART = 3  # of the nearest cache: that of a block of rows, and that of the lines of the input that are asked for
+_RUN = 16  # lines of a run, at least
+_SHORT = 4  # lines of a row: longer ones that begin at lines are stored one by one in half of the time
+_STREAMS = 64  # columns, whose lines are asked for ahead
+_TILES = 4  # of rows in a block, at most, and that are asked for before they are turned
+_LEAST = 1.5  # tiles of rows in a block: those of one share their lines of the input with the next block
+
+
+class Runs(NamedTuple):
+    """Blocks of a transpose. divided: the number of the axis of the result of which a block has `each` iterations; the axes
+    behind it are whole in each block. ahead: the tiles of rows that are asked for meanwhile.
+    """
+
+    divided: int
+    each: int
+    ahead: int
+
+
+def runs_of(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any, wide: int) -> Runs | None:
+    """The blocks in which the transpose `op` is stored as runs of rows, with tiles of `wide` rows and columns. None where rows
+    are long enough to go past the caches one by one, or do not follow each other, or blocks do not fit, or where columns share
+    pages of the input: these are a stream, which processors prefetch.
+
+    groups: the axes of the result that follow each other in both arrays. across: those that are contiguous in the input.
+    """
+    machine, axes, size = kernel.target.machine, list(op.axis), op.output(0).dtype.bytes
+    is_known = all(extent_of(axis) is not None for axis in axes)
+    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
+        return None
+    columns = _extent(groups[-1])
+    row, room = columns * size, machine.l1.size // _PART
+    ahead = min(_TILES, room // (columns * machine.line))
+    is_long = row > _SHORT * machine.line or columns > _STREAMS
+    along = loop_over(op, load, groups[-1])
+    if len(groups) < 2 or groups[-2] is not across or is_long or ahead < 1 or along is None or along.steps[1] < machine.page:
+        return None
+    most = min(room // row, _TILES * wide)
+    divided = next(axis for at, axis in enumerate(across) if _extent(across[at + 1:]) <= most or axis is across[-1])
+    behind = _extent(across[across.index(divided) + 1:])
+    count = next((n for n in reversed(divisors(_extent([divided]))) if n * behind <= most), 1)
+    rows = count * behind
+    return Runs(axes.index(divided), count, ahead) if rows >= _LEAST * wide and rows * row >= _RUN * machine.line else None
+
+
+def map_runs(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, wide: int, runs: Runs) -> None:
+    """Schedules the transpose `op` in blocks that are turned in L1, and stored as runs past the caches."""
+    s, machine, axes = kernel.schedule, kernel.target.machine, list(op.axis)
+    held = s[s.cache_write(op.output(0), "global")]
+    stage = s[op.output(0)]
+    own, inside = list(stage.op.axis), list(held.op.axis)
+    first_column, behind = len(axes) - len(groups[-1]), list(range(runs.divided + 1, len(axes)))
+    order = [axes.index(axis) for (axis,) in in_order_of(load, [[axis] for axis in axes])]
+
+    around = [at for at in order if at < runs.divided]
+    block, part = stage.split(own[runs.divided], factor=runs.each)
+    outer = [own[at] for at in around]
+    tasks, blocks = _extent([axes[at] for at in around]), _extent([axes[runs.divided]]) // runs.each
+    if tasks < SHARES * machine.cores:
+        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-SHARES * machine.cores // tasks)), 1))
+        outer = [chunk, *outer]
+    stage.reorder(*outer, block, part, *(own[at] for at in behind))
+    run, elements = stage.fuse(part, *(own[at] for at in behind)), runs.each * _extent([axes[at] for at in behind])
+    vectorize(stage, run, elements, machine.line // op.output(0).dtype.bytes)
+
+    held.compute_at(stage, block)
+    row, column = (held.fuse(*part) if len(part) > 1 else part[0] for part in (inside[runs.divided:first_column],
+                                                                              inside[first_column:]))
+    columns, column = held.split(column, factor=wide)
+    rows, row = held.split(row, factor=wide)
+    held.reorder(*(inside[at] for at in around), columns, rows, row, column)
+    held.vectorize(column)
+    held.prefetch(load.producer, rows, runs.ahead)
+    share_out(stage, outer, _extent(axes))
+
+
+def _extent(axes: list[Any]) -> int:
+    """The iterations of loops over axes of constant extents."""
+    return product([extent_of(axis) for axis in axes]) or 1
