@@ -102,6 +102,8 @@ class Canonical:
 
     def same(self, a: Expr, b: Expr) -> bool:
         """Tells whether both provably have equal values."""
+        if type(a) is Load and type(b) is Load and a.buffer_var is not b.buffer_var:
+            return False
         return a is b or (a.dtype is b.dtype and _key(self.value(a)) == _key(self.value(b)))
 
     def is_index(self, s: Sum) -> bool:
@@ -289,6 +291,10 @@ class Canonical:
             atom = cast(dtype, term)
             made = self._multiples[key] = atom if c == 1 else Mul(atom, int_imm(dtype, c))
         return made
+
+    def add(self, a: Expr, b: Expr) -> Expr:
+        """Returns `a` + `b` as `build` makes it of such operands."""
+        return self._of(Add, a, b)
 
     def _of(self, kind: type[Add] | type[Sub], a: Expr, b: Expr) -> Expr:
         """Returns the sum or difference of what `build` made: one node for the same operands. So sums that begin alike, as the

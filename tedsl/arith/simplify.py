@@ -20,7 +20,7 @@ from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
 from tedsl.arith.rules.truncated import fold_truncated
 from tedsl.arith.rules.vectors import fold_lanes, fold_vector
 from tedsl.ir import build
-from tedsl.ir.dtype import BOOL
+from tedsl.ir.dtype import BOOL, INT32, INT64
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -47,6 +47,7 @@ from tedsl.ir.expr import (
     Mul,
     Not,
     Or,
+    Ramp,
     Reduce,
     Select,
     Sub,
@@ -142,10 +143,17 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
                 stack.pop()
                 done[node] = done[form]
                 continue
+        kind, dtype = type(form), form.dtype
+        if (kind is Add or kind is Mul) and (dtype is INT32 or dtype is INT64) and not known.facts:
+            plain = _plain_sum(form, known, done)
+            if plain is not None:
+                stack.pop()
+                done[plain] = done[form] = done[node] = plain
+                continue
         rebuilt: Expr | None
         if isinstance(form, BinaryOp) and (x := done.get(form.a)) is not None and (y := done.get(form.b)) is not None:
-            kind: Any = type(form)
-            rebuilt = form if x is form.a and y is form.b else kind(x, y)  # at once, as most are
+            node_type: Any = kind
+            rebuilt = form if x is form.a and y is form.b else node_type(x, y)  # at once, as most are
         else:
             rebuilt = _with_simple_operands(form, known, done, stack, depth)
             if rebuilt is None:
@@ -157,6 +165,56 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
         else:
             forms[node] = result, steps + 1
     return done[root]
+
+
+_OPERAND: dict[type, Callable[[Any], Expr | None]] = {  # the only operand, if there are no others but constants
+    Broadcast: lambda e: e.value, Ramp: lambda e: e.base if type(e.stride) is IntImm else None,
+    Load: lambda e: e.index if e.predicate is None else None,
+}
+_OVER: dict[type, Callable[[Any, Expr], Expr]] = {  # the same over another operand
+    Broadcast: lambda e, x: Broadcast(x, e.lanes), Ramp: lambda e, x: Ramp(x, e.stride, e.lanes),
+    Load: lambda e, x: Load(e.dtype, e.buffer_var, x),
+}
+
+
+def _plain_sum(e: Any, known: Bounds, done: dict[Expr, Expr]) -> Expr | None:
+    """Returns the index `e`, an Add or Mul, if it is plain, or the plain sum that it is with its constant at the end, as
+    (x + 1) + y in unrolled copies; None for any other.
+    """
+    if type(e) is Add and type(e.a) is Add and type(e.a.b) is IntImm:
+        e = known.add(known.add(e.a.a, e.b), e.a.b)
+    return e if _is_plain(e, known, done) else None
+
+
+def _is_plain(e: Any, known: Bounds, done: dict[Expr, Expr]) -> bool:
+    """Tells whether `e` adds up multiples of different variables, and a constant, as `Canonical.build` writes them: most
+    indices do. No rule applies to that where no condition is known. One term may be a min or max that is done, if it is
+    multiplied: nothing goes into its sides then.
+    """
+    if type(e) is Add and type(e.b) is IntImm:
+        if e.b.value <= 0:
+            return False
+        e = e.a
+    met: set[Any] = set()
+    more = True
+    while more:
+        more = type(e) is Add
+        term = e.b if more else e
+        if type(term) is Mul:
+            if type(term.b) is not IntImm or term.b.value < 2:
+                return False
+            term = term.a
+            if type(term) is not Var:
+                if (type(term) is not Min and type(term) is not Max) or known.data or done.get(term) is not term:
+                    return False
+                term = Min  # one of them
+        elif type(term) is not Var:
+            return False
+        if term in met:
+            return False
+        met.add(term)
+        e = e.a if more else e
+    return known.data.isdisjoint(met)
 
 
 def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:
@@ -181,7 +239,14 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
         node_type: Any = type(form)
         rebuilt: Expr = node_type(x, y)
         return rebuilt
-    if type(form) is Let:
+    kind = type(form)
+    if kind in _OPERAND and (operand := _OPERAND[kind](form)) is not None:
+        x = done.get(operand)
+        if x is None and type(operand) not in LEAVES:
+            stack.append(operand)
+            return None
+        return form if x is None or x is operand else _OVER[kind](form, x)
+    if kind is Let:
         if form.value not in done:
             stack.append(form.value)
             return None
