@@ -180,7 +180,7 @@ class _Inside:
                 by = factors.get(key, 0) if key in inner else factors.get(key, 0) - first.get(key, 0)
                 if by % unit:
                     return False
-        return not any(_hides(base, self.loops.keys()) for base in bases)
+        return not any(_hides(base, self.loops.keys(), unit) for base in bases)
 
     def at_start(self, index: Expr) -> Expr:
         """The index in the first iterations of the loops inside."""
@@ -192,15 +192,18 @@ class _Inside:
         return index
 
 
-def _hides(e: Expr, variables: Iterable[Var]) -> bool:
-    """Tells whether one of `variables` is used in `e` other than in sums and constant multiples."""
+def _hides(e: Expr, variables: Iterable[Var], unit: int) -> bool:
+    """Tells whether one of `variables` is used in `e` other than in sums, constant multiples, and multiples of `unit`, such as
+    the rows of a matrix.
+    """
     stack = [e]
     while stack:
         e = stack.pop()
         if isinstance(e, (Add, Sub)):
             stack += [e.a, e.b]
         elif isinstance(e, Mul) and isinstance(e.b, IntImm):
-            stack.append(e.a)
+            if e.b.value % unit:
+                stack.append(e.a)
         elif not isinstance(e, Var) and uses(e, variables):
             return True
     return False

@@ -45,9 +45,11 @@ def test_small_functions_other_machines_and_arrays_that_may_overlap_are_left_alo
     assert not marked(copied, **change)
 
 
-def tile(f, stride=4096, rows=8, first=0):
-    """Eight rows of a tile: B[(j*8 + k)*stride + i*16 + lane] = A[(i*16 + lane)*8192 + j*8 + k]."""
-    row = build.add(build.mul(J, rows), K)
+def tile(f, stride=4096, rows=8, first=0, last=None):
+    """Eight rows of a tile: B[(j*8 + k)*stride + i*16 + lane] = A[(i*16 + lane)*8192 + j*8 + k]. last: the first row of
+    the last tile, which is moved inwards.
+    """
+    row = build.add(build.mul(J, rows) if last is None else build.minimum(build.mul(J, rows), last), K)
     to = lanes(build.add(build.add(build.mul(row, stride), build.mul(I, 16)), first))
     from_ = lanes(build.add(build.mul(I, 16 * 8192), row), 8192)
     return loop(I, 100, loop(J, 10, loop(K, rows, f.store("B", to, f.load("A", from_)))))
@@ -62,6 +64,12 @@ def test_rows_of_tiles_begin_at_the_same_place_in_a_line():
     assert not marked(lambda f: tile(f, stride=4100))
     assert len(marked(lambda f: tile(f, stride=4112))) == 1
     assert len(marked(lambda f: tile(f, first=3))) == 1
+
+
+def test_rows_of_tiles_that_are_moved_inwards():
+    assert len(marked(lambda f: tile(f, last=69))) == 1
+    assert not marked(lambda f: tile(f, stride=4100, last=69))
+    assert not marked(lambda f: tile(f, stride=1, last=64))
 
 
 def with_lane(f):
