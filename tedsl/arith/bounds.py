@@ -14,6 +14,7 @@ from tedsl.arith import ranges
 from tedsl.arith.affine import Key, Sum
 from tedsl.arith.canonical import Canonical
 from tedsl.arith.ranges import EVERYTHING, Range
+from tedsl.ir.calls.lines import most_past_line
 from tedsl.ir.expr import (
     Add,
     BinaryOp,
@@ -33,7 +34,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import BITWISE_AND, CLZ, FABS, IF_THEN_ELSE, LIKELY, POPCOUNT, SHIFT_LEFT, SHIFT_RIGHT
+from tedsl.ir.ops import BITWISE_AND, CLZ, ELEMENTS_PAST_LINE, FABS, IF_THEN_ELSE, LIKELY, POPCOUNT, SHIFT_LEFT, SHIFT_RIGHT
 from tedsl.ir.walk.visitor import variables
 
 _BINARY: dict[type, Callable[[Range, Range], Range]] = {
@@ -279,4 +280,6 @@ def _call_range(term: Call, parts: list[Range]) -> Range:
             ranges.union(parts[0], ranges.negate(parts[0]))[1]
     if op in (POPCOUNT, CLZ):
         return 0, term.args[0].dtype.bits
+    if op is ELEMENTS_PAST_LINE:
+        return 0, most_past_line(term)
     return EVERYTHING

@@ -42,7 +42,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import ELEMENTS_PAST_LINE, IF_THEN_ELSE
 
 Value = Sum | Expr
 _ARITHMETIC = frozenset((Add, Sub, Mul, Cast))
@@ -248,6 +248,8 @@ class Canonical:
         if node.dtype is INT32 or node.dtype is INT64:
             if (kind is Call and node.op is IF_THEN_ELSE) or kind is Select:
                 children = children[1:]
+            elif kind is Call and node.op is ELEMENTS_PAST_LINE:
+                return
             elif not isinstance(node, BinaryOp):
                 self.data.add(node)
                 return

@@ -102,6 +102,10 @@ FOREIGN = frozenset((CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_
 DATA_INDEX = Op("tir.data_index", 1)  # an index that data decides, to be checked where it is used: see passes/checked
 RET = Op("tir.ret", 1, "opaque")
 ADDRESS_OF = Op("tir.address_of", 1, "read")  # of a Load
+# Of a data pointer, a number of elements that divides 64 bytes, and the bytes of an element: how many elements the array begins
+# behind a line of memory, a line of that many elements. A machine may say 0: programs give the same result with any number of
+# elements within the line.
+ELEMENTS_PAST_LINE = Op("tir.elements_past_line", 3)
 ACCESS_PTR = Op("tir.tvm_access_ptr", 5, "read")  # type_annotation, data, offset, extent (in elements of that type), rw mask
 TYPE_ANNOTATION = Op("tir.type_annotation", 0)  # its dtype is what counts
 # A buffer for call_packed: data, shape, strides (0: compact), rank, 0 of its dtype (1: it is only read), offset
@@ -144,9 +148,10 @@ _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, *COMBINE_LANES, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN,
-    CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY,
-    MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR,
-    THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP,
+    CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ELEMENTS_PAST_LINE, ACCESS_PTR,
+    TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED,
+    IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD,
+    CP_ASYNC, WAIT_GROUP,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

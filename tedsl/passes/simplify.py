@@ -10,9 +10,10 @@ from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, FloatImm, IntImm, Load, StringImm, Var
+from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
+from tedsl.ir.ops import ELEMENTS_PAST_LINE
 from tedsl.ir.stmt import AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
@@ -172,12 +173,13 @@ class _Changed(_Simplifier):
 
 def can_inline(value: Expr) -> bool:
     """Tells whether `value` is better substituted than bound by a let: a constant, a variable, or integer arithmetic without
-    memory and impure calls.
+    memory, impure calls and the bits of addresses.
     """
     if isinstance(value, (IntImm, FloatImm, Var)):
         return True
     if not value.dtype.is_integer or value.dtype.lanes != 1:
         return False
-    return not any(isinstance(n, Load) or not getattr(getattr(n, "op", None), "is_pure", True) for n in post_order(value))
+    return not any(isinstance(n, Load) or (isinstance(n, Call) and (not n.op.is_pure or n.op is ELEMENTS_PAST_LINE))
+                   for n in post_order(value))
 
 

@@ -100,6 +100,11 @@ def emit_prefetch(out: Emitter, e: Call) -> str:
     return "0"
 
 
+def emit_place_in_line(out: Emitter, e: Call) -> str:
+    """Emits 0: the arrays of devices begin at lines, and parts of them are seldom given."""
+    return "0"
+
+
 def emit_copy(out: Emitter, e: Call) -> str:
     """Emits a copy of an array's elements to shared memory that goes on by itself; one that does not where addresses may not be
     multiples of its bytes.
@@ -134,5 +139,6 @@ def emit_wait(out: Emitter, e: Call) -> str:
 _KINDS = {"tvm_warp_shuffle": ("idx", False), "tvm_warp_shuffle_up": ("up", True), "tvm_warp_shuffle_down": ("down", False)}
 CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_storage_sync": emit_sync, **dict.fromkeys(_KINDS, emit_shuffle), "tvm_warp_activemask": emit_activemask,
-    "ptx_cp_async": emit_copy, "ptx_wait_group": emit_wait, "prefetch": emit_prefetch, "fmod": remainder.emit_fmod,
+    "ptx_cp_async": emit_copy, "ptx_wait_group": emit_wait, "prefetch": emit_prefetch,
+    "elements_past_line": emit_place_in_line, "fmod": remainder.emit_fmod,
     **dict.fromkeys((op.short for op in FRAGMENT_OPS), fragments.emit_call)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tedsl.ir.build import as_int
 from tedsl.ir.dtype import BOOL, UINT64, VOID, DType
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, COMBINE_LANES, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
@@ -122,6 +123,12 @@ def _address_of(of: DType, args: Args) -> bool:
     return of.is_handle and isinstance(args[0], (Load, BufferLoad, ProducerLoad))
 
 
+def _elements_past_line(of: DType, args: Args) -> bool:
+    elements, size = (as_int(arg) for arg in args[1:])
+    return of.is_int and of.bits >= 32 and of.lanes == 1 and args[0].dtype.is_handle and \
+        all(n is not None and n > 0 and not n & (n - 1) for n in (elements, size))
+
+
 def _make_array(of: DType, args: Args) -> bool:
     data, shape, strides, rank, _, offset = args
     return of.is_handle and data.dtype.is_handle and _is_shape(shape) and (_is_shape(strides) or _is_index(strides)) and \
@@ -223,6 +230,8 @@ SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),
     "call_packed": Signature(_packed, "the first argument is a function's name, a string, and the result is one value"),
     "address_of": Signature(_address_of, "it takes an element of a buffer and gives a handle"),
+    "elements_past_line": Signature(_elements_past_line, "it takes a pointer and two constant powers of two, the elements of a "
+                                    "line and the bytes of an element, and gives int32 or int64"),
     "tvm_access_ptr": Signature(_access_ptr, "it takes a type annotation, a pointer, and integers: offset, extent, access"),
     "tvm_stack_make_array": Signature(
         _make_array, "it takes a pointer, shape and strides by tvm_stack_make_shape (strides: or 0), the rank, a number of the "

@@ -55,7 +55,7 @@ from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.fragments import fragment_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ATOMIC_ADD, COMBINE_LANES, CP_ASYNC, FRAGMENT_OPS, SHUFFLES
+from tedsl.ir.ops import ATOMIC_ADD, COMBINE_LANES, CP_ASYNC, ELEMENTS_PAST_LINE, FRAGMENT_OPS, SHUFFLES
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -276,6 +276,9 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _memory_argument(c, e, name))
     if name in ("tvm_storage_sync", "prefetch", "ptx_wait_group"):
         return "0"
+    if e.op is ELEMENTS_PAST_LINE:
+        assert isinstance(e.args[0], Var)
+        return c.temp(f"elements_past_line({c.memory(e.args[0]).name}, {e.args[1]}, {e.args[2]})")
     if e.op is CP_ASYNC:
         return (yield from _copy(c, e))
     if e.op is ATOMIC_ADD:

@@ -77,3 +77,8 @@ def array_view(flat: Any, offset: int, shape: tuple[int, ...], strides: tuple[in
     if not strides:
         return flat[offset:offset + int(np.prod(shape, dtype=np.int64))].reshape(shape)
     return np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * size for step in strides])
+
+
+def elements_past_line(array: Any, elements: int, size: int) -> int:
+    """How many elements of `size` bytes the memory of `array` begins behind a line of so many `elements`."""
+    return int(array.ctypes.data) // size % elements

@@ -29,7 +29,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.interpreter import arithmetic, matrices
-from tedsl.ir.interpreter.external import array_view
+from tedsl.ir.interpreter.external import array_view, elements_past_line
 from tedsl.ir.node import Node
 from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 from tedsl.ir.walk.visitor import post_order
@@ -68,7 +68,7 @@ class SourceWriter:
         self.scope: dict[str, Any] = {name: getattr(arithmetic, name) for name in vars(arithmetic)}
         self.scope |= {name: getattr(matrices, name) for name in matrices.CALLS}
         self.scope |= {"np": np, "InternalError": InternalError, "ArgumentError": ArgumentError, "outside_error": outside_error,
-                       "array_view": array_view}
+                       "array_view": array_view, "elements_past_line": elements_past_line}
         self.constants: dict[Any, str] = {}
         self.vars: dict[Var, tuple[str, bool]] = {}  # name of the value, and whether it may exceed its dtype
         self.memories: dict[Var, Memory] = {}

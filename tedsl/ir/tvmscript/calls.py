@@ -12,6 +12,7 @@ from tedsl.ir.ops import (
     COMPRESS,
     DATA_INDEX,
     DOT,
+    ELEMENTS_PAST_LINE,
     FMA,
     FOREIGN,
     LANE_MASK,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 DTYPE_FIRST = (FOREIGN - {CALL_PACKED}) | {REINTERPRET, TYPE_ANNOTATION}
 # What `T` has no function for: `T.prefetch` is a statement about a region.
-OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH))
+OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH, ELEMENTS_PAST_LINE))
 
 
 def call_parts(e: Call, p: TVMScriptPrinter) -> list[Part]:

@@ -1,4 +1,5 @@
-"""Recognition of index arithmetic: expressions of constants, loop variables and sizes alone, in int32 or int64.
+"""Recognition of index arithmetic: expressions of constants, loop variables, sizes and places within lines of memory alone, in
+int32 or int64.
 
 It never wraps in intermediate steps (the head of `tedsl/ir/expr.py`): it is evaluated in 64 bits, and the result is converted
 to its dtype where it meets data.
@@ -29,7 +30,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import ELEMENTS_PAST_LINE, IF_THEN_ELSE
 
 _ARITHMETIC = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max))
 
@@ -68,7 +69,7 @@ def _operands(node: Expr) -> Sequence[Expr] | None:
     if isinstance(node, Cast):
         return (node.value,) if widens(node.value.dtype, node.dtype) else None
     if isinstance(node, Call):
-        return node.args[1:] if is_choice(node) else None
+        return node.args[1:] if is_choice(node) or node.op is ELEMENTS_PAST_LINE else None
     if isinstance(node, Select):
         return (node.true_value, node.false_value) if wide else None
     if isinstance(node, Ramp):

@@ -26,7 +26,7 @@ from tedsl.ir.expr import Call, Expr, IntImm, Let, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.node import FrozenDict
-from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
+from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN, ELEMENTS_PAST_LINE
 from tedsl.ir.script import script, shown
 from tedsl.ir.stmt import LAUNCH, Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store, seq
 from tedsl.ir.types import PointerType
@@ -254,11 +254,11 @@ def _refuse_given(call: Call, function: str, memory: dict[Var, None], target: Ta
 
 
 def _touched(node: object) -> list[Var]:
-    """Returns the memory that `node` itself loads from, stores to, or hands on."""
+    """Returns the memory that `node` itself loads from, stores to, or hands on; not that whose address alone is asked for."""
     match node:
         case Store(buffer_var=var) | Load(buffer_var=var):
             return [var]
-        case Call(args=args):
+        case Call(op=op, args=args) if op is not ELEMENTS_PAST_LINE:
             return [arg for arg in args if isinstance(arg, Var) and arg.dtype.is_handle]
         case _:
             return []

@@ -15,7 +15,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Call, Expr, StringImm
-from tedsl.ir.ops import SYNC
+from tedsl.ir.ops import ELEMENTS_PAST_LINE, SYNC
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, AssertStmt, Stmt
 from tedsl.ir.types import PointerType
@@ -129,6 +129,8 @@ def device_tables(language: Language) -> Tables:
     """Returns the functions that emit each kind of node in a kernel in `language`."""
 
     def emit_device_call(out: Emitter, e: Call) -> Emission:
+        if e.op is ELEMENTS_PAST_LINE:
+            return Piece("0")
         if e.op is not SYNC:
             return (yield from emit_call(out, e))
         scope = e.args[0].value if e.args and isinstance(e.args[0], StringImm) else ""

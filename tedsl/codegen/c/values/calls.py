@@ -17,6 +17,7 @@ from tedsl.codegen.c.values.own import emit_by_name, emit_packed
 from tedsl.codegen.c.values.reinterpret import emit_reinterpret
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.calls.lanes import in_halves
+from tedsl.ir.calls.lines import in_bits
 from tedsl.ir.dtype import FLOAT64, dtype
 from tedsl.ir.expr import Add, Call, Mul
 from tedsl.ir.ops import (
@@ -184,6 +185,11 @@ def emit_likely(out: Emitter, e: Call) -> Emission:
     return (yield e.args[0], False)
 
 
+def emit_elements_past_line(out: Emitter, e: Call) -> Emission:
+    """Emits how far behind a line of memory an array begins, of the bits of its address."""
+    return (yield in_bits(e), False)
+
+
 def emit_if_then_else(out: Emitter, e: Call) -> Emission:
     return (yield from emit_choice(out, e, *e.args))
 
@@ -204,6 +210,7 @@ CALLS: dict[str, Callable[[Emitter, Call], Emission]] = {
     "compress_lanes": emit_compress, **dict.fromkeys((op.short for op in COMBINE_LANES), emit_combined),
     "reinterpret": emit_reinterpret,
     "address_of": emit_address_of, "tvm_access_ptr": emit_access_ptr,
+    "elements_past_line": emit_elements_past_line,
     "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": emit_packed,
     "call_pure_extern": emit_by_name, "call_extern": emit_by_name,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_nothing,

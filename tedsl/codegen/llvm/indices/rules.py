@@ -14,8 +14,9 @@ from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.codegen.llvm.indices.vectors import as_lanes, common_bits, lanes_op, splat_register
 from tedsl.codegen.llvm.types import steps, suffix, vector_of
 from tedsl.ir import expr as ir
+from tedsl.ir.calls.lines import most_past_line
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import ELEMENTS_PAST_LINE, IF_THEN_ELSE
 from tedsl.ir.walk.index_arithmetic import widens
 
 
@@ -32,6 +33,8 @@ def index_leaf(out: Emitter, e: ir.Expr) -> AnyIndex:
     """Emits a node that is not index arithmetic: a value of its dtype, extended to 64 bits."""
     d, value = e.dtype, out.value(e)
     low, high = (d.min_value, d.max_value) if d.bits < 64 else (INT64_MIN, INT64_MAX)
+    if isinstance(e, ir.Call) and e.op is ELEMENTS_PAST_LINE:
+        low, high = 0, most_past_line(e)
     assert low is not None and high is not None
     if d.lanes > 1:
         return _vector_leaf(out, value, d, low, high)

@@ -26,6 +26,7 @@ from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.codegen.llvm.values.prefetch import emit_prefetch
 from tedsl.errors import LoweringError
 from tedsl.ir.calls.lanes import in_halves
+from tedsl.ir.calls.lines import in_bits
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Broadcast, Call, Expr, FloatImm, Load, Min, StringImm, Var
@@ -270,6 +271,11 @@ def emit_access_ptr(out: Emitter, e: Call) -> str:
     return address(out, buffer_info(out, data), scale(offset, kind.lanes), memory_type(kind.element))
 
 
+def emit_elements_past_line(out: Emitter, e: Call) -> str:
+    """Emits how far behind a line of memory an array begins, of the bits of its address."""
+    return out.value(in_bits(e))
+
+
 def emit_extern(out: Emitter, e: Call) -> str:
     """Emits a function of the module, else a C function: as the operator of the language that has its name, else by its symbol,
     lane by lane.
@@ -322,7 +328,7 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     **dict.fromkeys((op.short for op in COMBINE_LANES), emit_combined),
     "reinterpret": emit_reinterpret,
     "address_of": emit_address_of,
-    "tvm_access_ptr": emit_access_ptr,
+    "tvm_access_ptr": emit_access_ptr, "elements_past_line": emit_elements_past_line,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
     "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed_call,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch, "atomic_add": emit_atomic_add,
