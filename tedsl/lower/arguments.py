@@ -213,6 +213,15 @@ class TensorBuffers:
             buffer = self.buffers[key] = decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)
         return buffer
 
+    def argument(self, tensor: Tensor) -> Buffer | None:
+        """The buffer of the argument in which `tensor` is; None if its memory is no argument."""
+        key = _key(self.schedule, tensor)
+        if key in self.shared:
+            scan, number = self.shared[key]
+            return self.argument(scan.output(number))
+        buffer = self.buffers.get(key)
+        return buffer if buffer in self.given else None
+
     def outputs(self, plan: StagePlan) -> tuple[Buffer, ...]:
         return tuple(self(plan.op.output(i)) for i in range(plan.op.num_outputs))
 

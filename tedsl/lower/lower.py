@@ -37,6 +37,7 @@ from tedsl.lower.place_stages import Guards, place_stages
 from tedsl.lower.plan import Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.regions.counts import count_requirements
+from tedsl.lower.regions.lines import Leads
 from tedsl.lower.request import PLAIN_BUFFERS, BufferOptions
 from tedsl.lower.threads.launches import parted_memory
 from tedsl.lower.uneven_splits import check_tails
@@ -68,15 +69,16 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
             if not isinstance(dim, (Var, IntImm)):
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
         requirements += count_requirements(state, placements, bound_symbols(arguments), analyzer)
-        program = infer_bounds(state, placements, analyzer)
+        memory = TensorBuffers(state, arguments)
+        leads = Leads(memory, analyzer)
+        program = infer_bounds(state, placements, analyzer, leads)
         notes = check_tails(program.plans, arguments)
         check_lanes(program.plans)
         check_legality(state, program, analyzer)
-        memory = TensorBuffers(state, arguments)
         body, guards = place_stages(program, memory, analyzer, accesses=accesses)
         if observe is not None:
             observe(program, guards, analyzer)
-    body = _with_requirements(body, [*bind_requirements(binds), *broadcasting(requirements, binds)])
+    body = _with_requirements(leads.around(body), [*bind_requirements(binds), *broadcasting(requirements, binds)])
     if (unbound := _unbound(body, arguments, [*_in_predicates(program), *memory.forgotten()])) is not None:
         refuse_to_run(unbound)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes,

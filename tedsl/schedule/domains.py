@@ -31,14 +31,16 @@ class Division:
     """How a split divides its parent.
 
     part: the extent of the loop whose size was given; count: the extent of the other loop; None: unknown. even: whether their
-    product is the extent of the parent.
+    product is the extent of the parent. lead: how much earlier than multiples of `part` the tiles begin; None: 0.
     """
 
     part: Expr | None
     count: Expr | None
     even: bool
+    lead: Expr | None = None
 
 
+LeadOf = Callable[[Split], Expr | None]  # how much earlier than multiples of its factor the tiles of a split begin; None: 0
 Rounding = Callable[[Split, Expr | None], Division]  # of a split whose parent has that extent (None: not known)
 
 
@@ -48,22 +50,41 @@ def as_written(split: Split, extent: Expr | None) -> Division:
     """
     if extent is None:
         return Division(split.given, None, False)
+    if (lead := some_lead(split)) is not None:
+        return Division(split.given, _tiles_from_lines(split, extent, split.given), False, lead)
     return Division(split.given, build.ceil_div(extent, split.given), is_multiple(extent, split.given, Analyzer()))
+
+
+def some_lead(split: Split) -> Var | None:
+    """A variable for the lead of a split with lines_of, before it is known whether the memory is that of a call."""
+    return Var("lead", split.parent.dtype) if split.line > 1 else None
+
+
+def _tiles_from_lines(split: Split, extent: Expr, part: Expr) -> Expr:
+    """The number of tiles of `extent` iterations if the first tile may begin up to a line, less one element, before them."""
+    return build.ceil_div(build.add(extent, split.line - 1), part)
 
 
 @record(eq=False)
 class Fitted:
     """The rule of lowering: a factor (nparts) above the extent is reduced to the extent if both are constants.
 
-    kept: the loops whose factor is not reduced, because threads count them (`counted_by_threads`).
+    kept: the loops whose factor is not reduced, because threads count them (`counted_by_threads`). A single tile has no lead.
     """
 
     analyzer: Analyzer
     kept: Collection[IterVar] = ()
+    lead_of: LeadOf = some_lead
 
     def __call__(self, split: Split, extent: Expr | None) -> Division:
         given, keep = build.cast(split.parent.dtype, split.given), split.sized in self.kept
-        return Division(given if keep else None, None, False) if extent is None else fitted(extent, given, self.analyzer, keep)
+        if extent is None:
+            return Division(given if keep else None, None, False)
+        plain = fitted(extent, given, self.analyzer, keep)
+        lead = None if plain.count is not None and build.as_int(plain.count) in (0, 1) else self.lead_of(split)
+        if lead is None:
+            return plain
+        return Division(given, self.analyzer.simplify(_tiles_from_lines(split, extent, given)), False, lead)
 
 
 def fitted(extent: Expr, part: Expr, analyzer: Analyzer, keep: bool = False) -> Division:
@@ -99,19 +120,22 @@ def counted_by_threads(stage: StageState) -> set[IterVar]:
 
 @record(eq=False)
 class Tiling:
-    """The extents of the iteration variables of a stage, and the parents of splits that divide evenly."""
+    """The extents of the iteration variables of a stage, the parents of splits that divide evenly, and those whose tiles begin
+    earlier than multiples of the factor.
+    """
 
     extents: Mapping[IterVar, Expr]
     even: frozenset[IterVar]
+    leads: Mapping[IterVar, Expr]
 
     def shifts(self, split: Split) -> bool:
-        """Whether the last tile of `split` is moved inwards."""
+        """Whether the last tile of `split` is moved inwards, and perhaps the first."""
         return split.tail == SHIFT_INWARDS and split.parent not in self.even
 
 
 def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], rounding: Rounding = as_written) -> Tiling:
     """The extents of all iteration variables given those of `roots`; a variable is left out where its extent is unknown."""
-    known, even = dict(roots), set[IterVar]()
+    known, even, leads = dict(roots), set[IterVar](), dict[IterVar, Expr]()
     for relation in relations:
         match relation:
             case Split(parent=p, outer=o, inner=i):
@@ -120,6 +144,8 @@ def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], roun
                 known.update((loop, extent) for loop in (o, i) if (extent := extents[loop]) is not None)
                 if division.even:
                     even.add(p)
+                if division.lead is not None:
+                    leads[p] = division.lead
             case Fuse(outer=o, inner=i, fused=f):
                 if o in known and i in known:
                     known[f] = build.product_of_extents(known[o], known[i])
@@ -128,7 +154,7 @@ def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], roun
                     known[r] = known[p]
             case Singleton(iter=one):
                 known[one] = build.const(1, one.dtype)
-    return Tiling(known, frozenset(even))
+    return Tiling(known, frozenset(even), leads)
 
 
 def written_tiling(stage: StageState) -> Tiling:
@@ -198,6 +224,8 @@ def indices_up(relations: Sequence[Relation], tiling: Tiling, values: Mapping[It
 def tile_start(split: Split, tiling: Tiling, outer: Expr) -> Expr:
     """Where tile number `outer` of a split begins."""
     size, start = tiling.extents[split.inner], build.mul(outer, tiling.extents[split.inner])
+    if split.parent in tiling.leads:
+        return build.maximum(inwards(build.sub(start, tiling.leads[split.parent]), tiling.extents[split.parent], size), 0)
     return inwards(start, tiling.extents[split.parent], size) if tiling.shifts(split) else start
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tedsl.ir.build import as_int
+from tedsl.ir.calls.lines import elements_per_line
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.lang.tensor import Tensor
 from tedsl.record import record
 
 GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "partition", "shift_inwards", "round_up")
@@ -18,7 +21,8 @@ GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "par
 class Split:
     """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
 
-    tail: how a factor that does not divide the extent is handled (`schedule/tails.py`), one of TAILS.
+    tail: how a factor that does not divide the extent is handled (`schedule/tails.py`), one of TAILS. lines_of: the tensor at
+    whose lines of memory the tiles begin.
     """
 
     parent: IterVar
@@ -27,6 +31,7 @@ class Split:
     factor: Expr | None = None
     nparts: Expr | None = None
     tail: str = GUARD
+    lines_of: Tensor | None = None
 
     @property
     def given(self) -> Expr:
@@ -34,6 +39,12 @@ class Split:
         given = self.nparts if self.factor is None else self.factor
         assert given is not None
         return given
+
+    @property
+    def line(self) -> int:
+        """The elements of a line of memory of `lines_of`, a divisor of the factor; 1 without lines_of."""
+        factor = None if self.factor is None else as_int(self.factor)
+        return 1 if self.lines_of is None or factor is None else elements_per_line(factor, self.lines_of.dtype)
 
     @property
     def sized(self) -> IterVar:

@@ -72,7 +72,8 @@ class Stage:
     # --- loops ---
 
     @directive(by_name=("factor", "nparts"))
-    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
+    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD,
+              lines_of: Tensor | None = None) -> tuple[IterVar, IterVar]:
         """Split the loop `parent` in two: `factor` inner iterations or `nparts` outer ones; returns (outer, inner).
 
         The number may depend on sizes and scalar arguments, as in factor=n // 4; a call in which it is below 1 is refused.
@@ -88,6 +89,12 @@ class Stage:
         - "round_up": full tiles, in memory that is enlarged for them; the additional elements are computed and never read.
           Outputs and arguments, whose memory is the caller's, are refused.
 
+        lines_of: a tensor, with tail="shift_inwards" and a constant factor. Vectors that cross lines of memory (64 bytes) are
+        slower, and a caller's array may begin anywhere within a line: with lines_of=A the tiles, all but the first and the
+        last, begin where lines of A do. With L elements in a line, or in the part of a line that divides the tile, A begins
+        lead < L elements behind one; of n iterations tile t begins at max(min(t*factor - lead, n - factor), 0), and there are
+        ceil((n + L - 1) / factor) tiles.
+
         Example (add_n):
             xo, xi = s[C].split(i, factor=4)
 
@@ -96,8 +103,11 @@ class Stage:
 
         Example (add_n):
             xo, xi = s[C].split(i, factor=4, tail="shift_inwards")
+
+        Example (add_n):
+            xo, xi = s[C].split(i, factor=4, tail="shift_inwards", lines_of=A)
         """
-        return split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
+        return split(self.state, parent, factor=factor, nparts=nparts, tail=tail, lines_of=lines_of)
 
     @directive
     def fuse(self, *args: IterVar) -> IterVar:

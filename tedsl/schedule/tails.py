@@ -5,7 +5,9 @@
     mask           one loop with masked vectors: no second loop, no branch per lane. A loop that is not vectorized has the guard
     partition      a main loop without conditions and a loop for the rest, also if the extent is constant
     shift_inwards  the last tile is moved inwards, so that it is full: it computes some elements again, to the same values.
-                   An extent below the factor is one tile with a condition on the lane alone
+                   An extent below the factor is one tile with a condition on the lane alone. With lines_of=A all tiles but
+                   the first and the last begin where lines of memory of A begin: those before them end earlier, and the first
+                   is moved inwards as the last one is
     round_up       full tiles, in memory that is enlarged for them; the additional elements are computed and never read.
                    Reads that would leave their tensors there give 0 instead
 
@@ -23,6 +25,7 @@ from tedsl.ir.expr import Expr, Reduce
 from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.operation import ComputeOp
+from tedsl.lang.tensor import Tensor
 from tedsl.schedule.domains import extent_of, fitted
 from tedsl.schedule.relations import (
     GUARD,
@@ -52,6 +55,26 @@ def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directiv
         _check_recomputing(stage, loop, directive)
     if tail == ROUND_UP and not comes_out_even(stage, loop, part):
         _check_enlarging(stage, loop, part, directive)
+
+
+def check_lines(stage: StageState, tensor: Any, factor: Expr | None, tail: str, directive: str) -> None:
+    """Refuses to begin tiles at lines of `tensor` where it is none of the schedule, or the tiles are not of a constant size or
+    may not be moved.
+    """
+    if not isinstance(tensor, Tensor) or tensor.op not in stage.schedule.stage_map:
+        names = ", ".join(one.tensor_written for one in stage.schedule.stages)
+        raise stage.refuse(directive, f"lines_of is a tensor of this schedule, got {describe(tensor)}"
+                           f"{', which is of another one' if isinstance(tensor, Tensor) else ''}",
+                           hint=f"tiles begin at lines of memory of a tensor that the loops read or write, one of {names}")
+    if tail != SHIFT_INWARDS:
+        raise stage.refuse(directive, f"tiles that begin at lines of {tensor.name} overlap at the ends of the loop, where they "
+                           f'are moved inwards, and the tail is "{tail}"', hint=f'say tail="{SHIFT_INWARDS}" too')
+    if factor is None:
+        raise stage.refuse(directive, "nparts is given, and only tiles of a constant size can all begin at lines of "
+                           f"{tensor.name}", hint="give a factor, for example the elements of a vector: factor=16")
+    if build.as_int(factor) is None:
+        raise stage.refuse(directive, f"the factor {shown(factor)} is not a constant, and only tiles of a constant size can "
+                           f"all begin at lines of {tensor.name}", hint="give a whole number, for example factor=16")
 
 
 def _check_recomputing(stage: StageState, loop: IterVar, directive: str) -> None:

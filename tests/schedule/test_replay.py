@@ -452,7 +452,7 @@ def test_a_directive_that_cannot_be_recorded_is_not_applied(chain, state, monkey
 
 @pytest.mark.parametrize("call, words", [
     (lambda st, i: st.split(), r"s\[C\]\.split: the argument 'parent' is missing(.|\n)*called as "
-                               r"s\[C\]\.split\(parent, factor=None, nparts=None, \*, tail='guard'\)"),
+                               r"s\[C\]\.split\(parent, factor=None, nparts=None, \*, tail='guard', lines_of=None\)"),
     (lambda st, i: st.vectorize(i, 4), r"s\[C\]\.vectorize takes at most 1 argument by position, and got 2"),
     (lambda st, i: st.split(i, by=4), r"s\[C\]\.split: there is no argument named 'by'"),
     (lambda st, i: st.schedule.cache_read(st.op.output(0)), r"s\.cache_read: the arguments 'scope' and 'readers' are missing")])

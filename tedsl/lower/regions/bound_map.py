@@ -182,12 +182,12 @@ def _checked(sch: Schedule) -> Schedule:
 
 
 def planned(sch: Schedule) -> tuple[Program, Analyzer]:
-    """The program of a schedule; the analyzer knows the loops."""
+    """The program of a schedule; the analyzer knows the loops. Without arguments no array begins behind a line."""
     placements, _ = placed_computations(sch.state)
     analyzer = Analyzer()
     inputs = [stage.op for stage in sch.state.stages if isinstance(stage.op, PlaceholderOp)]
     analyzer.bind_sizes([dim for op in inputs for dim in op.shape_of(0)], at_least=0)
-    return infer_bounds(sch.state, placements, analyzer), analyzer
+    return infer_bounds(sch.state, placements, analyzer, lambda split: None), analyzer
 
 
 def _ranges(program: Program) -> dict[IterVar, Range]:

@@ -29,13 +29,15 @@ from tedsl.lower.threads.launches import launches_of
 from tedsl.lower.uneven_splits import padded_extents, tail_of
 from tedsl.lower.versions import is_read_outside, readers_inside, specialized, under_conditions
 from tedsl.record import record
-from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
+from tedsl.schedule.domains import Fitted, LeadOf, Tiling, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.relations import Fuse
 from tedsl.schedule.state import ScheduleState
 
 
-def infer_bounds(schedule: ScheduleState, placements: Sequence[Placement], analyzer: Analyzer) -> Program:
-    """The program of `placements`, with the region and the loops of each. Loop variables are bound in `analyzer`."""
+def infer_bounds(schedule: ScheduleState, placements: Sequence[Placement], analyzer: Analyzer, lead_of: LeadOf) -> Program:
+    """The program of `placements`, with the region and the loops of each. Loop variables are bound in `analyzer`. lead_of: how
+    much earlier than multiples of its factor the tiles of a split begin.
+    """
     readers = _readers(schedule, placements)
     plans: dict[Placement, StagePlan] = {}
     for placement in reversed(placements):
@@ -45,12 +47,12 @@ def infer_bounds(schedule: ScheduleState, placements: Sequence[Placement], analy
             host = None if placement.host is None else plans[placement.host]
             general = None if placement.general is None else plans[placement.general]
             known = None if reads is None else [(plans[reader], read) for reader, read in reads]
-            plans[placement] = _plan(placement, host, general, known, analyzer)
+            plans[placement] = _plan(placement, host, general, known, analyzer, lead_of)
     return _program(tuple([plans[placement] for placement in placements]), analyzer)
 
 
 def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | None,
-          readers: Sequence[tuple[StagePlan, Read]] | None, analyzer: Analyzer) -> StagePlan:
+          readers: Sequence[tuple[StagePlan, Read]] | None, analyzer: Analyzer, lead_of: LeadOf) -> StagePlan:
     """`placement` inside `host` with its region, of which `readers` read a part, and its loops. readers: None if some are
     outside of `host`; the region is the whole shape then.
     """
@@ -65,7 +67,7 @@ def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | Non
     for axis, reduced in zip(placement.axes[len(region):], specialized(placement, _reduced(placement, len(region)))):
         mins[axis], extents[axis] = reduced
     extents.update((thread, extent_of(thread)) for thread in stage.env_threads)
-    tiling = tile_down(stage.relations, extents, Fitted(analyzer, counted_by_threads(stage)))
+    tiling = tile_down(stage.relations, extents, Fitted(analyzer, counted_by_threads(stage), lead_of))
     padded = padded_extents(placement, tiling)
     loops = tuple([_loop(placement, tiling, leaf, analyzer) for leaf in placement.leaves])
     offsets = indices_up(stage.relations, tiling, {loop.leaf: loop.value for loop in loops})

@@ -12,21 +12,22 @@ from tedsl.schedule.primitives.marks import drop_marks
 from tedsl.schedule.primitives.places.moved import guests_must_be_movable, move_guests
 from tedsl.schedule.relations import GUARD, Split, derived
 from tedsl.schedule.state import StageState, describe, show
-from tedsl.schedule.tails import check_tail
+from tedsl.schedule.tails import check_lines, check_tail
 
 
 def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None,
-          tail: Any = GUARD) -> tuple[IterVar, IterVar]:
+          tail: Any = GUARD, lines_of: Any = None) -> tuple[IterVar, IterVar]:
     """Turns `loop` into `outer, inner`: `factor` iterations of inner, or `nparts` of outer.
 
         for i in 0..n: body(i)   →   for io in 0..ceil(n / f): for ii in 0..f: body(io * f + ii)
 
     Where the product of the two is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail`
-    says. Stages that are computed at `loop` are computed at `inner` then.
-    A `loop` that is parallel, vectorized or unrolled is so no longer, nor are the two: a warning says it.
+    says. lines_of: a tensor at whose lines of memory the tiles begin. Stages that are computed at `loop` are computed at
+    `inner` then. A `loop` that is parallel, vectorized or unrolled is so no longer, nor are the two: a warning says it.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
     given += "" if str(tail) == GUARD else f"{', ' if given else ''}tail={show(tail)}"
+    given += "" if lines_of is None else f"{', ' if given else ''}lines_of={show(lines_of)}"
     directive = f"split({show(loop)}{', ' if given else ''}{given})"
     at = stage.position_of(loop, directive)
     if (factor is None) == (nparts is None):
@@ -37,9 +38,11 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops", but_for_marks=True)
     guests_must_be_movable(stage, [loop], directive)
     check_tail(stage, loop, count, tail, directive)
+    if lines_of is not None:
+        check_lines(stage, lines_of, None if nparts is not None else count, tail, directive)
     drop_marks(stage, [loop], directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
-    relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
+    relation = Split(loop, outer, inner, count if nparts is None else None, count if factor is None else None, tail, lines_of)
     stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], outer, inner, *stage.leaf_iter_vars[at + 1:])
     stage.all_iter_vars += (outer, inner)
     stage.relations += (relation,)
