@@ -87,13 +87,15 @@ def laid_out(array: Array, layout: str) -> tuple[Array, Array]:
     return view, memory
 
 
-MARGIN = 256  # bytes of canaries on either side
+MARGIN = 256  # bytes of canaries on either side, at least
+LINE = 64  # bytes
 
 
 def _inside(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
     count = int(np.prod(shape)) * dtype.itemsize
-    memory = np.full(count + 2 * MARGIN, 0x5A, np.uint8)
-    return memory[MARGIN:MARGIN + count].view(dtype).reshape(shape), memory
+    behind = 7 * sum(shape) * dtype.itemsize % LINE  # a line of memory, if the memory begins at one
+    memory = np.full(count + 2 * MARGIN + LINE, 0x5A, np.uint8)
+    return memory[MARGIN + behind:MARGIN + behind + count].view(dtype).reshape(shape), memory
 
 
 def empty_result(shape: tuple[int, ...], dtype: str) -> tuple[Array, Array]:

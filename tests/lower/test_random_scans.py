@@ -4,7 +4,7 @@ import pytest
 
 from tedsl.fuzz.applied import declared
 from tedsl.fuzz.check import Refused, check, check_built
-from tedsl.fuzz.directives.loops import split_mask, split_partition, split_shift_inwards
+from tedsl.fuzz.directives.loops import split_lines_of, split_mask, split_partition, split_shift_inwards
 from tedsl.fuzz.directives.places import compute_at
 from tedsl.fuzz.directives.table import DIRECTIVES, PLAIN
 from tedsl.fuzz.draw import Draw
@@ -12,7 +12,8 @@ from tedsl.fuzz.recurrences import draw_recurrence, launch
 from tedsl.fuzz.scheduler import Scheduler
 from tedsl.fuzz.schedules import draw_directives
 
-TAILS = PLAIN | {propose: DIRECTIVES[propose] for propose in (split_mask, split_partition, split_shift_inwards)}
+TAILS = PLAIN | {propose: DIRECTIVES[propose]
+                 for propose in (split_mask, split_partition, split_shift_inwards, split_lines_of)}
 pytestmark = pytest.mark.sampled(4)
 LAUNCHED = TAILS | {compute_at: 4}  # memory of one thread that others would fill is refused
 

@@ -29,10 +29,24 @@ def split_partition(s: Scheduler) -> str | None:
 
 def split_shift_inwards(s: Scheduler) -> str | None:
     """Split a loop that is not a reduction, with the tail shift_inwards."""
-    def fits(stage: StageState) -> list[int]:
-        return plain_loops(stage) if operation(stage).reduction is None else []
+    return _split(s, "factor", "shift_inwards", _recomputable)
 
-    return _split(s, "factor", "shift_inwards", fits)
+
+def split_lines_of(s: Scheduler) -> str | None:
+    """Split a loop that is not a reduction into tiles that begin at lines of memory, mostly of what the stage reads or writes.
+    """
+    place = s.pick(_recomputable)
+    if place is None:
+        return None
+    name, at = place
+    stage, tensors = s.state(name), [*s.inputs, *s.tensors]
+    near = [name, *(one for one in tensors if s.state(one).op.output(s.number_of(one)) in stage.op.input_tensors)]
+    of = s.draw.choice(near if s.draw.chance(80) else tensors)
+    return f"s[{name}].split(loop({name}, {at}), factor={s.draw.choice(FACTORS)}, tail='shift_inwards', lines_of={of})"
+
+
+def _recomputable(stage: StageState) -> list[int]:
+    return plain_loops(stage) if operation(stage).reduction is None else []
 
 
 def split_round_up(s: Scheduler) -> str | None:
