@@ -256,6 +256,43 @@ def test_threads_outside_of_the_tiles():
     in_all_places(tedsl.build(s, [A, B]), tedsl.lower(s, [A, B])["main"], [values], np.zeros((7, 3, 50), "float32"), values + 1)
 
 
+def test_threads_of_parts_that_are_whole_lines():
+    """Each part has its own first and last tile, so that no element is computed by two threads."""
+    A = te.placeholder((4 * 64,), name="A")
+    B = te.compute((4 * 64,), lambda i: A[i] + 1.0, name="B")
+    s = create_schedule(B.op)
+    part, i = s[B].split(B.op.axis[0], nparts=4)
+    _, inner = s[B].split(i, 16, tail=INWARDS, lines_of=A)
+    s[B].parallel(part)
+    s[B].vectorize(inner)
+    assert "max(min(((i.inner.outer*16) - A.lead), 48), 0)" in loops(s, [A, B], passes=True)
+    values = some((256,), "float32")
+    in_all_places(tedsl.build(s, [A, B]), tedsl.lower(s, [A, B])["main"], [values], np.zeros(256, "float32"), values + 1)
+
+
+def test_sums_of_columns():
+    """The sums of a tile are a stage of their own: tiles of sums would add up elements twice."""
+    A = te.placeholder((9, 5, 50), name="A")
+    k = te.reduce_axis((0, 9), name="k")
+    B = te.compute((5, 50), lambda i, j: te.sum(A[k, i, j], axis=k), name="B")
+    s = create_schedule(B.op)
+    s[B].fuse(*B.op.axis)
+    sums = s.cache_write(B, "local")
+    tile, lanes = s[B].split(s[B].fuse(*s[B].op.axis), 32, tail=INWARDS, lines_of=A)
+    s[sums].compute_at(s[B], tile)
+    s[sums].reorder(*s[sums].op.reduce_axis, *s[sums].op.axis)
+    s[sums].vectorize(s[sums].op.axis[0])
+    s[B].vectorize(lanes)
+    assert "ramp(((k*250) + max(min(((i.j.fused.outer*32) - A.lead), 218), 0)), 1, 32)" in loops(s, [A, B], passes=True)
+    values = some((9, 5, 50), "float32")
+    in_all_places(tedsl.build(s, [A, B]), tedsl.lower(s, [A, B])["main"], [values], np.zeros((5, 50), "float32"), values.sum(0))
+
+
+def test_checked_mode_still_watches_an_array_whose_place_is_asked_for():
+    s, A, B = doubled(60, of="B")
+    assert "B.written" in tedsl.build(s, [A, B], checked=True).get_source("tir")
+
+
 def test_versions_and_splits_of_splits():
     n = te.var("n")
     A = te.placeholder((n,), name="A")

@@ -16,7 +16,7 @@ from tedsl.ir.build import as_int
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Load, SizeVar, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, CP_ASYNC
+from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, CP_ASYNC, ELEMENTS_PAST_LINE
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, Stmt, Store
 from tedsl.ir.types import PointerType
@@ -66,8 +66,9 @@ def written_memory(kernel: PrimFunc) -> set[Var]:
 
 
 def _reads(call: Call, at: int) -> bool:
-    """Tells whether a call only reads the memory that its argument number `at` points to."""
-    return (call.op is CP_ASYNC and at == 2) or (call.op is ACCESS_PTR and as_int(call.args[4]) == 1)
+    """Tells whether a call does not write the memory that its argument number `at` points to."""
+    return call.op is ELEMENTS_PAST_LINE or (call.op is CP_ASYNC and at == 2) \
+        or (call.op is ACCESS_PTR and as_int(call.args[4]) == 1)
 
 
 def parameter_dtype(var: Var) -> DType:
