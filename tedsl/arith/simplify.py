@@ -143,21 +143,14 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
                 stack.pop()
                 done[node] = done[form]
                 continue
-        kind, dtype = type(form), form.dtype
-        if (kind is Add or kind is Mul) and (dtype is INT32 or dtype is INT64) and not known.facts:
-            plain = _plain_sum(form, known, done)
-            if plain is not None:
-                stack.pop()
-                done[plain] = done[form] = done[node] = plain
-                continue
-        rebuilt: Expr | None
-        if isinstance(form, BinaryOp) and (x := done.get(form.a)) is not None and (y := done.get(form.b)) is not None:
-            node_type: Any = kind
-            rebuilt = form if x is form.a and y is form.b else node_type(x, y)  # at once, as most are
-        else:
-            rebuilt = _with_simple_operands(form, known, done, stack, depth)
-            if rebuilt is None:
-                continue
+        found = _at_once(form, known, done)
+        if found is not None:
+            stack.pop()
+            done[node] = found
+            continue
+        rebuilt = _with_simple_operands(form, known, done, stack, depth)
+        if rebuilt is None:
+            continue
         result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
         if result is None or result is rebuilt:
             stack.pop()
@@ -167,6 +160,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
     return done[root]
 
 
+_NESTED = 3  # ramps, broadcasts and loads of each other
 _OPERAND: dict[type, Callable[[Any], Expr | None]] = {  # the only operand, if there are no others but constants
     Broadcast: lambda e: e.value, Ramp: lambda e: e.base if type(e.stride) is IntImm else None,
     Load: lambda e: e.index if e.predicate is None else None,
@@ -175,6 +169,27 @@ _OVER: dict[type, Callable[[Any, Expr], Expr]] = {  # the same over another oper
     Broadcast: lambda e, x: Broadcast(x, e.lanes), Ramp: lambda e, x: Ramp(x, e.stride, e.lanes),
     Load: lambda e, x: Load(e.dtype, e.buffer_var, x),
 }
+
+
+def _at_once(e: Any, known: Bounds, done: dict[Expr, Expr], depth: int = _NESTED) -> Expr | None:
+    """Returns the simplified form of `e` if that takes no rules: of a constant, a variable, a plain sum, and of a ramp,
+    broadcast or load of such, or of what is done; None for any other.
+    """
+    found = done.get(e)
+    if found is not None:
+        return found
+    kind = type(e)
+    if kind in LEAVES:
+        return e  # type: ignore[no-any-return]
+    if kind is Add or kind is Mul:
+        if (e.dtype is INT32 or e.dtype is INT64) and not known.facts:
+            found = _plain_sum(e, known, done)
+    elif kind in _OPERAND and depth and e.dtype is not BOOL and (operand := _OPERAND[kind](e)) is not None:
+        x = _at_once(operand, known, done, depth - 1)
+        found = None if x is None else e if x is operand else _OVER[kind](e, x)
+    if found is not None:
+        done[e] = done[found] = found
+    return found
 
 
 def _plain_sum(e: Any, known: Bounds, done: dict[Expr, Expr]) -> Expr | None:
@@ -219,15 +234,10 @@ def _is_plain(e: Any, known: Bounds, done: dict[Expr, Expr]) -> bool:
 
 def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:
     """Returns `form` over its simplified operands; None if some are not done yet and were put on the stack."""
-    if type(form) in LEAVES:
-        return form  # type: ignore[no-any-return]
+    kind = type(form)
     if isinstance(form, BinaryOp):
         a, b = form.a, form.b
-        x, y = done.get(a), done.get(b)
-        if x is None and type(a) in LEAVES:
-            x = done[a] = a
-        if y is None and type(b) in LEAVES:
-            y = done[b] = b
+        x, y = _at_once(a, known, done), _at_once(b, known, done)
         if x is None or y is None:
             if y is None:
                 stack.append(b)
@@ -236,16 +246,15 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             return None
         if x is a and y is b:
             return form
-        node_type: Any = type(form)
+        node_type: Any = kind
         rebuilt: Expr = node_type(x, y)
         return rebuilt
-    kind = type(form)
     if kind in _OPERAND and (operand := _OPERAND[kind](form)) is not None:
         x = done.get(operand)
-        if x is None and type(operand) not in LEAVES:
+        if x is None:
             stack.append(operand)
             return None
-        return form if x is None or x is operand else _OVER[kind](form, x)
+        return form if x is operand else _OVER[kind](form, x)
     if kind is Let:
         if form.value not in done:
             stack.append(form.value)

@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Add, Broadcast, IntImm, Let, Load, Max, Min, Mul, Ramp, SizeVar, Sub, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.script import shown
+from tedsl.ir.walk.index_arithmetic import difference
 
 X, Y, Z, N = Var("x"), Var("y"), Var("z"), SizeVar("n")
 POINTER = Var("A", "handle")
@@ -74,3 +75,15 @@ def test_plain_sums_are_not_looked_into(e, simple):
     (Add(Add(X, number(1)), number(2)), "x + 3"), (Add(number(1), X), "x + 1"), (Mul(X, number(1)), "x")])
 def test_other_sums_are(e, simple):
     assert shown(Analyzer().simplify(e)) == simple
+
+
+def test_a_difference_is_without_what_both_begin_with():
+    start = Mul(X, number(8))
+    deep = X
+    for _ in range(10):
+        deep = Add(deep, Y)
+    for e, begin, left in ((Add(Mul(X, number(8)), Y), start, "y"), (Mul(X, number(8)), start, "0"),
+                           (Add(start, Y), Y, "x*8 + y - y"), (Add(Mul(X, number(4)), Y), start, "x*4 + y - x*8"),
+                           (Add(Load("int32", POINTER, X), Y), Load("int32", POINTER, X), "A[x] + y - A[x]")):
+        assert shown(difference(e, begin)) == left
+    assert shown(difference(deep, deep)) == "0" and isinstance(difference(Add(deep, Z), deep), Var)

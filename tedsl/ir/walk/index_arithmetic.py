@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
     Add,
@@ -100,6 +101,27 @@ def widens(source: DType, target: DType) -> bool:
     """Whether a cast from integer dtype `source` to `target` preserves every value."""
     return source.is_integer and target.is_integer and (
         (source.code == target.code and source.bits <= target.bits) or (source.is_uint and source.bits < target.bits))
+
+
+_LOOKED_INTO = 4  # levels of an index: parts may be shared, and are looked at once for each use
+
+
+def difference(a: Expr, b: Expr) -> Expr:
+    """Returns a - b without what both begin with: (x + y) - x is y."""
+    if _is_same(a, b):
+        return build.const(0, a.dtype)
+    return a.b if type(a) is Add and _is_same(a.a, b) else build.sub(a, b)
+
+
+def _is_same(a: Expr, b: Expr, depth: int = _LOOKED_INTO) -> bool:
+    """Tells whether two indices are written alike, as far as it looks into them."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or a.dtype is not b.dtype:
+        return False
+    if isinstance(a, BinaryOp) and isinstance(b, BinaryOp):
+        return depth > 0 and _is_same(a.a, b.a, depth - 1) and _is_same(a.b, b.b, depth - 1)
+    return isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
 
 
 def wraps(e: Expr) -> bool:

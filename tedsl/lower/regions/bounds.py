@@ -17,6 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.index_arithmetic import difference
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
@@ -251,7 +252,7 @@ def _trimmed(low: Expr, high: Expr, extent: Expr, analyzer: Analyzer) -> Ends:
         high = build.const(size - 1, high.dtype)
     if low is high:
         return low, build.const(1, low.dtype)
-    count = analyzer.simplify(build.add(build.sub(high, low), 1))
+    count = analyzer.simplify(build.add(difference(high, low), 1))
     if isinstance(build.as_int(count), int):
         return low, build.const(max(build.as_int(count) or 0, 0), low.dtype)
     if structural_equal(count, extent):

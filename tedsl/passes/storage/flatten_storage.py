@@ -36,6 +36,7 @@ from tedsl.ir.stmt import (
     Store,
 )
 from tedsl.ir.walk.contents import contains
+from tedsl.ir.walk.index_arithmetic import difference
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import statements
 from tedsl.passes.assume_compact import compact_array_strides, compact_strides
@@ -193,8 +194,8 @@ class _Flattener(Rewriter):
 def _from(index: Expr, low: Expr) -> Expr:
     """Returns index - low, the position within a realized dimension."""
     if isinstance(index, Ramp):
-        return Ramp(build.sub(index.base, low), index.stride, index.lanes)
-    return build.sub(index, low)
+        return Ramp(difference(index.base, low), index.stride, index.lanes)
+    return difference(index, low)
 
 
 def _is_zero(e: Expr) -> bool:
