@@ -25,6 +25,7 @@ _STAGED = ("s[B].pragma(s[B].op.axis[0], {0})", "s[B].set_scope({0})", "s.cache_
            "s[B].bind(s[B].op.axis[0], te.thread_axis({0}))", "tedsl.lower(s, [P, B], name={0})",
            "tedsl.build(s, [P, B], name={0})", "s[B].split(s[B].op.axis[0], {0})",
            "s[B].split(s[B].op.axis[0], factor=4, tail={0})", "tedsl.build(s, [P, B], {0})", "tedsl.build(s, [P, B])[{0}]",
+           "s[B].split(s[B].op.axis[0], factor=4, tail='shift_inwards', lines_of={0})",
            "tedsl.build(s, [P, B]).get_source({0})", "tedsl.build(s, [P, B]).get_function({0})")
 
 # Some that change the machine, read its clock, or trap; some that do not exist; and those that are plain arithmetic.
