@@ -8,6 +8,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
+from tedsl.schedule.relations import Split
 
 ZEN3 = tedsl.target.Target("llvm -mcpu=znver3")
 LONG, SQUARE, IMAGES = (4, 64, 56, 56), (1024, 1024), (32, 64, 56, 56)
@@ -76,8 +77,7 @@ def test_rows_of_tiles_that_stay_in_the_nearest_cache_are_inside(shape, order, o
     ("znver5", (768, 900), 2),       # 3 KB: four sets
     ("znver3", (768, 900), 1),       # whose L1 has fewer ways
     ("znver5", (6, 512, 600), 1),    # matrices of their own
-    ("znver5", (4096, 4096), 4),     # from memory: rows of the input are read in runs
-    ("znver5", (4096, 2500), 2),
+    ("znver5", (4096, 2500), 2),     # from memory: rows of the input are read in runs
     ("znver3", (4096, 4096), None),  # and lie in more pages than are known at once
     ("znver5", (2000, 3000), None),  # streams of the input
 ])
@@ -221,3 +221,42 @@ def test_values_of_runs(shape, order, dtype, target):
         y = np.zeros(x.size + 16, dtype)[begin:begin + x.size].reshape([shape[at] for at in order])
         kernel(x, y)
         np.testing.assert_array_equal(y, -x.transpose(order))
+
+
+@pytest.mark.parametrize("target, shape, cores, tasks", [
+    ("znver5", (4096, 4096), 1, 1),
+    ("znver5", (4096, 4096), 2, 8),       # of 32 tiles of columns
+    ("znver5", (4096, 4096), 16, 16),     # of 16, whose lines go past the caches
+    ("znver5", (4096, 4096), 64, None),   # strips would be too few tasks
+    ("znver5", (4, 2048, 2048), 1, 1),    # of each matrix
+    ("znver5", (2560, 3072), 1, 1),       # rows of the result that wait for their lines share two sets of L1
+    ("znver5", (1008, 20000), 1, 1),      # and are in 20000 pages
+    ("znver5", (4000, 4000), 1, None),    # streams of the input
+    ("znver5", (4096, 4090), 1, None),    # whose rows begin anywhere in lines
+    ("znver5", (1024, 1024), 1, None),    # stays in the caches
+    ("znver3", (4096, 4096), 1, None),    # a line is two vectors
+])
+def test_large_matrices_are_turned_strip_by_strip(target, shape, cores, tasks):
+    result = topi.transpose(te.placeholder(shape, name="data"), (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2))
+    with tedsl.target.Target(f"llvm -mcpu={target} -num-cores={cores}"):
+        stage = topi.schedules.schedule([result])[result]
+    splits = [relation for relation in stage.relations if isinstance(relation, Split)]
+    assert [int(split.nparts) for split in splits if split.nparts is not None] == ([] if tasks is None else [tasks])
+    assert any(split.lines_of is not None for split in splits) == (tasks is not None or shape == (4000, 4000))
+
+
+@pytest.mark.parametrize("shape, order, dtype", [
+    ((2048, 3072), (1, 0), "float32"), ((2048, 3072), (1, 0), "int32"), ((1456, 2320), (1, 0), "float64"),
+    ((3, 1040, 1040), (0, 2, 1), "float32"), ((2000, 2512), (1, 0), "float32"), ((24, 1040, 16, 16), (2, 3, 0, 1), "float32")])
+@pytest.mark.parametrize("cores", [1, 2, 7])
+def test_values_of_tiles_that_begin_at_lines_of_the_input(shape, order, dtype, cores):
+    data = te.placeholder(shape, name="data", dtype=dtype)
+    with tedsl.target.Target(f"llvm -num-cores={cores}"):
+        result = topi.transpose(data, order)
+        kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
+    elements = np.arange(np.prod(shape) + 16).astype(dtype)
+    for begin in (0, 4, 5, 15):
+        x = elements[begin:begin + np.prod(shape)].reshape(shape)
+        y = np.zeros([shape[at] for at in order], dtype)
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order))

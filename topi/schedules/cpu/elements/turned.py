@@ -33,6 +33,7 @@ _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are
 _STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
 _BELOW = 4  # tiles below each other whose lines of the result stay in the nearest cache, while they read runs of as many lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
+_LONG = 16  # tiles of a row or column, from which on matrices are transposed strip by strip
 _STORES = 48  # stores that wait for their lines in L1 at a time
 
 
@@ -71,6 +72,10 @@ def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula
         map_runs(kernel, op, groups, load, wide, runs)
         return
     others = [group for group in groups if group not in (across, groups[-1])]
+    strips = _strips(kernel, op, load, groups, across, wide)
+    if strips is not None:
+        _map_strips(kernel, op, load, [*others, groups[-1], across], wide, strips)
+        return
     tiles = _tiles_in_a_row(kernel, op, across, load, wide, product([extent_of(axis) for axis in groups[-1]]))
     chosen = _order_of_few_pages(kernel, op, load, others, (groups[-1], across), wide, tiles)
     if isinstance(chosen, list):
@@ -83,7 +88,12 @@ def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula
         order = [*order[:-2], across, groups[-1]]
     loops = {id(group): stage.fuse(*group) if len(group) > 1 else group[0] for group in groups}
     outer, column = stage.split(loops[id(groups[-1])], factor=wide)
-    inner, row = stage.split(loops[id(across)], factor=wide)
+    along = loop_over(op, load, groups[-1])
+    at_lines = size is None and below is None and tiles == 1 and along is not None and order[-1] is across and \
+        op is kernel.tail and _reads_lines(kernel, op, along, wide) and \
+        not kernel.target.machine.l1.evicts(wide, along.steps[1])  # else lines ahead are lost, however they are read
+    tail = {"tail": "shift_inwards", "lines_of": load.producer} if at_lines else {}
+    inner, row = stage.split(loops[id(across)], factor=wide, **tail)
     first = []
     if size is not None:
         tiles = 1
@@ -107,6 +117,53 @@ def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula
     shared = [*first, *(loops[id(group)] for group in before)]
     few = not first and iterations < SHARES * kernel.target.machine.cores
     share_out(stage, [*shared, outer] if few else shared, product([extent_of(axis) for axis in op.axis]))
+
+
+def _strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], across: list[Any], wide: int) -> int | None:
+    """The number of tasks in which a large matrix is transposed strip by strip, past the caches: `_BELOW` tiles of `wide` rows
+    of the result at a time, which begin where lines of the input do. None where it is better to go through rows of the input,
+    which are streams that processors prefetch, or where the columns make too few tasks.
+
+    Streams are worse where the rows of the result that wait for their lines share few sets of L1, or lie in many more pages
+    than are known at once.
+    """
+    machine, over = kernel.target.machine, [loop_over(op, load, group) for group in (across, groups[-1])]
+    if len(groups) < 2 or groups[-2] is not across or in_order_of(load, groups)[-2:] != [groups[-1], across] or \
+            over[0] is None or over[1] is None or not _reads_lines(kernel, op, over[1], wide):
+        return None
+    step = over[0].steps[0]
+    if step % machine.line or over[0].extent < _LONG * wide or over[1].extent < _LONG * wide:
+        return None
+    if not machine.l1.evicts(_STORES, step) and over[0].extent * min(step, machine.page) <= 2 * machine.tlb2 * machine.page:
+        return None
+    around = product([extent_of(axis) for group in groups[:-2] for axis in group]) or 1
+    tasks = 1 if machine.cores == 1 else SHARES * machine.cores
+    parts = divisors(over[1].extent // wide) if over[1].extent % wide == 0 else [1]
+    fitting = [count for count in parts if over[1].extent // count >= _LONG * wide]
+    count = next((count for count in fitting if count * around >= tasks), fitting[-1])
+    return count if count * around >= machine.cores else None
+
+
+def _reads_lines(kernel: Kernel, op: Any, columns: Loop, wide: int) -> bool:
+    """Whether tiles of a large transpose read one line of each row of the input if they begin where lines do: a row is one
+    vector, and rows are whole lines apart. columns: the loop over these rows.
+    """
+    line = kernel.target.machine.line
+    return wide * op.output(0).dtype.bytes == line == kernel.target.vector_bits // 8 and columns.steps[1] % line == 0 and \
+        goes_past_caches(kernel, op)
+
+
+def _map_strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], wide: int, tasks: int) -> None:
+    """Schedules the transpose `op` strip by strip, with so many `tasks` for each matrix. groups: in the order of the input."""
+    stage = kernel.schedule[op]
+    *around, columns, rows = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
+    tile, column = stage.split(columns, factor=wide)
+    below, row = stage.split(rows, factor=wide, tail="shift_inwards", lines_of=load.producer)
+    strip, below = stage.split(below, factor=_BELOW)
+    task, tile = stage.split(tile, nparts=tasks)
+    stage.reorder(*around, task, strip, tile, below, row, column)
+    stage.vectorize(column)
+    share_out(stage, [*around, task], product([extent_of(axis) for axis in op.axis]))
 
 
 def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], columns: list[Any], rows: list[Any],
