@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -255,6 +256,26 @@ def test_weights_of_several_vectors_of_channels_are_turned_in_registers(cpu, ins
         made = nn.conv2d_nchw(a, b, 1, 1, 1)
         module = tedsl.build(topi.schedules.schedule(made), [a, b, made], target=target)
     assert instruction not in module.get_source("asm")
+
+
+@pytest.mark.parametrize("channels, filters, size, window, stride, loop, ahead", [
+    (512, 512, 7, 3, 1, "rx", 96),          # iterations of 128 bytes: a quarter of the nearest cache
+    (512, 512, 14, 3, 2, "rx", 96),         # by blocks of channels
+    (2048, 512, 7, 1, 1, "rc.outer", 24),   # of four planes
+    (64, 128, 56, 3, 2, "rx", 96),          # stays near between tiles, not between calls of a network
+])
+def test_packed_weights_are_asked_for_piece_by_piece(channels, filters, size, window, stride, loop, ahead):
+    """All lines of four planes at once, before a loop over the window, are waited for: half of the time for 512 channels."""
+    a, wide = te.placeholder((1, channels, size, size), name="a"), 32
+    panels = te.placeholder((filters // wide, channels, window, window, 1, wide), name="panels")
+    with Target("llvm -mcpu=znver5 -model=znver5 -num-cores=1"):
+        made = nn.conv2d_nchw(a, nn.conv2d_unpack_weights(panels, filters), stride, window // 2, 1)
+        lines = str(tedsl.lower(topi.schedules.schedule(made), [a, panels, made], simple_mode=True)).splitlines()
+    at, = (number for number, line in enumerate(lines) if "tir.prefetch" in line)
+    before = next(line for line in reversed(lines[:at]) if " for (" in line and "prefetch" not in line)
+    assert f"for ({loop}" in before
+    bytes_of_iteration = wide * 4 * (4 * window * window if loop == "rc.outer" else 1)
+    assert re.search(rf"\+ {ahead * bytes_of_iteration // 4}\), ", lines[at])
 
 
 @pytest.mark.parametrize("channels, filters, size, window, stride, copied", [

@@ -19,7 +19,7 @@ from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import planes_last
+from topi.schedules.cpu.conv.sums import ask_for_panels, planes_last
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -189,4 +189,5 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     for axis in (*inside, *part):
         stage.unroll(axis)
     stage.vectorize(c)
+    ask_for_panels(kernel, stage, terms[:-1], blocks.channels)
     return stage, outer

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp
+from topi.kinds import ConvOp, PanelsOp
+from topi.schedules.cpu.ahead import bytes_ahead
 from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
+from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.dots import split_groups
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of
@@ -29,6 +31,23 @@ def sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = Fal
     for axis in axes:
         stage.unroll(axis)
     stage.vectorize(c)
+    ask_for_panels(kernel, stage, outer, extent_of(stage.op.reduce_axis[0]))
+
+
+def ask_for_panels(kernel: Kernel, stage: Any, loops: list[Any], channels: int | None) -> None:
+    """Prefetch weights that were packed before: in a network they come from memory, since each call reads those of all layers,
+    and a step reads pieces of some planes, which processors do not follow. loops: those of the sums over `channels` as
+    `planes_last` returns them, without the planes.
+    """
+    packed = getattr(weights_of(kernel).op, "info", None)
+    if not isinstance(packed, PanelsOp) or channels is None or len(loops) != 3 or terms_of_step(kernel) > 1:
+        return
+    together = divisor_near(channels, _PLANES, 1)
+    _, height, width = [extent_of(axis) or 1 for axis in stage.op.reduce_axis]
+    line = packed.wide * packed.panels.dtype.bits // 8
+    steps = zip(loops, (together * height * width * line, width * line, line), (channels // together, height, width))
+    *_, (loop, step, _) = [one for one in steps if one[2] > 1 or one[0] is loops[0]]
+    stage.prefetch(packed.panels, loop, max(1, bytes_ahead(kernel) // step))
 
 
 def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
