@@ -278,6 +278,22 @@ def test_packed_weights_are_asked_for_piece_by_piece(channels, filters, size, wi
     assert re.search(rf"\+ {ahead * bytes_of_iteration // 4}\), ", lines[at])
 
 
+@pytest.mark.parametrize("images, channels, filters, size, stride, outermost", [
+    (8, 128, 128, 56, 2, "nn"),  # 14 MB of images, 4 panels of 150 KB
+    (8, 512, 512, 7, 1, "ff"),     # 1.3 MB of images, 9 MB of weights
+    (1, 128, 128, 56, 2, "ff"),
+])
+def test_what_is_larger_is_read_once(images, channels, filters, size, stride, outermost):
+    """All images for each panel, or all panels for each image."""
+    a, wide = te.placeholder((images, channels, size, size), name="a"), 32
+    panels = te.placeholder((filters // wide, channels, 3, 3, 1, wide), name="panels")
+    with Target("llvm -mcpu=znver5 -model=znver5 -num-cores=2"):
+        made = nn.conv2d_nchw(a, nn.conv2d_unpack_weights(panels, filters), stride, 1, 1)
+        text = str(tedsl.lower(topi.schedules.schedule(made), [a, panels, made], simple_mode=True))
+    shared = re.findall(r"for \((\S+): int32, 0, \d+\) \"parallel\"", text)
+    assert shared[-1].startswith(outermost)
+
+
 @pytest.mark.parametrize("channels, filters, size, window, stride, copied", [
     (512, 512, 7, 3, 1, 16 * 9 * 32),  # of 16 channels, half of the nearest cache: 49 pixels, 144 terms
     (512, 64, 28, 3, 1, 512 * 9 * 32),  # two panels, one core: each is copied beside its sums, as a whole for 784 pixels

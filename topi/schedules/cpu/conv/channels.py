@@ -263,9 +263,18 @@ def _are_alone(kernel: Kernel, tile: ImageTile, panels: int | None) -> bool:
     if panels is None or channels is None:
         return False
     if not _stay_near(kernel):
-        return keep_cores_busy(kernel.target, panels)
+        return keep_cores_busy(kernel.target, panels) and not _images_are_larger(kernel, panels)
     even = channels % (tile.wide * cores) == 0 or _are_enough(kernel, panels)
     return even and panels > 1 and extent_of(kernel.tail.axis[0]) == 1
+
+
+def _images_are_larger(kernel: Kernel, panels: int) -> bool:
+    """Whether to read all images for each panel takes more bytes than to read all panels for each image."""
+    sizes = [product([constant(extent) for extent in tensor.shape]) for tensor in (kernel.record.padded, weights_of(kernel))]
+    images = extent_of(kernel.tail.axis[0])
+    if images is None or images == 1 or sizes[0] is None or sizes[1] is None:
+        return False
+    return sizes[0] * (panels - 1) > sizes[1] * (images - 1)
 
 
 def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
