@@ -93,8 +93,10 @@ def const(value: Any, dtype_: object = None) -> Expr:
 
     Raises DTypeError where the dtype cannot hold the value.
     """
-    if type(value) is int and type(dtype_) is DType and not dtype_.is_bool and value in dtype_.numbers:
-        return int_imm(dtype_, value)
+    if type(value) is int:
+        usual = INT32 if dtype_ is None else dtype(dtype_)
+        if value in usual.numbers and not usual.is_bool:
+            return int_imm(usual, value)
     if isinstance(value, Expr):
         value = value.value if isinstance(value, (IntImm, FloatImm)) else value
     if not isinstance(value, (bool, int, float)):
@@ -546,6 +548,8 @@ def bitwise_not(a: Any) -> Expr:
 
 def cast(to: object, value: Any) -> Expr:
     """`value` converted to dtype `to` (the lanes of the value are kept for a scalar `to`). Constants fold where exact."""
+    if isinstance(value, Expr) and value.dtype is to:
+        return value
     target, x = dtype(to), as_expr(value)
     if target.lanes == 1 and x.dtype.lanes > 1:
         target = target.with_lanes(x.dtype.lanes)

@@ -14,6 +14,7 @@ from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
 from tedsl.ir.types import memory_kind
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import Launch, Program, StagePlan
@@ -82,8 +83,8 @@ def _threads_of(plan: StagePlan, launch: Launch | None) -> str:
 def _effect_of(op: Operation) -> Call | None:
     """A call in the formula of `op` that may have side effects; None if there is none."""
     bodies: Iterable[Expr] = op.body if type(op) is ComputeOp else ()
-    return next((node for body in bodies for node in post_order(body) if isinstance(node, Call) and node.op.effect == "opaque"),
-                None)
+    return next((node for body in bodies for node in of_kinds(body, Call)
+                 if isinstance(node, Call) and node.op.effect == "opaque"), None)
 
 
 def _named(call: Call) -> str:

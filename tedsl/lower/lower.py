@@ -11,7 +11,7 @@ from tedsl.findings import refuse_to_run
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.returns import with_result
-from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
+from tedsl.ir.expr import Add, BufferLoad, FloatImm, IntImm, Let, Mul, StringImm, Sub, Var
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
@@ -43,6 +43,8 @@ from tedsl.lower.threads.launches import parted_memory
 from tedsl.lower.uneven_splits import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
+
+_NAMELESS = frozenset((IntImm, FloatImm, Add, Sub, Mul))  # frequent kinds of nodes that name no variables
 
 
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
@@ -122,6 +124,8 @@ def _unbound(body: Stmt, arguments: Arguments, known: Sequence[Var] = ()) -> Low
     bound = {**bound_symbols(arguments), **dict.fromkeys(known)}
     used: dict[Var, None] = {}
     for node in post_order(body):
+        if type(node) in _NAMELESS:
+            continue
         match node:
             case Var():
                 used.setdefault(node)

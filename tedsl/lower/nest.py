@@ -194,13 +194,12 @@ class Nest:
         first, last = self.analyzer.bounds(value)
         end = build.add(begin, whole)
         start, limit = build.as_int(begin), build.as_int(end)
-        at_least, below = build.greater_equal(value, build.cast(value.dtype, begin)), build.less(value, end)
-        needed = []
-        if not ((first is not None and start is not None and first >= start) or self.analyzer.can_prove(at_least)):
-            needed.append(at_least)
-        if not ((last is not None and limit is not None and last < limit) or self.analyzer.can_prove(below)):
-            needed.append(below)
-        return needed
+        needed: list[Expr] = []
+        if first is None or start is None or first < start:
+            needed.append(build.greater_equal(value, build.cast(value.dtype, begin)))
+        if last is None or limit is None or last >= limit:
+            needed.append(build.less(value, end))
+        return [condition for condition in needed if not self.analyzer.can_prove(condition)]
 
     # --- init ---
 

@@ -79,7 +79,8 @@ def narrow_dtypes(func: PrimFunc, *, bits: int = 32, throughout: bool = False) -
     throughout: a variable is narrowed only if all arithmetic that it is part of fits, and so are those of lets and threads.
     """
     width = _WIDTHS[bits]
-    if not any(isinstance(node, Expr) and node.dtype.element in width.wider for node in post_order(func.body)) \
+    dtypes = {node.dtype for node in post_order(func.body) if isinstance(node, Expr)}
+    if not any(of.element in width.wider for of in dtypes) \
             and not any(isinstance(stmt, For) and stmt.loop_var.dtype in width.wider for stmt in statements(func.body)):
         return func
     wide = _Wide(width)

@@ -71,7 +71,7 @@ def _halves(vector: Expr) -> tuple[Expr, Expr]:
 
 
 def _some(vector: Expr, begin: int, end: int) -> Expr:
-    return Shuffle((vector,), tuple(IntImm(INT32, k) for k in range(begin, end)))
+    return Shuffle((vector,), tuple([build.int_imm(INT32, k) for k in range(begin, end)]))
 
 
 def _greater(a: Expr, b: Expr) -> Expr:

@@ -70,6 +70,8 @@ def post_order_visit(stmt: Node, fvisit: Callable[[Node], object]) -> None:
 
 def variables(root: Node) -> list[Var]:
     """The variables that are used below `root`, in order of first use: including data pointers of loads and stores."""
+    if type(root) in LEAVES:
+        return [root] if isinstance(root, Var) else []
     return _named(post_order(root))
 
 
