@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
 from topi.kinds import MatmulOp, SoftmaxOp
 from topi.schedules.formulas import extent_of, formula_of
-from topi.schedules.kernel import Kernel
+from topi.schedules.kernel import Kernel, Whole
 from topi.schedules.row_groups import readers_of
 
 
@@ -54,10 +53,10 @@ def _operations(kernel: Kernel) -> list[Any]:
     return [kernel.anchor, kernel.tail, *[tensor.op for tensor in getattr(kernel.record, "stages", ())]]
 
 
-def _same_rows(reader: Any, op: Any, whole: te.Schedule) -> bool:
+def _same_rows(reader: Any, op: Any, whole: Whole) -> bool:
     """Whether `reader` reads the row of `op` that has its own number, in the batch that has its own number."""
-    reading: Any = whole[reader].op
+    reading: Any = whole(reader)
     own = [axis.var for axis in reading.axis]
     rank = len(op.axis) - 1
     return len(own) >= rank and all(all(a is b for a, b in zip(load.indices[:rank], own[:rank]))
-                                    for load in formula_of(reading.body).reads_of(whole[op].op))
+                                    for load in formula_of(reading.body).reads_of(whole(op)))

@@ -12,7 +12,7 @@ from typing import Any
 from tedsl import te
 from tedsl.target import Target
 from topi.schedules.formulas import Formula, extent_of, formula_of, variables_in
-from topi.schedules.kernel import Kernel
+from topi.schedules.kernel import Kernel, as_it_is, whole_of
 
 # Arithmetic that is worth doing again rather than storing and loading the value.
 _CHEAP = 12
@@ -46,7 +46,7 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target,
     ends = set(tails.values())
     costs: dict[Any, int] = {}
     copied = {op for reader in graph.ops for op in in_copies(reader) if graph.is_plain(op) and graph.readers[op] == [reader]}
-    anchored = []
+    anchored, inlines = [], False
     for op in graph.ops:
         if isinstance(op, te.PlaceholderOp) or op in graph.members:
             continue
@@ -55,9 +55,10 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target,
                 continue
             if op in copied - graph.outputs or _inlines(op, graph, costs):
                 s[op].compute_inline()
+                inlines = True
                 continue
         anchored.append((op, tails.get(op, op)))
-    order, whole = {op: at for at, op in enumerate(graph.ops)}, s.normalize()
+    order, whole = {op: at for at, op in enumerate(graph.ops)}, whole_of(s) if inlines else as_it_is
     return [Kernel(s, anchor, tail, target, whole=whole) for anchor, tail in sorted(anchored, key=lambda pair: order[pair[1]])]
 
 

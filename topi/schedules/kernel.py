@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tedsl import te
 from tedsl.target import Target
 from topi.schedules.formulas import Formula, constant, extent_of, formula_of, product, variables_in
+
+Whole = Callable[[Any], Any]  # gives an operation with inlined ones written into it
+
+
+def whole_of(s: te.Schedule) -> Whole:
+    """Gives the operations of `s` with those written into them that are inlined now."""
+    normal = s.normalize()
+    return lambda op: normal[op].op
+
+
+def as_it_is(op: Any) -> Any:
+    """Gives the operations of a schedule in which none is inlined."""
+    return op
 
 
 class RowBlocks(NamedTuple):
@@ -40,7 +54,9 @@ class Kernel:
     within: bool = False
     blocks: RowBlocks | None = None
     over_blocks: tuple[Any, Any, Any] | None = None
-    whole: te.Schedule | None = None  # what `inlined` gives, made once for all kernels of a schedule
+    whole: Whole | None = None  # what `inlined` gives, made once for all kernels of a schedule
+    formulas: dict[Any, Formula] = field(default_factory=dict)  # what `formula` has found
+    known_lanes: dict[Any, int] = field(default_factory=dict)  # what `lanes` has found
 
     @property
     def record(self) -> Any:
@@ -48,19 +64,21 @@ class Kernel:
         return getattr(self.anchor, "info", None)
 
     @property
-    def inlined(self) -> te.Schedule:
-        """The schedule with inlined stages written into their readers: its operations are the whole formulas."""
-        self.whole = self.whole or self.schedule.normalize()
+    def inlined(self) -> Whole:
+        """Gives operations with inlined stages written into them: their formulas are the whole ones."""
+        self.whole = self.whole or whole_of(self.schedule)
         return self.whole
 
     def body(self, op: Any) -> tuple[Any, ...]:
         """The formulas of `op` after inlining."""
-        bodies: tuple[Any, ...] = self.inlined[op].op.body
+        bodies: tuple[Any, ...] = self.inlined(op).body
         return bodies
 
     def formula(self, op: Any) -> Formula:
         """What `op` reads and costs, after inlining."""
-        return formula_of(self.body(op))
+        if op not in self.formulas:
+            self.formulas[op] = formula_of(self.body(op))
+        return self.formulas[op]
 
     @property
     def fused(self) -> bool:
@@ -73,6 +91,11 @@ class Kernel:
         What an element-wise operation reads once for a row, such as the 64-bit place of one_hot, is one element for all lanes:
         it does not count. But rows of a table beyond the second cache arrive faster in vectors of half a line than in lines.
         """
+        if op not in self.known_lanes:
+            self.known_lanes[op] = self._lanes(op)
+        return self.known_lanes[op]
+
+    def _lanes(self, op: Any) -> int:
         loads, machine = self.formula(op).loads, self.target.machine
         if not op.reduce_axis:
             last = next((axis.var for axis in reversed(op.axis) if extent_of(axis) != 1), None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.formulas import constant, extent_of, formula_of
-from topi.schedules.kernel import Kernel
+from topi.schedules.kernel import Kernel, Whole
 
 
 def join_rows(kernels: Sequence[Kernel], outputs: set[Any]) -> list[Kernel]:
@@ -45,7 +45,7 @@ def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
             host.kept = kept
 
 
-def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
+def _kept(host: Kernel, left: Sequence[Kernel], whole: Whole) -> int:
     """The number of leading dimensions of `host` that index its rows: those with which it reads the result of a reduction; 0 if
     none.
     """
@@ -55,11 +55,11 @@ def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
         kept = rank - len(axes)
         return kept if tuple(axes) == tuple(range(kept, rank)) else 0
     own = [axis.var for axis in host.tail.axis]
-    formula = formula_of(whole[host.tail].op.body)
+    formula = formula_of(whole(host.tail).body)
     for kernel in left:
         if kernel is host or not _reduces(kernel) or type(kernel.anchor) is not te.ComputeOp:
             continue
-        for load in formula.reads_of(whole[kernel.tail].op):
+        for load in formula.reads_of(whole(kernel.tail)):
             used = [index for index in load.indices if constant(index) != 0]
             if 0 < len(used) < rank and all(a is b for a, b in zip(used, own)) and extent_of(host.tail.axis[len(used)]) != 1:
                 return len(used)
@@ -75,19 +75,19 @@ def _fits(kernel: Kernel, kept: int) -> bool:
     return not hasattr(kernel.record, "stages") and len(kernel.tail.axis) >= kept
 
 
-def readers_of(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
+def readers_of(op: Any, left: Sequence[Kernel], whole: Whole, members: Sequence[Any]) -> list[Any]:
     """The operations with loops that read `op`, directly or through inlined ones."""
-    mine = whole[op].op
+    mine = whole(op)
     placed = [*members, *[candidate for kernel in left for candidate in (kernel.anchor, kernel.tail)]]
     for kernel in left:
         placed += [tensor.op for tensor in getattr(getattr(kernel.anchor, "info", None), "stages", ())]
     return [candidate for candidate in dict.fromkeys(placed)
-            if candidate is not op and any(t.op is mine for t in whole[candidate].op.input_tensors)]
+            if candidate is not op and any(t.op is mine for t in whole(candidate).input_tensors)]
 
 
-def _same_row(reader: Any, op: Any, kept: int, whole: te.Schedule) -> bool:
+def _same_row(reader: Any, op: Any, kept: int, whole: Whole) -> bool:
     """Whether `reader` indexes `op` with its own leading axes, so that each of its rows needs the same row of `op` only."""
-    reading: Any = whole[reader].op
+    reading: Any = whole(reader)
     own = [axis.var for axis in reading.axis][:kept]
     return all(all(a is b for a, b in zip(load.indices[:kept], own)) and len(load.indices) >= kept
-               for load in formula_of(reading.body).reads_of(whole[op].op))
+               for load in formula_of(reading.body).reads_of(whole(op)))
