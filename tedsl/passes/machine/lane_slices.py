@@ -1,8 +1,8 @@
-"""Extracts some lanes of a vector statement as a narrower statement."""
+"""Extracts some lanes of a vector statement as a narrower statement, or of a vector as a narrower one."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from tedsl.ir import build
 from tedsl.ir.expr import (
@@ -32,11 +32,14 @@ _MIX = (LANE_MASK, *COMBINE_LANES)
 _INSIDE = (Load, Let, Shuffle, *_MIX)  # what scalars have to do with lanes
 
 
+Part = TypeVar("Part", Stmt, Expr)
+
+
 class CannotSlice(Exception):
     """Raised for a vector whose lanes are not independent, or that is bound outside."""
 
 
-def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: frozenset[Expr] = frozenset()) -> Stmt:
+def slice_lanes(stmt: Part, lanes: int, first: Expr | int, width: int, on: frozenset[Expr] = frozenset()) -> Part:
     """Returns a copy of `stmt`, which has `lanes` lanes, for lanes first .. first + width - 1. The masks `on` are known to hold
     there.
 

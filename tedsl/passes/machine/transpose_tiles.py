@@ -10,6 +10,10 @@ Iterations may also go down in memory, as where a window is flipped: the columns
 A gather, or a load for each lane, takes a cycle and more for each element; a shuffle moves a vector. The loop may read several
 turned loads, compute with what it reads, and add to what it stores in every iteration. Where a constant extent is no multiple
 of the tile, the last tile is read from before its end; what is left over of others keeps its own code.
+
+The lanes may lie anywhere, as those of a vector that goes on in the next row of a matrix do, if each iteration moves all of
+them to the next element: A[floordiv(ramp(x, 1, 16), 7)*n + floormod(ramp(x, 1, 16), 7)*m + broadcast(k, 16)]. A row then begins
+where its lane of the index is in the first iteration, computed as a scalar.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Any, NamedTuple
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Let, Load, Ramp, Shuffle, Var
+from tedsl.ir.expr import Add, Broadcast, Expr, IntImm, Let, Load, Ramp, Shuffle, Sub, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE
@@ -91,6 +95,7 @@ class _Tiles(ScopedRewriter):
         loads = [node for node in of_kinds(loop.body, Load) if isinstance(node, Load)]
         if not any(_is_strided(load.index) for load in loads):
             return []
+        bound = {node.var for node in of_kinds(loop.body, LetStmt) if isinstance(node, LetStmt)}
         written = {store.buffer_var: self.number(store.index) for store in stores}
         if any(self.reads_others(store, loop.loop_var, loads) for store in stores):
             return []
@@ -99,7 +104,8 @@ class _Tiles(ScopedRewriter):
         accesses: list[Load | Store] = [*loads, *stores]
         if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index)) for access in accesses):
             return []
-        return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)]
+        return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)
+                and not uses(load.index, bound) and not _reads(load.index, written)]
 
     def reads_others(self, store: Store, var: Var, loads: list[Load]) -> bool:
         """Tells whether an iteration may read elements that others write."""
@@ -151,11 +157,7 @@ class _Tiles(ScopedRewriter):
             lanes_on(masks[0]) is not None and not uses(masks[0], {loop.loop_var})
 
     def is_turned(self, load: Load, var: Var) -> bool:
-        index = load.index
-        if not isinstance(index, Ramp) or not _is_strided(index) or load.dtype.bits < 8 or uses(index.stride, {var}):
-            return False
-        following = substitute(index.base, {var: build.add(var, 1)})
-        return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) in (1, -1)
+        return load.dtype.bits >= 8 and _is_strided(load.index) and _step(load.index, var, self.analyzer) in (1, -1)
 
     def tiled(self, loop: For, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
         """Returns `loop` in tiles, where `body` may store more than `store`."""
@@ -164,7 +166,7 @@ class _Tiles(ScopedRewriter):
                     _power_below(lanes), LARGEST if extent is None else _power_below(extent))
         if width < SMALLEST:
             return loop
-        if body is store and turned == [store.value] and self.has_lines(store, width):
+        if body is store and turned == [store.value] and isinstance(turned[0].index, Ramp) and self.has_lines(store, width):
             return self.line_by_line(loop, store, turned[0], width)
         tiles = build.maximum(build.floordiv(loop.extent, width), 0)  # an extent may be negative: then nothing runs
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
@@ -288,7 +290,38 @@ def _lanes_from(index: Expr, first: Expr, lanes: int) -> Ramp:
 
 def _is_strided(index: Expr) -> bool:
     """Tells whether neighbouring lanes may access other than neighbouring elements, or the same."""
-    return isinstance(index, Ramp) and build.as_int(index.stride) not in (0, 1)
+    if isinstance(index, Ramp):
+        return build.as_int(index.stride) not in (0, 1)
+    return index.dtype.lanes > 1 and not isinstance(index, Broadcast)
+
+
+def _step(index: Expr, var: Var, analyzer: Analyzer) -> int | None:
+    """Returns how far all lanes of `index` move from one iteration to the next; None if that is not a constant, or if lanes
+    may move differently.
+    """
+    by: Expr = build.const(0, index.dtype.element)
+    stack: list[tuple[bool, Expr]] = [(True, index)]
+    while stack:
+        plus, term = stack.pop()
+        if not uses(term, {var}):
+            continue
+        if isinstance(term, (Add, Sub)):
+            stack += [(plus, term.a), (plus == isinstance(term, Add), term.b)]
+            continue
+        if isinstance(term, Broadcast):
+            scalar = term.value
+        elif isinstance(term, Ramp) and not uses(term.stride, {var}):
+            scalar = term.base
+        else:
+            return None
+        moved = build.sub(substitute(scalar, {var: build.add(var, 1)}), scalar)
+        by = build.add(by, moved) if plus else build.sub(by, moved)
+    return build.as_int(analyzer.simplify(by))
+
+
+def _reads(index: Expr, written: Mapping[Var, Any]) -> bool:
+    """Tells whether `index` depends on elements of what is `written`."""
+    return any(isinstance(node, Load) and node.buffer_var in written for node in of_kinds(index, Load))
 
 
 def _stores(body: Stmt) -> list[Store]:
@@ -345,16 +378,16 @@ def _iteration(body: Stmt, rows: _Rows, at: int) -> Stmt:
 
 
 class _Replaced(Rewriter):
-    """Replaces loads by variables."""
+    """Replaces loads by variables, and ramps by others."""
 
-    kinds = (Load,)
+    kinds = (Load, Ramp)
 
     def __init__(self, by: Mapping[Any, Expr]) -> None:
         super().__init__()
         self.by = by
 
     def rewrite(self, node: Any) -> Any:
-        return self.by.get(node, node) if isinstance(node, Load) else node
+        return self.by.get(node, node) if isinstance(node, (Load, Ramp)) else node
 
 
 class _Iteration(Substitution):
@@ -375,11 +408,8 @@ class _Iteration(Substitution):
 
 def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr]:
     """Returns the lanes of `load` in each of the iterations `rows`, made from rows of memory that are bound in `lets`."""
-    assert isinstance(load.index, Ramp)
-    stride = load.index.stride
-    start, end = (substitute(load.index.base, {rows.var: build.add(rows.first, at)}) for at in (0, rows.width - 1))
-    backwards = (build.as_int(Analyzer().simplify(build.sub(end, start))) or 0) < 0
-    base = end if backwards else start
+    backwards = (_step(load.index, rows.var, Analyzer()) or 0) < 0
+    index = substitute(load.index, {rows.var: build.add(rows.first, rows.width - 1 if backwards else 0)})
 
     def bound(name: str, value: Expr) -> Var:
         lets.append((Var(name, value.dtype), value))
@@ -387,13 +417,27 @@ def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr
 
     numbers = [build.as_expr(lane) if rows.last is None else build.minimum(lane, rows.last)
                for lane in range(rows.at, rows.at + rows.lanes)]
-    starts = [build.add(base, build.mul(stride, build.cast(stride.dtype, number))) for number in numbers]
-    dtype = load.dtype.with_lanes(rows.width)
-    read = [bound("row", Load(dtype, load.buffer_var, Ramp(start, build.const(1, base.dtype), rows.width))) for start in starts]
+    starts = _lanes_at(index, numbers, bound)
+    dtype, one = load.dtype.with_lanes(rows.width), build.const(1, index.dtype.element)
+    read = [bound("row", Load(dtype, load.buffer_var, Ramp(start, one, rows.width))) for start in starts]
     columns = transposed([*read, *[read[-1]] * (rows.width - rows.lanes)], LANE_BYTES // load.dtype.element.bytes,
                          lambda a, b, picks: bound("turned", Shuffle((a, b), _constants(tuple(picks)))))
     return [column if rows.lanes == rows.width else Shuffle((column,), _constants(tuple(range(rows.lanes))))
             for column in (reversed(columns) if backwards else columns)]
+
+
+def _lanes_at(index: Expr, numbers: Sequence[Expr], bound: Callable[[str, Expr], Var]) -> list[Expr]:
+    """Returns the lanes `numbers` of `index` as scalars. What the ramps in it begin with is `bound` once for all of them."""
+    if isinstance(index, Ramp):
+        stride = index.stride
+        return [build.add(index.base, build.mul(stride, build.cast(stride.dtype, number))) for number in numbers]
+    number_of, first = Numbering(), dict[int, Var]()
+    for node in list(post_order(index)):
+        if isinstance(node, Ramp) and not isinstance(node.base, (Var, IntImm)) and number_of(node.base) not in first:
+            first[number_of(node.base)] = bound("first", node.base)
+    shared = _Replaced({node: node.replace(base=first[number_of(node.base)]) for node in post_order(index)
+                        if isinstance(node, Ramp) and number_of(node.base) in first})(index)
+    return [slice_lanes(shared, index.dtype.lanes, number, 1) for number in numbers]
 
 
 def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, list[int]], Expr]) -> list[Expr]:

@@ -9,9 +9,9 @@ import tedsl
 from tedsl import te
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Load, Shuffle, SizeVar, Var, pointer_var
+from tedsl.ir.expr import Load, Ramp, Shuffle, SizeVar, Var, pointer_var
 from tedsl.ir.stmt import For, LetStmt, Store, seq
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
 from tedsl.target import Target
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.sampled(2)
 
 SSE, AVX2 = Target("llvm -mtriple=x86_64-linux-gnu"), Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
 AVX512, NEON = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"), Target("llvm -mtriple=aarch64-linux-gnu")
+ZEN3 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3")
 RISCV = Target("llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60")
 K, V = Var("k"), Var("v")
 
@@ -349,3 +350,140 @@ def test_elements_that_other_iterations_write_in_other_lanes_keep_the_order(lane
     body = f.store("B", build.add(V, K), f.load("A", build.add(build.mul(V, 16), K)))
     before = vectorize_loops(f.func(loop(K, 16, loop(V, lanes, body, VECTORIZED))))
     assert check(transpose_tiles, before, AVX512) is before
+
+
+# --- lanes anywhere ----------------------------------------------------------------------------------------------------------
+
+J = Var("j")
+
+
+def wrapped(columns, lanes, dtype="float32", m=7, down=False, on=None):
+    """B[j, k, v] = A[x mod m, k, x div m] for x = j*lanes + v: vectors go on in the next row of a matrix of rows of m."""
+    tall = -(-3 * lanes // m)
+    f = Function(A=(m * tall * columns, dtype), B=(3 * columns * lanes, dtype))
+    x, k = build.add(build.mul(J, lanes), V), build.sub(columns - 1, K) if down else K
+    row = build.add(build.mul(build.floormod(x, m), tall), build.floordiv(x, m))
+    to = build.add(build.mul(build.add(build.mul(J, columns), K), lanes), V)
+    body = f.store("B", to, f.load("A", build.add(build.mul(row, columns), k)))
+    if on is not None:
+        body = when(build.less(V, on), body)
+    return vectorize_loops(f.func(loop(J, 3, loop(K, columns, loop(V, lanes, body, VECTORIZED)))))
+
+
+def gathers(func):
+    return [node for node in post_order(func.body) if isinstance(node, Load) and node.dtype.lanes > 1
+            and not (isinstance(node.index, Ramp) and build.as_int(node.index.stride) == 1)]
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, 8, 16, 21])
+@pytest.mark.parametrize("lanes, dtype", [
+    (4, "float64"), (8, "float32"), (16, "float32"), (14, "float32"), (16, "int8"), (8, "float64")])
+@pytest.mark.parametrize("down", [False, True])
+def test_vectors_that_go_on_in_the_next_row(columns, lanes, dtype, down):
+    for target in (SSE, AVX2, AVX512, NEON):
+        before = wrapped(columns, lanes, dtype, down=down)
+        after = check(transpose_tiles, before, target)
+        turns = columns >= 4 and target.vector_lanes(before.buffers[0].dtype) >= 4
+        assert not turns or (not gathers(after) and any(isinstance(node, Shuffle) for node in post_order(after.body)))
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 16, 17, 100])
+def test_rows_of_any_length(m):
+    for columns in (16, 24):
+        assert not gathers(check(transpose_tiles, wrapped(columns, 16, m=m), AVX512))
+
+
+@pytest.mark.parametrize("on", [1, 5, 8, 13])
+@pytest.mark.parametrize("target", [SSE, AVX2, AVX512], ids=str)
+def test_lanes_that_are_off_of_vectors_that_go_on_in_the_next_row(on, target):
+    after = check(transpose_tiles, wrapped(16, 16, on=on), target)
+    assert any(isinstance(node, Shuffle) for node in post_order(after.body))
+
+
+def test_what_the_lanes_have_in_common_is_computed_once():
+    after = check(transpose_tiles, wrapped(16, 16), AVX512)
+    first = [node for node in post_order(after.body) if isinstance(node, LetStmt) and node.var.name == "first"]
+    assert len(first) == 1
+    rows = [node.index.base for node in post_order(after.body) if isinstance(node, Load)]
+    assert len(rows) == 16 and all(uses(row, {first[0].var}) for row in rows)
+
+
+def by_tensor(columns=16, lanes=16, source="D"):
+    """B[k, v] = A[D[v], k]"""
+    f = Function(A=(8 * columns,), B=(columns * lanes,), D=(lanes, "int32"), E=(columns * lanes, "int32"))
+    at = build.add(build.mul(K, lanes), V)
+    where = f.load(source, V if source == "D" else at)
+    body = f.store("B", at, f.load("A", build.add(build.mul(where, columns), K)))
+    if source == "E":
+        body = seq(f.store("E", at, build.floormod(at, 5)), body)
+    return vectorize_loops(f.func(loop(K, columns, loop(V, lanes, body, VECTORIZED))))
+
+
+def test_rows_whose_numbers_are_data():
+    """The rows that are read are those that the loop reads; the last one ends with the array."""
+    for columns, lanes in ((16, 16), (21, 8), (4, 14)):
+        assert not gathers(check(transpose_tiles, by_tensor(columns, lanes), AVX512))
+
+
+def test_rows_whose_numbers_the_loop_writes_stay():
+    before = by_tensor(source="E")
+    assert check(transpose_tiles, before, AVX512) is before
+
+
+@pytest.mark.parametrize("index", [
+    lambda k, v: build.add(build.mul(build.floormod(build.add(v, k), 7), 64), k),
+    lambda k, v: build.add(build.mul(build.floormod(v, 7), 64), build.mul(k, 2)),
+    lambda k, v: build.add(build.mul(build.floormod(v, 7), 64), build.floordiv(k, 2)),
+    lambda k, v: build.add(build.mul(build.floormod(v, 7), 64), build.mul(k, v)),
+    lambda k, v: build.mul(build.floormod(v, 7), 64)])
+def test_lanes_that_do_not_all_move_to_the_next_element_stay(index):
+    f = Function(A=(2048,), B=(256,))
+    body = f.store("B", build.add(build.mul(K, 16), V), f.load("A", index(K, V)))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, body, VECTORIZED))))
+    assert check(transpose_tiles, before, AVX512) is before
+
+
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: build.add(t, K)])
+def test_places_that_are_named_in_the_loop_stay(of):
+    """They may move with it, and have no value outside."""
+    f, t = Function(A=(16 * 64 + 64,), B=(256,)), Var("t")
+    body = f.store("B", build.add(build.mul(K, 16), V), f.load("A", build.add(build.mul(V, 64), of(t))))
+    before = vectorize_loops(f.func(loop(K, 16, LetStmt(t, build.mul(K, 3), loop(V, 16, body, VECTORIZED)))))
+    assert check(transpose_tiles, before, AVX512) is before
+
+
+def turned_to_lines(shape, perm, dtype="float32", target=AVX512):
+    """A transpose whose vectors begin at lines of the result, and may go on in the next row."""
+    A = te.placeholder(shape, dtype, name="A")
+    B = te.compute([shape[p] for p in perm], lambda *i: A(*[i[perm.index(at)] for at in range(len(shape))]), name="B")
+    s = te.create_schedule(B.op)
+    axes = list(s[B].op.axis)
+    at = perm.index(len(shape) - 1)
+    line = 64 // np.dtype(dtype).itemsize
+    flat = s[B].fuse(*axes[at + 1:]) if len(axes) > at + 2 else axes[at + 1]
+    tile, lane = s[B].split(flat, factor=line, tail="shift_inwards", lines_of=B)
+    down, row = s[B].split(axes[at], factor=16)
+    s[B].reorder(*axes[:at], down, tile, row, lane)
+    s[B].vectorize(lane)
+    return tedsl.build(s, [A, B], target=target)
+
+
+@pytest.mark.parametrize("target", [AVX512, ZEN3], ids=str)
+def test_vectors_from_lines_of_the_result_are_not_gathered(target):
+    asm = turned_to_lines((32, 20, 56), (2, 1, 0), target=target).get_source("asm")
+    assert "gather" not in asm and "unpcklps" in asm
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+@pytest.mark.parametrize("target", [Target("llvm"), *([ZEN3] if ZEN3.runs_here else [])], ids=str)
+@pytest.mark.parametrize("shape, perm", [((7, 9, 56), (2, 1, 0)), ((5, 6, 7, 40), (2, 3, 0, 1)), ((100, 16), (1, 0)),
+                                         ((3, 33, 5), (2, 1, 0)), ((2, 65, 24), (2, 0, 1))])
+def test_transposes_to_lines_of_the_result_in_machine_code(shape, perm, dtype, target):
+    kernel = turned_to_lines(shape, perm, dtype, target)
+    a = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    for behind in range(0, 64 // a.itemsize, 5):
+        room = np.zeros(a.size + 128, dtype)
+        b = room[behind:behind + a.size].reshape([shape[p] for p in perm])
+        kernel(a, b)
+        np.testing.assert_array_equal(b, a.transpose(perm))
+        assert not room[:behind].any() and not room[behind + a.size:].any()
