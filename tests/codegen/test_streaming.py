@@ -166,3 +166,83 @@ def test_an_output_from_a_place_on_that_data_holds_is_stored_as_usual(target):
     kernel(x, np.array([37], "int32"), result)
     np.testing.assert_array_equal(result[37:-63], 2 * x)
     assert not result[:37].any() and not result[-63:].any()
+
+
+# --- tiles that begin at lines -------------------------------------------------------------------------------------------
+
+def schedule_of_lines(rows, columns, dtype="float32", symbolic=False):
+    """B[i, j] = A[j, i] in tiles that begin at lines of B."""
+    line = 64 // np.dtype(dtype).itemsize
+    A = te.placeholder((columns, rows), dtype, name="A")
+    B = te.compute((rows, columns), lambda i, j: A[j, i], name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+    across, lane = s[B].split(j, line, tail="shift_inwards", lines_of=B)
+    down, row = s[B].split(i, 16)
+    s[B].reorder(down, across, row, lane)
+    s[B].vectorize(lane)
+    s[B].nontemporal()
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("rows, columns, dtype", [
+    (32, 16, "float32"), (32, 32, "float32"), (32, 48, "float32"), (40, 64, "float32"), (16, 80, "float32"),
+    (32, 100, "float32"), (32, 128, "int8"),
+    (32, 17, "float32"), (32, 40, "float64"), (16, 320, "int16")])
+def test_tiles_from_lines_are_written_wherever_the_array_begins(rows, columns, dtype, target):
+    s, args = schedule_of_lines(rows, columns, dtype)
+    kernel = tedsl.build(s, args, target)
+    size = np.dtype(dtype).itemsize
+    in_step = columns * size % 64 == 0 and columns * size > 64
+    assert ("!nontemporal" in kernel.get_source()) == in_step and ("sfence" in kernel.get_source()) == in_step
+    a = np.random.default_rng(0).integers(0, 100, (columns, rows)).astype(dtype)
+    for behind in range(0, 64, size):
+        written_between_guards(lambda b: kernel(a, b), a.T, behind)
+
+
+def written_between_guards(call, expected, behind):
+    """The call writes `expected` to an array that begins `behind` bytes behind a line, and nothing around it."""
+    room = np.full(expected.nbytes + 64 * 4, 0xa5, "uint8")
+    first = -room.ctypes.data % 64 + 64 + behind
+    end = first + expected.nbytes
+    b = room[first:end].view(expected.dtype).reshape(expected.shape)
+    call(b)
+    np.testing.assert_array_equal(b, expected)
+    assert (room[:first] == 0xa5).all() and (room[end:] == 0xa5).all()
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_tiles_from_lines_of_arrays_that_are_not_aligned_to_their_elements(target):
+    s, args = schedule_of_lines(32, 80)
+    kernel = streaming_kernel(tedsl.lower(s, args)["main"], target)
+    assert "!nontemporal" in kernel.text
+    a = np.arange(32 * 80, dtype="float32").reshape(80, 32)
+    for behind in range(64):
+        written_between_guards(lambda b: kernel(a, b), a.T, behind)
+
+
+@pytest.mark.parametrize("target", [HOST, AVX2, PLAIN], ids=str)
+def test_tiles_from_lines_have_one_copy_with_stores_past_the_cache_and_one_with_others(target):
+    kernel = tedsl.build(*schedule_of_lines(32, 96), target)
+    size = target.vector_lanes("float32") * 4
+    past = [line for line in kernel.get_source().splitlines() if "!nontemporal" in line and "store" in line]
+    assert len(past) == 16 and all(f"align {size}" in line for line in past)
+    assert kernel.get_source().count("call void @tedsl.store_lanes") == 16  # of the first and the last tile
+    assert "movntp" in kernel.get_source("asm") and "gather" not in kernel.get_source("asm")
+
+
+def test_tiles_from_lines_of_small_arrays_stay_in_the_cache(monkeypatch):
+    def built(n):
+        A = te.placeholder((n, n), name="A")
+        B = te.compute((n, n), lambda i, j: A[j, i], name="B")
+        s = te.create_schedule(B.op)
+        across, lane = s[B].split(B.op.axis[1], 16, tail="shift_inwards", lines_of=B)
+        down, row = s[B].split(B.op.axis[0], 16)
+        s[B].reorder(down, across, row, lane)
+        s[B].vectorize(lane)
+        return tedsl.build(s, [A, B], HOST).get_source()
+
+    assert "!nontemporal" not in built(64)
+    monkeypatch.setattr(Machine, "large", 1000)
+    assert "!nontemporal" in built(64)

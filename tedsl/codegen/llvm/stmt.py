@@ -10,7 +10,7 @@ from tedsl.codegen.llvm.frame import emit_allocate, emit_return, expected_to_hol
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.outlined.parallel import emit_parallel
 from tedsl.codegen.llvm.outlined.parts import PART, emit_in_parts
-from tedsl.codegen.llvm.streaming import emit_range, may_stream
+from tedsl.codegen.llvm.streaming import emit_range, emit_whole_lines, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import VOID
@@ -32,6 +32,7 @@ from tedsl.ir.stmt import (
     While,
     is_no_op,
 )
+from tedsl.passes.machine.mark_streams import WHOLE_LINES
 
 
 def emit_seq(out: Emitter, s: SeqStmt) -> None:
@@ -141,6 +142,9 @@ def emit_prefetch(out: Emitter, s: Prefetch) -> None:
 def emit_attr(out: Emitter, s: AttrStmt) -> None:
     if s.attr_key == LAUNCH:
         raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
+    if s.attr_key == WHOLE_LINES:
+        emit_whole_lines(out, s)
+        return
     data = s.node.data if isinstance(s.node, Buffer) else s.node
     if s.attr_key != "nontemporal" or data not in out.scope.buffers or not may_stream(out):
         out.statement(s.body)

@@ -14,12 +14,22 @@ part bypasses the cache costs 0.3 microseconds, and parts that bypass it go to m
 lines themselves have ends that bypass the cache as well, in parts of 16 bytes. Memory that is not aligned to its elements, or
 to 16 bytes for such vectors, gets ordinary stores. f may not read the output. A loop may also write one vector to each of
 several rows, as a tile of a transposition does, if the lines of all rows begin at the same positions.
+
+Loops that are marked to write whole lines from a place on are not moved. They bypass the cache if that place is a line:
+
+    if the output is large and out + start is a multiple of 64: the loop with non-temporal stores
+    else: the loop with ordinary stores
+
+The first and the last tile of each row, which are moved inwards, then leave out what they have in common with their neighbours:
+ordinary stores to those lines would wait for them to come back from memory.
+
 Such stores are ordered by an sfence before the function returns.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from tedsl.codegen.llvm.effort import is_plain
 from tedsl.codegen.llvm.emitter import Emitter, PastCache
@@ -36,7 +46,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt, For
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.machine.mark_streams import MARK, PART, alignment_of
+from tedsl.passes.machine.mark_streams import MARK, MOVED, PART, alignment_of
 from tedsl.record import record
 
 _SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
@@ -130,6 +140,56 @@ def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
         emit_counted(out, s, first, end, None)
 
 
+def emit_whole_lines(out: Emitter, mark: AttrStmt) -> None:
+    """Emits statements that are marked to write whole lines if their first vector is one."""
+    memory = mark.node
+    if memory not in out.streams or out.nontemporal:
+        out.statement(mark.body)
+        return
+    assert isinstance(memory, Var) and isinstance(memory.type_annotation, PointerType) and isinstance(mark.value, Ramp)
+    start, line, element = out.scalar_index(mark.value.base), out.target.machine.line, memory.type_annotation.element_type.dtype
+    place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(element))} to i64")
+    flag, inner = out.streams[memory], mark.body
+    wanted = [_is_multiple(out, place, line), *([] if flag is None else [out.scope.data[flag]])]
+    elements = None
+    if flag is None and isinstance(inner, AttrStmt) and inner.attr_key == MOVED:
+        elements = _nominal(out, out.scalar_index(inner.value), mark.value.lanes)
+
+    def emit(past: PastCache | None) -> None:
+        if past is not None:
+            out.nontemporal[memory] = past
+        out.statement(mark.body)
+        out.nontemporal.pop(memory, None)
+
+    _emit_either(out, _all(out, wanted), lambda: emit(PastCache(line, start)),
+                 lambda: emit(None if elements is None else PastCache(line, start, elements)))
+
+
+def _nominal(out: Emitter, moved: Index, lanes: int) -> tuple[str, str]:
+    """Emits the bounds of the elements of a vector of a tile that were in it before it was moved."""
+    low, high = (out.register(ix.add(ix.constant(by), moved, -1))[0] for by in (0, lanes))
+    smax, smin = (out.module.declare(f"llvm.{name}.i64", f"declare i64 @llvm.{name}.i64(i64, i64)")
+                  for name in ("smax", "smin"))
+    return out.assign(f"call i64 {smax}(i64 {low}, i64 0)"), out.assign(f"call i64 {smin}(i64 {high}, i64 {lanes})")
+
+
+def _emit_either(out: Emitter, wanted: str, past: Callable[[], None], ordinary: Callable[[], None]) -> None:
+    """Emits both, and the branch between the two."""
+    labels = [out.fresh(name) for name in ("past_cache", "ordinary", "join")]
+    marks = out.mark()
+    out.line(f"br i1 {wanted}, label %{labels[0]}, label %{labels[1]}")
+    out.open_region()
+    out.start_block(labels[0])
+    past()
+    out.line(f"br label %{labels[2]}")
+    out.next_side(marks)
+    out.start_block(labels[1])
+    ordinary()
+    out.line(f"br label %{labels[2]}")
+    out.close_region(marks)
+    out.start_block(labels[2])
+
+
 def _is_in_step(out: Emitter, loop: For, stream: Stream, first: Index) -> bool:
     """Tells whether an iteration is seen to write whole lines further on than the one before. Of sums in int32 that may wrap,
     such as a place that data holds and the loop's variable, it is not.
@@ -153,11 +213,13 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
     start = out.scalar_index(stream.index.base)
     place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(stream.element))} to i64")
     wanted = _is_worth_it(out, stream, place, ix.add(end, first, -1))
-    past, plain, join = (out.fresh(name) for name in ("past_cache", "ordinary", "join"))
-    marks = out.mark()
-    out.line(f"br i1 {wanted}, label %{past}, label %{plain}")
-    out.open_region()
-    out.start_block(past)
+    _emit_either(out, wanted, lambda: _emit_past(out, loop, stream, (first, end), (start, place)),
+                 lambda: emit_counted(out, loop, first, end, None))
+
+
+def _emit_past(out: Emitter, loop: For, stream: Stream, ends: tuple[Index, Index], begin: tuple[Index, str]) -> None:
+    """Emits the loop with non-temporal stores. begin: the index of its first vector, and the address."""
+    (first, end), (start, place), memory = ends, begin, stream.memory
     shift = _shift(out, stream, place)
     is_aligned = out.assign(f"icmp eq i64 {shift}, 0")
     last = ix.add(end, ix.constant(1), -1)
@@ -173,13 +235,6 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
 
     emit_ends(out, loop, (first, last), is_aligned, set_elements, lines)
     del out.nontemporal[memory]
-    out.line(f"br label %{join}")
-    out.next_side(marks)
-    out.start_block(plain)
-    emit_counted(out, loop, first, end, None)
-    out.line(f"br label %{join}")
-    out.close_region(marks)
-    out.start_block(join)
 
 
 def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
@@ -187,17 +242,26 @@ def _is_worth_it(out: Emitter, stream: Stream, place: str, count: Index) -> str:
     wanted = [emit_condition(out, "sge", count, ix.constant(_FEWEST))]
     unit = PART if stream.alignment < out.target.machine.line else stream.element.bytes
     if unit > 1:
-        wanted.append(out.assign(f"icmp eq i64 {out.assign(f'and i64 {place}, {unit - 1}')}, 0"))
+        wanted.append(_is_multiple(out, place, unit))
     if stream.alignment > unit:
-        of_lines = out.assign(f"and i64 {place}, {stream.alignment - 1}")
         is_long = emit_condition(out, "sge", count, ix.constant(_MANY))
         wanted.append("true" if is_long == "true" else
-                      out.assign(f"or i1 {out.assign(f'icmp eq i64 {of_lines}, 0')}, {is_long}"))
+                      out.assign(f"or i1 {_is_multiple(out, place, stream.alignment)}, {is_long}"))
     flag = out.streams[stream.memory]
     if flag is not None:
         wanted.append(out.scope.data[flag])
+    return _all(out, wanted)
+
+
+def _is_multiple(out: Emitter, place: str, unit: int) -> str:
+    """Emits the condition that the address `place` is a multiple of `unit`, a power of two."""
+    return out.assign(f"icmp eq i64 {out.assign(f'and i64 {place}, {unit - 1}')}, 0")
+
+
+def _all(out: Emitter, conditions: list[str]) -> str:
+    """Emits the condition that all `conditions` hold."""
     return functools.reduce(lambda a, b: b if a == "true" else out.assign(f"and i1 {a}, {b}"),
-                            [condition for condition in wanted if condition != "true"], "true")
+                            [condition for condition in conditions if condition != "true"], "true")
 
 
 def _shift(out: Emitter, stream: Stream, place: str) -> str:

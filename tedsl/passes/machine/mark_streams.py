@@ -7,19 +7,31 @@ The value of the mark is the index of the first vector that an iteration writes.
 every position: where `i` is moved by a fraction of an iteration, it computes the positions in between. Only then can the code
 generator move it to where lines of memory begin, as stores past the cache need it. The loop may write a vector to each of
 several rows, as a tile of a transposition does, if the lines of all rows begin at the same positions.
+
+Tiles that begin where lines of the output do, as those of `split(..., lines_of=B)`, have a mark around them:
+
+before:  for (k: 0, 16) { B[ramp(k*n + max(min(t*16 - B.lead, n - 16), 0), 1, 16)] = ... }
+after:   attr [B] "whole_lines" = ramp(max(min(t*16 - B.lead, n - 16), 0), 1, 16) {
+           attr [B] "moved" = max(min(t*16 - B.lead, n - 16), 0) - (t*16 - B.lead) { ... } }
+
+The first value is the index of the first vector. All that the loops inside write lies whole lines from there. The second one
+is how far the tile was moved inwards: upwards if it is the first one of a row, downwards if it is the last one. What such a
+tile writes of the lines of its neighbours they write, too: it may be left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.expr import Add, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Shuffle, Sub, Var
+from tedsl.ir.func import RECOMPUTED, PrimFunc
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, LetStmt, SeqStmt, Stmt, Store
+from tedsl.ir.ops import ELEMENTS_PAST_LINE, LIKELY
+from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
@@ -29,6 +41,7 @@ from tedsl.passes.folding import fold_with
 from tedsl.target.target import Target
 
 MARK = "position_wise"
+WHOLE_LINES, MOVED = "whole_lines", "moved"
 NONTEMPORAL = "nontemporal"
 PART = 16  # bytes: of the smallest vectors that bypass the cache, and the least alignment of what they write
 _MOST_NODES = 400  # of a store
@@ -50,7 +63,8 @@ def mark_streams(func: PrimFunc, target: Target) -> PrimFunc:
         return func
     read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
     outputs = {buffer.data: buffer.dtype for buffer in func.buffers if buffer.data not in read}
-    return func.with_body(_Marker(outputs, target)(func.body)) if outputs else func
+    again = {buffer.data for buffer in func.buffers if buffer.name == func.attrs.get(RECOMPUTED)}
+    return func.with_body(_Marker(outputs, again, target)(func.body)) if outputs else func
 
 
 def _is_small(func: PrimFunc, enough: int) -> bool:
@@ -68,8 +82,14 @@ def _is_small(func: PrimFunc, enough: int) -> bool:
 
 
 class _Marker(ScopedRewriter):
-    def __init__(self, outputs: dict[Var, DType], target: Target) -> None:
-        self.outputs, self.target = outputs, target
+    """again: what is computed by tiles that overlap, all of which run, but for those under conditions.
+    leads: by the memory, how many elements it begins behind a line. conditions: around the statement, not on sizes.
+    """
+
+    def __init__(self, outputs: dict[Var, DType], again: set[Var], target: Target) -> None:
+        self.outputs, self.again, self.target = outputs, again, target
+        self.leads: dict[Var, Var] = {}
+        self.conditions = 0
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -78,8 +98,19 @@ class _Marker(ScopedRewriter):
         match stmt:
             case Store() | Evaluate():
                 return stmt
+            case LetStmt(var=var, value=Call() | Cast() as value):
+                call = value.value if isinstance(value, Cast) else value
+                if isinstance(call, Call) and call.op is ELEMENTS_PAST_LINE and isinstance(call.args[0], Var) and \
+                        self.is_whole_line(call):
+                    self.leads[call.args[0]] = var
+                return self.descend(stmt)
             case For(kind=ForKind.SERIAL | ForKind.PARALLEL):
-                return self.marked(stmt) or self.descend(stmt)
+                return self.marked(stmt) or self.in_lines(stmt) or self.descend(stmt)
+            case IfThenElse(condition=condition) if not (isinstance(condition, Call) and condition.op is LIKELY):
+                self.conditions += 1
+                inside = self.descend(stmt)
+                self.conditions -= 1
+                return inside
             case _:
                 return self.descend(stmt)
 
@@ -101,6 +132,33 @@ class _Marker(ScopedRewriter):
             return None
         index = first.index.replace(base=inside.at_start(first.index.base))
         return loop.replace(body=AttrStmt(first.buffer_var, MARK, index, loop.body))
+
+    def is_whole_line(self, lead: Call) -> bool:
+        """Tells whether `lead` counts from lines, not from parts of lines."""
+        elements, size = build.as_int(lead.args[1]), build.as_int(lead.args[2])
+        return elements is not None and size is not None and elements * size == self.target.machine.line
+
+    def in_lines(self, loop: For) -> AttrStmt | None:
+        """Returns `loop` in a mark if it writes whole lines, given that its first vector is one; else None."""
+        inside = _Inside({})
+        if not self.leads or loop.kind is not ForKind.SERIAL or not inside.collect(loop) or not inside.stores:
+            return None
+        first = inside.stores[0]
+        memory, element, line = first.buffer_var, first.value.dtype.element, self.target.machine.line
+        if memory not in self.leads or self.outputs.get(memory) is not element or \
+                first.value.dtype.lanes * element.bytes % line:
+            return None
+        unit = line // element.bytes
+        if not all(inside.is_contiguous(store, first) for store in inside.stores) or not inside.are_in_step(unit):
+            return None
+        assert isinstance(first.index, Ramp)
+        start = inside.at_start(first.index.base)
+        moved = None if uses(start, inside.names) else _moved(start, self.leads[memory], unit)
+        if moved is None:
+            return None
+        is_complete = memory in self.again and not self.conditions
+        inner = AttrStmt(memory, MOVED, moved, loop) if is_complete and first.value.dtype.lanes == unit else loop
+        return AttrStmt(memory, WHOLE_LINES, first.index.replace(base=start), inner)
 
 
 @dataclass
@@ -138,14 +196,22 @@ class _Inside:
             return self.collect(body.body)
         return False
 
+    @property
+    def names(self) -> set[Var]:
+        """The variables that are bound inside."""
+        return {*self.loops, *self.lets}
+
+    def is_contiguous(self, store: Store, like: Store) -> bool:
+        """Tells whether the store writes neighbours of the same memory as the store `like`, and as many."""
+        return store.buffer_var is like.buffer_var and store.predicate is None and isinstance(store.index, Ramp) and \
+            store.value.dtype.lanes == like.value.dtype.lanes and build.as_int(store.index.stride) == 1
+
     def is_position_wise(self, store: Store, like: Store) -> bool:
         """Tells whether the moved variables occur only in ramps, all of which advance by stride * lanes per iteration, and
         whether the store writes neighbours of the same memory as the store `like`, which it does not read.
         """
         lanes = like.value.dtype.lanes
-        if store.buffer_var is not like.buffer_var or store.predicate is not None or store.value.dtype.lanes != lanes:
-            return False
-        if not isinstance(store.index, Ramp) or not isinstance(store.index.stride, IntImm) or store.index.stride.value != 1:
+        if not self.is_contiguous(store, like):
             return False
         stack: list[Node] = [store.index, store.value]
         count = 0
@@ -190,6 +256,36 @@ class _Inside:
         while self.lets and uses(index, self.lets.keys()):
             index = substitute(index, self.lets)
         return index
+
+
+def _moved(start: Expr, lead: Var, unit: int) -> Expr | None:
+    """Returns how far a tile that begins at `start` was moved inwards; None where `start` is not a sum of rows and
+    max(min(tile*unit - lead, last), 0).
+    """
+    number = Numbering()
+    for term, factor in _terms(start):
+        if factor != 1 or not isinstance(term, Max) or build.as_int(term.b) != 0 or not isinstance(term.a, Min):
+            continue
+        place, last = term.a.a, term.a.b
+        factors, constant = number.terms(place)
+        if factors.pop(number(lead), 0) == -1 and math.gcd(*factors.values(), constant) == unit and not uses(last, {lead}):
+            return build.sub(term, place)
+    return None
+
+
+def _terms(e: Expr) -> list[tuple[Expr, int]]:
+    """Returns the terms of a sum, each with its constant factor."""
+    terms: list[tuple[Expr, int]] = []
+    stack = [(e, 1)]
+    while stack:
+        e, factor = stack.pop()
+        if isinstance(e, (Add, Sub)):
+            stack += [(e.a, factor), (e.b, factor if isinstance(e, Add) else -factor)]
+        elif isinstance(e, Mul) and isinstance(e.b, IntImm):
+            stack.append((e.a, factor * e.b.value))
+        else:
+            terms.append((e, factor))
+    return terms
 
 
 def _hides(e: Expr, variables: Iterable[Var], unit: int) -> bool:
