@@ -34,7 +34,7 @@ def streaming_kernel(func, target=HOST):
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
-@pytest.mark.parametrize("of, lanes", [("float32", 16), ("float64", 4), ("float32", 4)])
+@pytest.mark.parametrize("of, lanes", [("float32", 16), ("float64", 4), ("float32", 4), ("float32", 48)])
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL])
 def test_every_element_is_written_and_no_other(kind, of, lanes, target):
     kernel = streaming_kernel(stream(lanes, kind, of), target)
@@ -110,9 +110,9 @@ def test_other_architectures_have_ordinary_stores():
     assert "!nontemporal" not in streaming_kernel(stream(), ARM).text
 
 
-def transpose_schedule(rows, columns, wide):
+def transpose_schedule(rows, columns, wide, dtype="float32"):
     """B[i, j] = A[j, i] in tiles that are transposed in registers, with stores past the cache."""
-    A = te.placeholder((columns, rows), name="A")
+    A = te.placeholder((columns, rows), dtype, name="A")
     B = te.compute((rows, columns), lambda i, j: A[j, i], name="B")
     s = te.create_schedule(B.op)
     i, j = B.op.axis
@@ -125,7 +125,7 @@ def transpose_schedule(rows, columns, wide):
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
-@pytest.mark.parametrize("columns, wide", [(16, 16), (32, 16), (64, 16), (272, 16), (320, 8), (1000, 16)])
+@pytest.mark.parametrize("columns, wide", [(16, 16), (32, 16), (64, 16), (272, 16), (320, 8), (1000, 16), (640, 32), (960, 48)])
 def test_the_rows_of_tiles_are_written_at_any_alignment(columns, wide, target):
     s, args = transpose_schedule(48, columns, wide)
     kernel = tedsl.build(s, args, target)
@@ -246,3 +246,28 @@ def test_tiles_from_lines_of_small_arrays_stay_in_the_cache(monkeypatch):
     assert "!nontemporal" not in built(64)
     monkeypatch.setattr(Machine, "large", 1000)
     assert "!nontemporal" in built(64)
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_tiles_of_vectors_smaller_than_the_parts_that_pass_the_cache(target):
+    s, args = transpose_schedule(4, 640, 32, "int8")
+    kernel = tedsl.build(s, args, target)
+    assert "!nontemporal" in kernel.get_source()
+    a = np.arange(4 * 640).astype("int8").reshape(640, 4)
+    for behind in range(64):
+        written_between_guards(lambda b: kernel(a, b), a.T, behind)
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("lanes, of", [(32, "float32"), (48, "float32"), (64, "int16"), (24, "float64")])
+def test_vectors_of_several_lines(lanes, of, target):
+    A = te.placeholder((40 * lanes,), of, name="A")
+    B = te.compute(A.shape, lambda i: A[i] + A[i], name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(s[B].split(B.op.axis[0], lanes)[1])
+    s[B].nontemporal()
+    kernel = tedsl.build(s, [A, B], target)
+    assert "!nontemporal" in kernel.get_source()
+    a = np.arange(40 * lanes).astype(of)
+    for behind in range(0, 64, a.itemsize):
+        written_between_guards(lambda b: kernel(a, b), a + a, behind)

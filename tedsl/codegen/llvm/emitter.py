@@ -66,11 +66,12 @@ class BufferInfo:
 class PastCache:
     """How vectors are stored past the cache: with a sure alignment in bytes, or only the elements between two registers.
 
-    These are counted from the index `start`; other rows begin at multiples of the alignment from there.
+    These are counted from the index `start` of a vector of `lanes`; those of other rows begin multiples of that from there.
     """
 
     alignment: int
     start: Index
+    lanes: int
     elements: tuple[str, str] | None = None
 
 

@@ -408,10 +408,9 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
 def _store_elements(out: Emitter, past: PastCache, first: Index, pointer: str, value: str, d: DType) -> None:
     """Emits a store of those lanes of `value` that are elements of an end of a row."""
     assert past.elements is not None
-    unit = past.alignment // d.bytes
     apart = ix.add(first, past.start, -1)
-    expect(all(c % unit == 0 for c in apart.terms.values()), "rows whose lines begin at different positions")
-    offset = apart.const % unit  # of the vector in an iteration
+    expect(all(c % past.lanes == 0 for c in apart.terms.values()), "rows whose vectors begin at different positions")
+    offset = apart.const % past.lanes  # of this part in the vector
     low, high = (out.here(f"sub i64 {bound}, {offset}") if offset else bound for bound in past.elements)
     name = store_of_lanes(out.module, d, past.alignment < out.target.machine.line)
     out.stores_nontemporal = out.stores_nontemporal or past.alignment < out.target.machine.line

@@ -30,7 +30,8 @@ def store_of_lanes(module: ModuleText, d: DType, past: bool) -> str:
 
 
 def _parts_past(module: ModuleText, d: DType) -> list[str]:
-    t, element, step, node = memory_type(d), memory_type(d.element), PART // d.bytes, module.nontemporal_node()
+    t, element, node = memory_type(d), memory_type(d.element), module.nontemporal_node()
+    step = min(PART // d.bytes, d.lanes)  # a smaller vector lies in such a part, all of which is on or off
     lines = []
     for at in range(0, d.lanes, step):
         picks = ", ".join(f"i32 {k}" for k in range(at, at + step))
@@ -38,7 +39,7 @@ def _parts_past(module: ModuleText, d: DType) -> list[str]:
                   f"  %on{at} = and i1 %after{at}, %before{at}", f"  br i1 %on{at}, label %store{at}, label %next{at}",
                   f"store{at}:", f"  %part{at} = shufflevector {t} %v, {t} poison, <{step} x i32> <{picks}>",
                   f"  %p{at} = getelementptr {element}, ptr %p, i64 {at}",
-                  f"  store <{step} x {element}> %part{at}, ptr %p{at}, align {PART}, !nontemporal {node}",
+                  f"  store <{step} x {element}> %part{at}, ptr %p{at}, align {step * d.bytes}, !nontemporal {node}",
                   f"  br label %next{at}", f"next{at}:"]
     return lines
 

@@ -149,11 +149,11 @@ def emit_whole_lines(out: Emitter, mark: AttrStmt) -> None:
     assert isinstance(memory, Var) and isinstance(memory.type_annotation, PointerType) and isinstance(mark.value, Ramp)
     start, line, element = out.scalar_index(mark.value.base), out.target.machine.line, memory.type_annotation.element_type.dtype
     place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(element))} to i64")
-    flag, inner = out.streams[memory], mark.body
+    flag, inner, lanes = out.streams[memory], mark.body, mark.value.lanes
     wanted = [_is_multiple(out, place, line), *([] if flag is None else [out.scope.data[flag]])]
     elements = None
     if flag is None and isinstance(inner, AttrStmt) and inner.attr_key == MOVED:
-        elements = _nominal(out, out.scalar_index(inner.value), mark.value.lanes)
+        elements = _nominal(out, out.scalar_index(inner.value), lanes)
 
     def emit(past: PastCache | None) -> None:
         if past is not None:
@@ -161,8 +161,8 @@ def emit_whole_lines(out: Emitter, mark: AttrStmt) -> None:
         out.statement(mark.body)
         out.nontemporal.pop(memory, None)
 
-    _emit_either(out, _all(out, wanted), lambda: emit(PastCache(line, start)),
-                 lambda: emit(None if elements is None else PastCache(line, start, elements)))
+    _emit_either(out, _all(out, wanted), lambda: emit(PastCache(line, start, lanes)),
+                 lambda: emit(None if elements is None else PastCache(line, start, lanes, elements)))
 
 
 def _nominal(out: Emitter, moved: Index, lanes: int) -> tuple[str, str]:
@@ -227,11 +227,11 @@ def _emit_past(out: Emitter, loop: For, stream: Stream, ends: tuple[Index, Index
     stop_index = ix.atom_index(out.atom(stop, out.level, last.bounds()[0], end.bounds()[1]))
 
     def lines() -> None:
-        out.nontemporal[memory] = PastCache(stream.alignment, start)
+        out.nontemporal[memory] = PastCache(stream.alignment, start, stream.lanes)
         emit_counted(out, loop, first, stop_index, Atom(shift, out.level, 0, 1, unit=stream.lanes))
 
     def set_elements(is_last: str) -> None:
-        out.nontemporal[memory] = PastCache(stream.alignment, start, _end(out, stream, shift, is_last))
+        out.nontemporal[memory] = PastCache(stream.alignment, start, stream.lanes, _end(out, stream, shift, is_last))
 
     emit_ends(out, loop, (first, last), is_aligned, set_elements, lines)
     del out.nontemporal[memory]

@@ -128,7 +128,7 @@ class _Marker(ScopedRewriter):
             return None
         if not all(inside.is_position_wise(store, first) for store in inside.stores):
             return None
-        if not inside.are_in_step(alignment // size):
+        if not inside.are_in_step(lanes):
             return None
         index = first.index.replace(base=inside.at_start(first.index.base))
         return loop.replace(body=AttrStmt(first.buffer_var, MARK, index, loop.body))

@@ -49,13 +49,13 @@ def test_small_functions_other_machines_and_arrays_that_may_overlap_are_left_alo
     assert not marked(copied, **change)
 
 
-def tile(f, stride=4096, rows=8, first=0, last=None):
+def tile(f, stride=4096, rows=8, first=0, last=None, wide=16):
     """Eight rows of a tile: B[(j*8 + k)*stride + i*16 + lane] = A[(i*16 + lane)*8192 + j*8 + k]. last: the first row of
     the last tile, which is moved inwards.
     """
     row = build.add(build.mul(J, rows) if last is None else build.minimum(build.mul(J, rows), last), K)
-    to = lanes(build.add(build.add(build.mul(row, stride), build.mul(I, 16)), first))
-    from_ = lanes(build.add(build.mul(I, 16 * 8192), row), 8192)
+    to = lanes(build.add(build.add(build.mul(row, stride), build.mul(I, wide)), first), count=wide)
+    from_ = lanes(build.add(build.mul(I, wide * 8192), row), 8192, count=wide)
     return loop(I, 100, loop(J, 10, loop(K, rows, f.store("B", to, f.load("A", from_)))))
 
 
@@ -68,6 +68,8 @@ def test_rows_of_tiles_begin_at_the_same_place_in_a_line():
     assert not marked(lambda f: tile(f, stride=4100))
     assert len(marked(lambda f: tile(f, stride=4112))) == 1
     assert len(marked(lambda f: tile(f, first=3))) == 1
+    assert len(marked(lambda f: tile(f, stride=4128, wide=32))) == 1
+    assert not marked(lambda f: tile(f, stride=4112, wide=32))  # nor are the parts of a vector told from rows
 
 
 def test_rows_of_tiles_that_are_moved_inwards():
