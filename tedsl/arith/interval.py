@@ -41,9 +41,10 @@ class Relaxation:
         self.points: dict[Any, Expr] = {}  # variables that have one value each
         for key, (low, high) in ranges.items():
             var = key.var if isinstance(key, IterVar) else key
-            ends = self._given(low, var), self._given(high, var)
-            self.of[var] = ends
-            if ends[0] is None or ends[1] is None or ends[0].key != ends[1].key:
+            least = self._given(low, var)
+            most = least if high is low else self._given(high, var)
+            self.of[var] = least, most
+            if least is None or most is None or (least is not most and least.key != most.key):
                 self.ranged.add(var)
             else:
                 self.points[var] = build.cast(var.dtype, build.as_expr(low, var.dtype))
@@ -59,7 +60,8 @@ class Relaxation:
         s = self._sum(expr)
         self._settle(s)
         low, high = self._total(s)
-        return self._build(low, expr), self._build(high, expr)
+        least = self._build(low, expr)
+        return least, least if high is low else self._build(high, expr)
 
     def _build(self, end: End, like: Expr) -> Expr | None:
         expr = None if end is None else self.known.build(end, like.dtype)
@@ -111,8 +113,9 @@ class Relaxation:
             bottom, top = self.of[term]
             if c < 0:
                 bottom, top = top, bottom
+            is_point = low is high and bottom is top
             low = None if low is None or bottom is None else low.plus(bottom, c)
-            high = None if high is None or top is None else high.plus(top, c)
+            high = low if is_point else None if high is None or top is None else high.plus(top, c)
         return low, high
 
     def _ends_of(self, expr: Expr) -> Ends:

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
-from tedsl.ir.node import MASKED, POINTER, Node, kind_bit, node, set_field
+from tedsl.ir.node import FLOAT_PRODUCT, MASKED, POINTER, Node, kind_bit, node, set_field
 from tedsl.ir.operators import ExprOperators, NamedCall, adopt
 from tedsl.ir.ops import ACCESS_PTR, CALL_EXTERN, Op
 from tedsl.ir.types import PointerType, PrimType
@@ -106,8 +106,7 @@ class IntImm(Expr):
     def __int__(self) -> int:
         return self.value
 
-    def __index__(self) -> int:
-        return self.value
+    __index__ = __int__
 
     def __float__(self) -> float:
         return float(self.value)
@@ -148,9 +147,7 @@ class StringImm(Expr):
         set_field(self, "dtype", HANDLE)
 
     def __eq__(self, other: object) -> Any:
-        if isinstance(other, StringImm):
-            return self.value == other.value
-        return self.value == other
+        return self.value == (other.value if isinstance(other, StringImm) else other)
 
     def __ne__(self, other: object) -> Any:
         return not self.__eq__(other)
@@ -237,6 +234,9 @@ class Mul(BinaryOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
+
+    def _own_kinds(self) -> int:
+        return kind_bit(FLOAT_PRODUCT) if self.dtype.is_float else 0
 
 
 @node

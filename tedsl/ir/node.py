@@ -30,6 +30,7 @@ _KINDS: dict[object, int] = {}  # the bit of each kind that `walk/contents.py` a
 _numbers = count()
 MASKED = "masked access"  # the kind of loads and stores that have a predicate
 POINTER = "pointer"  # the kind of variables of dtype handle
+FLOAT_PRODUCT = "product of floats"  # the kind of such a Mul: of indices there are many
 # Left to the `__post_init__` of each class.
 _UNCHECKED = ("Any", "DType", "float", "PointerType | PrimType")
 

@@ -10,14 +10,14 @@ import functools
 import operator
 from collections.abc import Iterator
 
-from tedsl.ir.node import MASKED, POINTER, Node, kind_bit
+from tedsl.ir.node import FLOAT_PRODUCT, MASKED, POINTER, Node, kind_bit
 
-__all__ = ["MASKED", "POINTER", "contains", "contents_of", "mask_of", "of_kinds"]
+__all__ = ["FLOAT_PRODUCT", "MASKED", "POINTER", "contains", "contents_of", "mask_of", "of_kinds"]
 
 
 def contains(root: Node, *kinds: object) -> bool:
     """Tells whether a node below `root`, or itself, is of one of `kinds`: a class (and no subclass of it), the operator of
-    calls, the key of attributes, MASKED or POINTER. Nodes are those that `post_order` visits.
+    calls, the key of attributes, MASKED, POINTER or FLOAT_PRODUCT. Nodes are those that `post_order` visits.
     """
     return bool(root._contents & (_MASKS.get(kinds) or mask_of(kinds)))
 

@@ -132,7 +132,11 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
     inside = _statements(loop.body)
     own = {loop.loop_var} | {_bound_by(s) for s in inside if isinstance(s, (For, LetStmt, Allocate))}
     hopeful = {s.buffer_var for s in inside if isinstance(s, Store)} - registers
-    hopeful -= {s.buffer_var for s in inside if isinstance(s, Store) and depends.on_any(s.index, own)}
+    hopeful -= {s.buffer_var for s in inside if isinstance(s, Store) and s.buffer_var in hopeful
+                and depends.on_any(s.index, own)}
+    if hopeful:  # as the tile that is turned after its sums
+        loads = [s.value for s in inside if isinstance(s, LetStmt) and isinstance(s.value, Load)]
+        hopeful -= {load.buffer_var for load in loads if load.buffer_var in hopeful and depends.on_any(load.index, own)}
     if not hopeful:
         return None
     nodes = list(of_kinds(loop.body, Load, Store, For, LetStmt, Let, Allocate, While, Call))

@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Add, Broadcast, Call, Expr, FloatImm, Mul, Sub
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import FMA
+from tedsl.ir.walk.contents import FLOAT_PRODUCT
 from tedsl.ir.walk.rewriter import Rewriter
 
 FUSED = ("float32", "float64")
@@ -29,7 +30,7 @@ def choose_fma(func: PrimFunc) -> PrimFunc:
 
 
 class _Fuser(Rewriter):
-    kinds = (Mul,)
+    kinds = (FLOAT_PRODUCT,)
 
     def rewrite(self, node: Any) -> Any:
         if not isinstance(node, (Add, Sub)) or node.dtype.element not in FUSED:

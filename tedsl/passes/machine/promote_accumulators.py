@@ -107,7 +107,9 @@ class _Promoter(ScopedRewriter):
 def _constant_arrays(body: Stmt) -> set[Var]:
     """Returns the allocations whose every access has a constant index."""
     arrays = {s.buffer_var for s in of_kinds(body, Allocate) if isinstance(s, Allocate) and isinstance(s.extents[0], IntImm)}
-    for node in of_kinds(body, Load, Store, POINTER) if arrays else ():
+    for node in of_kinds(body, Load, Store, POINTER):
+        if not arrays:
+            break
         if isinstance(node, (Load, Store)):
             base = node.index.base if isinstance(node.index, Ramp) else node.index
             if not isinstance(base, IntImm) or node.predicate is not None:
