@@ -40,13 +40,13 @@ class Copier:
     def __init__(self, stmt: Stmt, var: Var) -> None:
         self.stmt, self.var = stmt, var
         nodes = list(post_order(stmt))
-        self.binders = [v for v in map(_binder, nodes) if v is not None]
+        self.binders = [v for v in map(_binder, [node for node in nodes if type(node) in _BINDERS]) if v is not None]
         given: set[Any] = {var, *self.binders}
         own = set(given)
         self.own: list[Any] = []  # the nodes that differ in each copy, children first
         for node in nodes:
-            if node not in given and (_binder(node) is not None or _accessed(node) in own
-                                      or any(child in own for child in node.child_nodes())):
+            if node not in given and (type(node) in _BINDERS or not own.isdisjoint(node.child_nodes())
+                                      or _accessed(node) in own):
                 own.add(node)
                 self.own.append(node)
 
@@ -85,7 +85,9 @@ class Folder(Rewriter):
         """Returns what becomes of `root` where only `nodes`, children first, may change."""
         done = self._done
         for node in nodes:
-            done[node] = self.rewrite(node.map_children(done.__getitem__))
+            copy = node.map_children(done.__getitem__)
+            handler = _TABLE.get(type(copy))
+            done[node] = fold_node(copy) if handler is None else handler(self, copy)
         return done[root]
 
     def rewrite(self, node: Any) -> Any:
@@ -134,6 +136,9 @@ _TABLE: dict[type, Any] = {
 }
 
 
+_FOLDED = frozenset((IfThenElse, Select, Call, Not, Cast))
+
+
 def fold_node(node: Any) -> Any:
     """Returns `node` with its operator folded if its children, which are folded already, are constants."""
     if isinstance(node, BinaryOp):
@@ -142,6 +147,8 @@ def fold_node(node: Any) -> Any:
             return node if folded is None else folded
         if isinstance(node, (And, Or)) and node.dtype.lanes > 1:
             return _fold_masks(node)
+        return node
+    if type(node) not in _FOLDED:
         return node
     match node:
         case IfThenElse(condition=c) if isinstance(build_value := decided(c), bool):

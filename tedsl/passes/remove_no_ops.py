@@ -27,7 +27,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.contents import POINTER, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.folding import decided
 
 
@@ -40,6 +40,9 @@ def _used_memory(body: Stmt) -> set[Var]:
     """Returns the pointers to allocated memory that are used."""
     unused = {node.buffer_var for node in of_kinds(body, Allocate) if isinstance(node, Allocate)}
     used: set[Var] = set()
+    if unused:  # most memory is stored to, which statements show
+        used = {node.buffer_var for node in statements(body) if isinstance(node, Store) and node.buffer_var in unused}
+        unused -= used
     if not unused:
         return used
     for node in of_kinds(body, Load, Store, AttrStmt, POINTER):

@@ -9,18 +9,20 @@ from tedsl import te, tir
 from tedsl.driver import schedule_to_module
 from tedsl.ir import expr, stmt
 from tedsl.ir.ops import FMA, IF_THEN_ELSE, LIKELY
-from tedsl.ir.walk.contents import MASKED, contains, of_kinds
+from tedsl.ir.walk.contents import FLOAT_PRODUCT, MASKED, contains, of_kinds
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.target import Target
 
 KINDS = (expr.Load, expr.Select, expr.Ramp, expr.FloorDiv, expr.Var, stmt.Store, stmt.For, stmt.Allocate, stmt.LetStmt,
-         stmt.IfThenElse, IF_THEN_ELSE, LIKELY, FMA, MASKED, "pragma_import_c")
+         stmt.IfThenElse, IF_THEN_ELSE, LIKELY, FMA, MASKED, FLOAT_PRODUCT, "pragma_import_c")
 
 
 def is_of(node, kind):
     if kind is MASKED:
         return isinstance(node, (expr.Load, stmt.Store)) and node.predicate is not None
+    if kind is FLOAT_PRODUCT:
+        return type(node) is expr.Mul and node.dtype.is_float
     return type(node) is kind or getattr(node, "op", None) is kind or getattr(node, "attr_key", None) == kind
 
 

@@ -108,19 +108,19 @@ _LOOKED_INTO = 4  # levels of an index: parts may be shared, and are looked at o
 
 def difference(a: Expr, b: Expr) -> Expr:
     """Returns a - b without what both begin with: (x + y) - x is y."""
-    if _is_same(a, b):
+    if alike(a, b):
         return build.const(0, a.dtype)
-    return a.b if type(a) is Add and _is_same(a.a, b) else build.sub(a, b)
+    return a.b if type(a) is Add and alike(a.a, b) else build.sub(a, b)
 
 
-def _is_same(a: Expr, b: Expr, depth: int = _LOOKED_INTO) -> bool:
+def alike(a: Expr, b: Expr, depth: int = _LOOKED_INTO) -> bool:
     """Tells whether two indices are written alike, as far as it looks into them."""
     if a is b:
         return True
     if type(a) is not type(b) or a.dtype is not b.dtype:
         return False
     if isinstance(a, BinaryOp) and isinstance(b, BinaryOp):
-        return depth > 0 and _is_same(a.a, b.a, depth - 1) and _is_same(a.b, b.b, depth - 1)
+        return depth > 0 and alike(a.a, b.a, depth - 1) and alike(a.b, b.b, depth - 1)
     return isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
 
 

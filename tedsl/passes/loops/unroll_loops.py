@@ -14,7 +14,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.findings import refuse_to_run
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm
+from tedsl.ir.expr import Expr
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script
 from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
@@ -119,7 +119,7 @@ class _Unroller(ScopedRewriter):
                                 f"the limit is {LARGEST}", hint=f"split {loop.loop_var.name} first, then unroll the inner loop",
                                 about=loop)
         low, copy = loop.min, Copier(loop.body, loop.loop_var)
-        return seq(*(copy(build.add(low, IntImm(low.dtype, k))) for k in range(count)))
+        return seq(*[copy(build.add(low, build.int_imm(low.dtype, k))) for k in range(count)])
 
 
 def _number(value: Expr) -> int:

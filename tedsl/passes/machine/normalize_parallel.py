@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from tedsl.errors import LoweringError
-from tedsl.ir.expr import Expr, IntImm, Let, Var
+from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.script import shown
@@ -59,7 +59,7 @@ def _check_race(loop: For, allocated: Collection[Var]) -> None:
     """Raises LoweringError if every iteration reads, changes and writes back one element, unless a condition selects one
     iteration. allocated: memory of the function itself, made outside of `loop`.
     """
-    nodes = list(of_kinds(loop.body, Allocate, IfThenElse, For, Store, LetStmt, Let))
+    nodes = list(of_kinds(loop.body, Allocate, IfThenElse, For, Store, LetStmt))
     private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
     uses = Dependence().on_any
     depends = _dependent(nodes, loop.loop_var, uses)
@@ -84,13 +84,15 @@ def _guard(node: IfThenElse | For) -> Expr:
 
 
 def _dependent(nodes: list[Node], loop_var: Var, uses: Callable[[Expr, set[Var]], bool]) -> set[Var]:
-    """Returns the loop variable, and the lets and inner loops whose values depend on it."""
+    """Returns the loop variable, and the lets and inner loops whose values depend on it. A Let of an expression is not among
+    them: what uses its variable contains its value.
+    """
     dependent = {loop_var}
     for node in reversed(nodes):  # from the outside in
         if isinstance(node, For):
             if uses(node.min, dependent) or uses(node.extent, dependent):
                 dependent.add(node.loop_var)
-        elif isinstance(node, (LetStmt, Let)) and uses(node.value, dependent):
+        elif isinstance(node, LetStmt) and uses(node.value, dependent):
             dependent.add(node.var)
     return dependent
 

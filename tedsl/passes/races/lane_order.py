@@ -12,6 +12,7 @@ from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.contents import of_kinds
+from tedsl.ir.walk.index_arithmetic import alike
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
@@ -204,6 +205,8 @@ class _Order:
 
     def _distance(self, a: Expr, b: Expr) -> Expr:
         """Returns, for the first lane, the index of `a` minus the index of `b`."""
+        if alike(a, b):
+            return build.const(0, a.dtype)
         first = {self.lane_var: self.low}
         return self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
 
@@ -221,7 +224,7 @@ class _Order:
         return known(build.less(distance, stride)) and known(build.less(build.negative(stride), distance))
 
     def _same(self, a: Expr, b: Expr) -> bool:
-        return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
+        return alike(a, b) or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
 
     def _all_different(self, index: Expr) -> bool:
         """Tells whether the lanes of a non-linear index are proved, by enumeration, to select different elements."""
