@@ -43,6 +43,7 @@ from tedsl.target.target import Target
 
 LARGEST = 16  # rows of a tile: a register each, and as many again while they are turned
 SMALLEST = 4
+FEWEST_LANES = 3  # of a tile of four, whose last row is there twice
 LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts of a vector
 
 
@@ -88,7 +89,8 @@ class _Tiles(ScopedRewriter):
         condition, or if some lanes are off for other reasons than their number.
         """
         lanes = stores[0].value.dtype.lanes
-        if lanes < SMALLEST or not all(store.value.dtype.lanes == lanes and isinstance(store.index, Ramp) for store in stores):
+        alike = all(store.value.dtype.lanes == lanes and isinstance(store.index, Ramp) for store in stores)
+        if lanes < FEWEST_LANES or not alike:
             return []
         if contains(loop.body, Let, IF_THEN_ELSE):
             return []  # what is loaded under a condition may not be there in the iterations beside
@@ -163,7 +165,8 @@ class _Tiles(ScopedRewriter):
         """Returns `loop` in tiles, where `body` may store more than `store`."""
         lanes, extent = store.value.dtype.lanes, build.as_int(loop.extent)
         width = min(LARGEST, *(self.target.vector_lanes(load.dtype.element) for load in turned),
-                    _power_below(lanes), LARGEST if extent is None else _power_below(extent))
+                    max(_power_below(lanes), SMALLEST if lanes == FEWEST_LANES else 0),
+                    LARGEST if extent is None else _power_below(extent))
         if width < SMALLEST:
             return loop
         if body is store and turned == [store.value] and isinstance(turned[0].index, Ramp) and self.has_lines(store, width):

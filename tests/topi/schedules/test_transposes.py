@@ -260,3 +260,21 @@ def test_values_of_tiles_that_begin_at_lines_of_the_input(shape, order, dtype, c
         y = np.zeros([shape[at] for at in order], dtype)
         kernel(x, y)
         np.testing.assert_array_equal(y, x.transpose(order))
+
+
+@pytest.mark.parametrize("shape, order", [
+    ((5000, 8), (1, 0)), ((3000, 4), (1, 0)), ((3000, 15), (1, 0)), ((2, 60, 50, 5), (0, 3, 1, 2)),  # elements of the input
+    ((3, 4000), (1, 0)), ((2, 3, 60, 60), (0, 2, 3, 1))])  # rows of three
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("cpu", ["znver5", "znver3"])
+def test_few_columns_are_turned_in_registers(shape, order, dtype, cpu):
+    data = te.placeholder(shape, name="data", dtype=dtype)
+    with tedsl.target.Target(f"llvm -mcpu={cpu} -num-cores=1") as target:
+        result = topi.transpose(data, order)
+        s = topi.schedules.schedule([result])
+        assert "gather" not in tedsl.build(s, [data, result], target).get_source("asm")
+        kernel = tedsl.build(s, [data, result], tedsl.target.Target("llvm"))
+    x = (np.arange(np.prod(shape)) % 1009).astype(dtype).reshape(shape)
+    y = np.zeros([shape[at] for at in order], dtype)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, x.transpose(order))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tedsl import tir
+from tedsl import te, tir
 from topi.kinds import InjectiveOp
 from topi.schedules.cpu.elements.memory import in_order_of, largest_load
 from topi.schedules.cpu.elements.pieces import gathered_pieces, map_gathered, map_pieces, run_of_pieces
 from topi.schedules.cpu.elements.turned import map_turned, turned_axis
 from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
+from topi.schedules.cpu.tiles import divisors
 from topi.schedules.cpu.vectors import vectorize, vectors_together
 from topi.schedules.formulas import Formula, constant, extent_of, nodes_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
@@ -19,6 +20,7 @@ _CHUNK = 16 * 1024
 _FEW = 8  # vectors of a row whose places are clamped, up to which they are written one after the other
 _BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so that each has its own mask; fewer are not faster
 _MASKED = range(3, 9)  # the same with registers for masks
+_ROWS = 16  # short rows of a part of a loop that is shared out, at least
 _LONG = 64  # vectors from which on a loop is long
 
 
@@ -70,8 +72,9 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     vectorize(stage, inner, extent, wide)
     if is_clamped and 1 < wide < (extent or 0) <= _FEW * wide:
         stage.unroll(stage.leaf_iter_vars[-2])
-    shared = outer[:_shared_loops(kernel, extents, lanes)] if len(outer) == len(loops) - 1 else outer
-    share_out(stage, shared, None if work is None else work * (1 + formula.cost // 10))
+    if len(outer) == len(loops) - 1:
+        outer = _shared_loops(kernel, stage, outer, extents, lanes, _is_turned(op, formula))
+    share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
 
 
 def _lanes_of_quotients(op: Any, formula: Formula, lanes: int) -> int | None:
@@ -108,14 +111,31 @@ def _is_one_step(kernel: Kernel, op: Any, vectors: int) -> bool:
         vectors in (_MASKED if target.has_mask_registers else _BORDERED)
 
 
-def _shared_loops(kernel: Kernel, extents: list[int | None], lanes: int) -> int:
-    """How many of the loops around the last one, which have these extents, are shared out.
+def _is_turned(op: Any, formula: Formula) -> bool:
+    """Whether neighbours along the last axis are no neighbours in memory, and those along another one are."""
+    last = op.axis[-1].var
+    return any(load.indices and last not in variables_in(load.indices[-1]) and
+               any(last in variables_in(index) for index in load.indices) for load in formula.loads)
+
+
+def _shared_loops(kernel: Kernel, stage: te.Stage, outer: list[Any], extents: list[int | None], lanes: int,
+                  is_turned: bool) -> list[Any]:
+    """The loops that are shared out, of the `outer` ones around the last one. extents: those of all loops.
 
     Where the last one is short, the loop around it stays a loop of its own, if the others are tasks enough: of a fused loop
     each iteration takes its index apart by divisions, and conditions on it, as those of a border, hold for no part of the loop.
+    Where short rows are turned, so do equal parts of it: rows beside each other, of one loop, are turned in registers.
     """
-    *outer, extent = extents
+    *around, extent = extents
     if extent is None or extent >= _LONG * lanes or len(outer) < 2:
-        return len(outer)
-    tasks = product(outer[:-1])
-    return len(outer) - (tasks is not None and tasks >= SHARES * kernel.target.machine.cores)
+        return outer
+    tasks, wanted = product(around[:-1]), SHARES * kernel.target.machine.cores
+    if tasks is None or around[-1] is None:
+        return outer
+    if tasks >= wanted:
+        return outer[:-1]
+    parts = next((count for count in divisors(around[-1]) if count * tasks >= wanted), None)
+    if not is_turned or parts is None or around[-1] // parts < _ROWS:
+        return outer
+    part, _ = stage.split(outer[-1], nparts=parts)
+    return [*outer[:-1], part]

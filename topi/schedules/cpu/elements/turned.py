@@ -33,6 +33,7 @@ _AHEAD = 2  # rows of tiles of a short matrix that are asked for before they are
 _STRIP = 8 / 3  # lines of a cache for each row of tiles, of which it holds two: rows begin anywhere in lines
 _BELOW = 4  # tiles below each other whose lines of the result stay in the nearest cache, while they read runs of as many lines
 _TURNED = 16  # the most rows and columns of a tile that is transposed in registers
+_FEWEST = 4  # elements of the input beside each other from which on they are turned; one more of less than four bytes
 _LONG = 16  # tiles of a row or column, from which on matrices are transposed strip by strip
 _STORES = 48  # stores that wait for their lines in L1 at a time
 
@@ -46,8 +47,11 @@ def turned_axis(op: Any, formula: Formula) -> tuple[Any, Any] | None:
         for load in formula.loads:
             if load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices):
                 groups = contiguous(op.axis, formula)
-                extents = [product([extent_of(one) for one in group]) for group in groups if axis in group or last in group]
-                return (axis, load) if all(extent is None or extent >= _TURNED for extent in extents) else None
+                rows, columns = (product([extent_of(one) for one in next(group for group in groups if inside in group)])
+                                 for inside in (axis, last))
+                fewest = _FEWEST + (op.output(0).dtype.bytes < _FEWEST)
+                is_tile = (rows is None or rows >= fewest) and (columns is None or columns >= _TURNED)
+                return (axis, load) if is_tile else None
     return None
 
 
