@@ -278,3 +278,46 @@ def test_few_columns_are_turned_in_registers(shape, order, dtype, cpu):
     y = np.zeros([shape[at] for at in order], dtype)
     kernel(x, y)
     np.testing.assert_array_equal(y, x.transpose(order))
+
+
+@pytest.mark.parametrize("target, shape, order, loops", [
+    ("znver5 -num-cores=1", IMAGES, (3, 1, 2, 0), ["part", "tile", "row"]),  # rows go on with the input's: tiles share lines
+    ("znver5 -num-cores=1", IMAGES, (1, 3, 2, 0), ["ax0", "part", "tile", "row"]),
+    ("znver5 -num-cores=1", IMAGES, (3, 2, 1, 0), ["tile", "part", "row"]),
+    ("znver5 -num-cores=1", IMAGES, (2, 3, 1, 0), None),  # 196 tiles follow each other
+    ("znver5 -num-cores=64", IMAGES, (3, 1, 2, 0), None),  # four tiles are too few tasks
+    ("znver5 -num-cores=1", IMAGES, (0, 3, 2, 1), None),  # rows of four lines
+    ("znver5 -num-cores=1", (40, 64, 56, 56), (3, 1, 2, 0), None),  # of two and a half
+    ("znver5 -num-cores=1", (32, 8, 20, 20), (3, 1, 2, 0), None),  # stays in the caches
+    ("znver3 -num-cores=1", IMAGES, (3, 1, 2, 0), None),  # a line is two vectors
+])
+def test_vectors_of_short_rows_begin_at_lines_of_the_result(target, shape, order, loops):
+    result = topi.transpose(te.placeholder(shape, name="data"), order)
+    with tedsl.target.Target(f"llvm -mcpu={target}"):
+        stage = topi.schedules.schedule([result])[result]
+    splits = [relation for relation in stage.relations if isinstance(relation, Split)]
+    lines = [split for split in splits if split.lines_of is not None and split.lines_of.op is result.op]
+    assert len(lines) == (loops is not None)
+    if loops is not None:
+        number, = (split for split in splits if split.parent is lines[0].outer)
+        tile, = (split.outer for split in splits if split not in (*lines, number))
+        names = {number.outer: "row", number.inner: "part", tile: "tile"}
+        assert [names.get(var, var.var.name) for var in stage.leaf_iter_vars][:-2] == loops
+
+
+@pytest.mark.parametrize("shape, order, dtype", [
+    (IMAGES, (3, 1, 2, 0), "float32"), ((32, 40, 70, 75), (1, 3, 2, 0), "float32"), ((16, 90, 60, 83), (3, 2, 1, 0), "float64"),
+    ((16, 64, 57, 100), (2, 3, 1, 0), "int32")])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_values_of_vectors_that_begin_at_lines_of_the_result(shape, order, dtype, cores):
+    data = te.placeholder(shape, name="data", dtype=dtype)
+    with tedsl.target.Target(f"llvm -num-cores={cores}"):
+        result = topi.transpose(data, order)
+        kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
+    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    for begin in (0, 1, 4, 15):
+        whole = np.full(x.size + 48, -1, dtype)
+        y = whole[16 + begin:16 + begin + x.size].reshape([shape[at] for at in order])
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order))
+        assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()

@@ -1,18 +1,26 @@
-"""Transposes whose rows are too short to go past the caches: blocks of rows are turned in L1 and stored as runs.
+"""Transposes whose rows are too short to go past the caches one by one.
 
 An array of numpy begins 16 bytes behind a line. Rows of a few lines then share lines with their neighbours, so that a loop over
-the vectors of one row has few whole lines to store past the caches. Rows that follow each other make a run, which has many:
+the vectors of one row has few whole lines to store past the caches. Rows that follow each other make a run, which has many.
+
+Rows that follow each other as the elements of the input do are turned in L1, some at a time, and stored as runs:
 
     for block of rows {
       for tile of columns, tile of rows { held[...] = a tile of the input, turned in registers; ask for tiles of later rows }
       result[run] = held[run]                                                   whole lines past the caches
     }
+
+Of other rows each vector begins at a line of the result, and goes on in the next row:
+
+    for tile of elements of the input, part of a row, rows that follow each other { result[line] = a line of turned elements }
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
+from tedsl import te
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
 from topi.schedules.cpu.elements.pages import loop_over
 from topi.schedules.cpu.parallel import SHARES, share_out
@@ -23,6 +31,8 @@ from topi.schedules.kernel import Kernel
 
 _PART = 3  # of the nearest cache: that of a block of rows, and that of the lines of the input that are asked for
 _RUN = 16  # lines of a run, at least
+_LONG = 64  # lines of a run of rows of which each vector is a line: its ends are stored in parts
+_FEW = 8  # tiles of elements that follow each other in the input; streams of more are as fast
 _SHORT = 4  # lines of a row: longer ones that begin at lines are stored one by one in half of the time
 _STREAMS = 64  # columns, whose lines are asked for ahead
 _TILES = 4  # of rows in a block, at most, and that are asked for before they are turned
@@ -94,6 +104,49 @@ def map_runs(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, wide: 
     held.vectorize(column)
     held.prefetch(load.producer, rows, runs.ahead)
     share_out(stage, outer, _extent(axes))
+
+
+def follow_in_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], wide: int) -> bool:
+    """Whether rows of the transpose `op` go past the caches only as vectors that begin at lines of the result and go on in the
+    next row: rows of one or two whole lines, which follow each other in the result, but not as the elements of the input do, of
+    which a few tiles follow each other. A vector is a line.
+    """
+    machine, size = kernel.target.machine, op.output(0).dtype.bytes
+    is_known = all(extent_of(axis) is not None for axis in op.axis)
+    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
+        return False
+    if across in groups[-2:] or _extent(across) > _FEW * wide or not wide * size == machine.line == kernel.target.vector_bits // 8:
+        return False
+    row, (before, behind) = _extent(groups[-1]) * size, _beside(groups, across)
+    tasks = math.prod(map(_extent, before)) * -(-_extent(across) // wide)
+    return row in (machine.line, 2 * machine.line) and _extent(behind) * size >= _LONG * machine.line and \
+        (machine.cores == 1 or tasks >= SHARES * machine.cores)
+
+
+def map_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any, wide: int) -> None:
+    """Schedules the transpose `op` by vectors that begin at lines of the result. All rows are inside of a tile of elements of
+    the input; where rows go on with the next elements after a few tiles, these are inside of the loop over parts of a row.
+    """
+    stage, (before, behind) = kernel.schedule[op], _beside(groups, across)
+    outer = [_fused(stage, group) for group in in_order_of(load, before)]
+    line, lane = stage.split(_fused(stage, behind), factor=wide, tail="shift_inwards", lines_of=op.output(0))
+    row, part = stage.split(line, factor=_extent(groups[-1]) // wide)
+    tile, element = stage.split(_fused(stage, across), factor=wide)
+    goes_on = in_order_of(load, groups)[-2] is groups[-2]
+    parts_outside = goes_on and (bool(outer) or kernel.target.machine.cores == 1)
+    stage.reorder(*outer, *((part, tile) if parts_outside else (tile, part)), row, element, lane)
+    stage.vectorize(lane)
+    share_out(stage, outer if parts_outside else [*outer, tile], _extent(list(op.axis)))
+
+
+def _beside(groups: list[list[Any]], across: list[Any]) -> tuple[list[list[Any]], list[Any]]:
+    """The groups before `across`, and the axes of those behind it."""
+    at = next(at for at, group in enumerate(groups) if group is across)
+    return groups[:at], [axis for group in groups[at + 1:] for axis in group]
+
+
+def _fused(stage: te.Stage, axes: list[Any]) -> Any:
+    return stage.fuse(*axes) if len(axes) > 1 else axes[0]
 
 
 def _extent(axes: list[Any]) -> int:
