@@ -115,7 +115,8 @@ def follow_in_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: li
     is_known = all(extent_of(axis) is not None for axis in op.axis)
     if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
         return False
-    if across in groups[-2:] or _extent(across) > _FEW * wide or not wide * size == machine.line == kernel.target.vector_bits // 8:
+    is_line = wide * size == machine.line == kernel.target.vector_bits // 8
+    if across in groups[-2:] or _extent(across) > _FEW * wide or not is_line:
         return False
     row, (before, behind) = _extent(groups[-1]) * size, _beside(groups, across)
     tasks = math.prod(map(_extent, before)) * -(-_extent(across) // wide)
