@@ -128,7 +128,7 @@ def _unbound(body: Stmt, arguments: Arguments, known: Sequence[Var] = ()) -> Low
             continue
         match node:
             case Var():
-                used.setdefault(node)
+                used[node] = None
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | AttrStmt(node=IterVar(var=v)):
                 bound[v] = None
             case AttrStmt(attr_key=key, node=(Buffer() as window, _)) if key == BIND_SCOPE:

@@ -154,16 +154,17 @@ class _Values:
     layers: substitutions of intervals, first for the axes of the reader, then, stage by stage outwards, for the loops around
     it. indices, loops: for readers with fused loops, its axes in terms of its own loops, and the intervals of these: neighbours
     of a row of fused loops are neighbours in memory that is laid out as the loops are, though they cross rows of the axes.
+    Others have none.
     """
 
     layers: Sequence[_Layer]
     indices: Mapping[Var, Expr]
-    loops: _Layer
+    loops: _Layer | None
 
     def of(self, ends: Ends, analyzer: Analyzer) -> Ends | None:
         """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
         boxed = _relaxed(ends, self.layers)
-        if sum(v in self.indices for v in set(variables(ends[0]))) < 2:
+        if self.loops is None or sum(v in self.indices for v in set(variables(ends[0]))) < 2:
             return boxed
         low = analyzer.simplify(substitute(ends[0], self.indices))
         high = low if ends[0] is ends[1] else analyzer.simplify(substitute(ends[1], self.indices))
@@ -193,12 +194,14 @@ def _values_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer
                               for loop in around.loops[start:until + 1] if loop.var is not None}, analyzer))
         inner = around
     threads = outer_threads(plan, host, reader)
-    indices: dict[Var, Expr] = {}
-    if any(isinstance(relation, Fuse) for relation in reader.stage.relations):
-        indices = {axis.var: build.add(reader.mins[axis], reader.offsets[axis]) for axis in reader.axes}
+    if threads:
+        layers.append(_layer(threads, analyzer))
+    if not any(isinstance(relation, Fuse) for relation in reader.stage.relations):
+        return _Values(layers, {}, None)
+    indices = {axis.var: build.add(reader.mins[axis], reader.offsets[axis]) for axis in reader.axes}
     inside = {loop.var: (reach.low, reach.high) for loop in reader.loops
               if loop.var is not None and (reach := loops[loop.leaf]).low is not reach.high}
-    return _Values([*layers, _layer(threads, analyzer)] if threads else layers, indices, _layer(inside, analyzer))
+    return _Values(layers, indices, _layer(inside, analyzer))
 
 
 def _shifted(reach: Reach, start: Expr) -> Ends:
@@ -225,7 +228,8 @@ def _relaxed(ends: Ends, layers: Sequence[_Layer]) -> Ends | None:
             return None
         low, high = lowest[0], highest[1]
     gone = {v for layer in layers for v in layer.ranges}
-    return None if any(v in gone for end in (low, high) for v in variables(end)) else (low, high)
+    both = (low,) if low is high else (low, high)
+    return None if any(v in gone for end in both for v in variables(end)) else (low, high)
 
 
 def _union(axis: IterVar, parts: Sequence[Ends | None], analyzer: Analyzer) -> Ends:
