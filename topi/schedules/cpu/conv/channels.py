@@ -171,7 +171,7 @@ def turned_cycles(kernel: Kernel) -> float:
 def schedule_turned(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NCW, NCHW and NCDHW."""
     tile, panels = _turned_tile(kernel)
-    alone = _are_alone(kernel, tile, panels)
+    alone = _are_alone(kernel, tile, panels) and not _images_are_larger(kernel, panels or 1)
     copy, phases = _copy_of_panels(kernel, tile.wide, 0), phases_of(kernel)
     near = copied_blocks(kernel, tile) if alone and copy is not None else None
     kept = channel_blocks(kernel, tile) if near is None else near
@@ -263,7 +263,7 @@ def _are_alone(kernel: Kernel, tile: ImageTile, panels: int | None) -> bool:
     if panels is None or channels is None:
         return False
     if not _stay_near(kernel):
-        return keep_cores_busy(kernel.target, panels) and not _images_are_larger(kernel, panels)
+        return keep_cores_busy(kernel.target, panels)
     even = channels % (tile.wide * cores) == 0 or _are_enough(kernel, panels)
     return even and panels > 1 and extent_of(kernel.tail.axis[0]) == 1
 
