@@ -13,17 +13,19 @@ from tedsl.graph import Graph, Spec, Value, call, constant, ops
 
 
 class GraphBuilder(Builder):
-    """Makes a graph, NCHW. grouped: a convolution, its bias, sum and activation are one kernel, whatever passes do."""
+    """Makes a graph, NCHW. grouped: a convolution, its bias, sum and activation are one kernel, whatever passes do. at_once:
+    the images that the graph takes, None for `batch`.
+    """
 
-    def __init__(self, batch: int, grouped: bool = True, seed: int = 0) -> None:
+    def __init__(self, batch: int, grouped: bool = True, seed: int = 0, at_once: int | None = None) -> None:
         super().__init__(batch, seed)
-        self.grouped = grouped
+        self.grouped, self.at_once = grouped, at_once or batch
         self.image: Any = None
         self.inputs: list[Value] = []
 
     def _input(self, image: Any) -> Any:
         self.image = image
-        self.inputs.append(Value("image", Spec(image.shape)))
+        self.inputs.append(Value("image", Spec((self.at_once, *image.shape[1:]))))
         return self.inputs[-1]
 
     def _conv(self, spec: Conv, x: Any, w: Any, b: Any, plus: Any) -> Any:
@@ -35,7 +37,7 @@ class GraphBuilder(Builder):
         return ops.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
 
     def _classify(self, x: Any, w: Any, b: Any) -> Any:
-        average = ops.reshape(ops.nn.global_pool(x, "avg"), (self.batch, w.shape[1]))
+        average = ops.reshape(ops.nn.global_pool(x, "avg"), (self.at_once, w.shape[1]))
         return ops.nn.dense(average, constant(w, name="weight"), constant(b, name="bias"))
 
     def _group(self, name: str, formula: Any, operands: list[Value]) -> Value:
@@ -60,9 +62,9 @@ def _convolved(spec: Conv, x: Value, w: Value, b: Value, plus: Value | None = No
     return made
 
 
-def graph_of(name: str, batch: int = 1, grouped: bool = True) -> tuple[Graph, Any]:
-    """The graph of a network, and the image that its reference takes."""
-    builder = GraphBuilder(batch, grouped)
+def graph_of(name: str, batch: int = 1, grouped: bool = True, at_once: int | None = None) -> tuple[Graph, Any]:
+    """The graph of a network, of `at_once` images, and the images that its reference takes."""
+    builder = GraphBuilder(batch, grouped, at_once=at_once)
     out = NETWORKS[name](builder)
     return Graph(builder.inputs, [out], name.replace("-", "").lower()), builder.image
 
@@ -73,3 +75,17 @@ def of_graph(name: str, batch: int) -> Contender:
     network = graph.compile(made)
     result = np.empty(tuple(network.outputs[0].shape), "float32")
     return Contender(lambda: network(image, out=result), lambda: result)
+
+
+def by_images(name: str, batch: int) -> Contender:
+    """The network for one image, compiled, and called for each: what a layer leaves stays in the caches for the next one."""
+    made, images = graph_of(name, batch, at_once=1)
+    network = graph.compile(made)
+    result = np.empty((batch, *network.outputs[0].shape[1:]), "float32")
+    pairs = [(images[at:at + 1], result[at:at + 1]) for at in range(batch)]
+
+    def call() -> None:
+        for image, out in pairs:
+            network(image, out=out)
+
+    return Contender(call, lambda: result)

@@ -92,6 +92,9 @@ def of_torch(torch: Any, name: str, batch: int, compiled: bool) -> dict[str, Con
     NETWORKS[name](fused)
     NETWORKS[name](plain)
     made = {"torch fused": calling(lambda: fused.run(fused.image))}
+    if batch > 1:
+        images = fused.image.split(1)
+        made["torch fused by images"] = calling(lambda: torch.cat([fused.run(image) for image in images]))
 
     Network: Any = type("Network", (torch.nn.Module,), {"forward": lambda self, x: plain.run(x)})
     frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(Network().eval(), plain.image)))

@@ -22,6 +22,8 @@ def network(name: str, batch: int, threads: int) -> Case:
     """A network on a batch of images."""
     contenders = {f"tedsl {layout}": _ours(name, batch, layout) for layout in LAYOUTS}
     contenders["tedsl graph"] = of_graphs.of_graph(name, batch)
+    if batch > 1:
+        contenders["tedsl graph by images"] = of_graphs.by_images(name, batch)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= of_networks.of_torch(torch, name, batch, compiled=os.environ.get("BENCHMARKS_COMPILE", "on") != "off")
