@@ -15,7 +15,7 @@ from typing import Any
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
 from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.elements.turned_runs import follow_in_lines, map_lines, map_runs, runs_of
-from topi.schedules.cpu.parallel import SHARES, share_out
+from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
@@ -144,11 +144,9 @@ def _strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], across:
     if not machine.l1.evicts(_STORES, step) and over[0].extent * min(step, machine.page) <= 2 * machine.tlb2 * machine.page:
         return None
     around = product([extent_of(axis) for group in groups[:-2] for axis in group]) or 1
-    tasks = 1 if machine.cores == 1 else SHARES * machine.cores
-    parts = divisors(over[1].extent // wide) if over[1].extent % wide == 0 else [1]
-    fitting = [count for count in parts if over[1].extent // count >= _LONG * wide]
-    count = next((count for count in fitting if count * around >= tasks), fitting[-1])
-    return count if count * around >= machine.cores else None
+    tiles = over[1].extent // wide
+    counts = [count for count in divisors(tiles) if tiles // count >= _LONG] if over[1].extent % wide == 0 else [1]
+    return next((count for count in counts if keep_cores_busy(kernel.target, count * around)), None)
 
 
 def _reads_lines(kernel: Kernel, op: Any, columns: Loop, wide: int) -> bool:

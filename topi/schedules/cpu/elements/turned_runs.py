@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from tedsl import te
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
 from topi.schedules.cpu.elements.pages import loop_over
-from topi.schedules.cpu.parallel import SHARES, share_out
+from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
@@ -121,7 +121,7 @@ def follow_in_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: li
     row, (before, behind) = _extent(groups[-1]) * size, _beside(groups, across)
     tasks = math.prod(map(_extent, before)) * -(-_extent(across) // wide)
     return row in (machine.line, 2 * machine.line) and _extent(behind) * size >= _LONG * machine.line and \
-        (machine.cores == 1 or tasks >= SHARES * machine.cores)
+        keep_cores_busy(kernel.target, tasks)
 
 
 def map_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any, wide: int) -> None:
