@@ -77,7 +77,7 @@ def compile_kernel(source: KernelSource, target: Target) -> Module:
     """Schedules and compiles a kernel, and notes it in the cache."""
     inputs, outputs = source.tensors
     args = [*inputs, *outputs]
-    with _options(source):
+    with options_of(source):
         made = schedule(outputs, target)
         if source.fixed:
             module = build_in_parts(made, args, target, source.name, lambda func: divided(func, source.fixed))
@@ -93,12 +93,12 @@ def _recalled(source: KernelSource, target: Target) -> Module | None:
     key = _key(source, target)
     if key is None:
         return None
-    with _options(source):
+    with options_of(source):
         config = current_options()
         return recall(key, target, config, config.selection.opt_level == 0)
 
 
-def _options(source: KernelSource) -> AbstractContextManager[object]:
+def options_of(source: KernelSource) -> AbstractContextManager[object]:
     """The options under which a kernel is built: those of the program; arrays may overlap if it writes over what it reads."""
     if not source.in_place:
         return nullcontext()

@@ -21,6 +21,7 @@ from tedsl.errors import ArgumentError, ModuleError
 from tedsl.graph.apply import apply
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.arrays import shape_of
+from tedsl.graph.network.build import options_of
 from tedsl.graph.network.hoist import divided
 from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import ExternalSource, KernelSource, KernelUse, kernel_of
@@ -181,7 +182,8 @@ class _Writer:
         if use.source not in self.kernels:
             inputs, outputs = use.source.tensors
             name = f"{use.source.name}_{len(self.kernels)}"
-            (func,) = schedule_to_module(schedule(outputs, self.target), [*inputs, *outputs], name).functions.values()
+            with options_of(use.source):
+                (func,) = schedule_to_module(schedule(outputs, self.target), [*inputs, *outputs], name).functions.values()
             func = divided(func, use.source.fixed)[0].with_attr("global_symbol", name) if use.source.fixed else func
             if use.source.in_place:
                 func = func.replace(attrs={key: value for key, value in func.attrs.items() if key != "tir.noalias"})

@@ -9,6 +9,7 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.schedule.relations import Split
+from tedsl.transform import PassContext
 
 ZEN3 = tedsl.target.Target("llvm -mcpu=znver3")
 LONG, SQUARE, IMAGES = (4, 64, 56, 56), (1024, 1024), (32, 64, 56, 56)
@@ -321,3 +322,14 @@ def test_values_of_vectors_that_begin_at_lines_of_the_result(shape, order, dtype
         kernel(x, y)
         np.testing.assert_array_equal(y, x.transpose(order))
         assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()
+
+
+@pytest.mark.parametrize("shape, order", [
+    ((4096, 4096), (1, 0)), (IMAGES, (3, 1, 2, 0)), ((4000, 4000), (1, 0)), (IMAGES, (1, 2, 3, 0))])
+def test_nothing_is_computed_twice_where_arrays_may_overlap(shape, order):
+    data = te.placeholder(shape, name="data")
+    with tedsl.target.Target("llvm -mcpu=znver5 -num-cores=1"), PassContext(config={"tir.noalias": False}):
+        result = topi.transpose(data, order)
+        s = topi.schedules.schedule([result])
+        assert "lines_of" not in str(s)
+        tedsl.lower(s, [data, result])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tedsl
 from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -27,3 +28,10 @@ def goes_past_caches(kernel: Kernel, op: Any) -> bool:
     whole = product([extent_of(axis) for axis in op.axis])
     size: int = op.output(0).dtype.bytes
     return kernel.target.architecture == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
+
+
+def may_compute_twice() -> bool:
+    """Whether tiles may share elements (`split(..., tail="shift_inwards")`): not where arrays of a call may overlap, as if a
+    graph writes a result over what it is computed from.
+    """
+    return bool(tedsl.PassContext.current().config.get("tir.noalias", True))

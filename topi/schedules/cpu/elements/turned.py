@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
 from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.elements.turned_runs import follow_in_lines, map_lines, map_runs, runs_of
 from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
@@ -150,12 +150,12 @@ def _strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], across:
 
 
 def _reads_lines(kernel: Kernel, op: Any, columns: Loop, wide: int) -> bool:
-    """Whether tiles of a large transpose read one line of each row of the input if they begin where lines do: a row is one
-    vector, and rows are whole lines apart. columns: the loop over these rows.
+    """Whether tiles of a large transpose may begin where lines of the input do, and then read one line of each row: a row is
+    one vector, and rows are whole lines apart. columns: the loop over these rows.
     """
     line = kernel.target.machine.line
     return wide * op.output(0).dtype.bytes == line == kernel.target.vector_bits // 8 and columns.steps[1] % line == 0 and \
-        goes_past_caches(kernel, op)
+        goes_past_caches(kernel, op) and may_compute_twice()
 
 
 def _map_strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], wide: int, tasks: int) -> None:

@@ -21,7 +21,7 @@ import math
 from typing import Any, NamedTuple
 
 from tedsl import te
-from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
 from topi.schedules.cpu.elements.pages import loop_over
 from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
@@ -116,7 +116,7 @@ def follow_in_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: li
     if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
         return False
     is_line = wide * size == machine.line == kernel.target.vector_bits // 8
-    if across in groups[-2:] or _extent(across) > _FEW * wide or not is_line:
+    if across in groups[-2:] or _extent(across) > _FEW * wide or not is_line or not may_compute_twice():
         return False
     row, (before, behind) = _extent(groups[-1]) * size, _beside(groups, across)
     tasks = math.prod(map(_extent, before)) * -(-_extent(across) // wide)
