@@ -13,7 +13,7 @@ from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
+from tedsl.ir.ops import ACCESS_PTR, ELEMENTS_PAST_LINE, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Store
 from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.visitor import variables
@@ -160,6 +160,8 @@ def _written(func: PrimFunc) -> set[Var]:
             case Call(op=op, args=(_, _, _, _, marker, _)) if op is MAKE_ARRAY and \
                     isinstance(marker, (IntImm, FloatImm)) and marker.value == 1:
                 pass  # an array that is only read
+            case Call(op=op) if op is ELEMENTS_PAST_LINE:
+                pass  # asks where an array begins
             case Call(args=args):
                 written.update(a for a in args if isinstance(a, Var) and a.dtype.is_handle)
     return written

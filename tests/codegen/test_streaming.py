@@ -271,3 +271,19 @@ def test_vectors_of_several_lines(lanes, of, target):
     a = np.arange(40 * lanes).astype(of)
     for behind in range(0, 64, a.itemsize):
         written_between_guards(lambda b: kernel(a, b), a + a, behind)
+
+
+@pytest.mark.parametrize("shape, of, target", [
+    ((40, 200), "float64", HOST), ((5, 272), "float32", AVX2), ((30, 1088), "int8", HOST), ((40, 384), "float32", PLAIN)],
+    ids=str)
+def test_vectors_of_more_registers_than_stay_together_go_through_the_caches(shape, of, target):
+    A = te.placeholder(shape, of, name="A")
+    B = te.compute(shape, lambda i, j: A[i, j] + te.const(1, of), name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[1])
+    s[B].nontemporal()
+    kernel = tedsl.build(s, [A, B], target)
+    assert "!nontemporal" not in kernel.get_source()
+    a, b = (np.random.default_rng(0).random(shape) * 50).astype(of), np.zeros(shape, of)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a + np.ones((), of))

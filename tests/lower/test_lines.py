@@ -452,3 +452,12 @@ def test_what_is_refused_of_tiles_that_overlap():
     C = te.compute((10,), lambda i: te.sum(A[i, k], axis=k), name="C")
     s = create_schedule(C.op)
     assert "C is a reduction" in refusal(lambda: s[C].split(C.op.axis[0], 4, tail=INWARDS, lines_of=A))
+
+
+def test_an_array_whose_place_is_asked_for_may_be_read_only():
+    s, A, B = doubled(60)
+    kernel = tedsl.build(s, [A, B])
+    a, b = np.arange(60, dtype="float32"), np.zeros(60, "float32")
+    a.flags.writeable = False
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a * 2)

@@ -38,6 +38,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with
+from tedsl.passes.machine.split_vectors import REGISTERS
 from tedsl.target.target import Target
 
 MARK = "position_wise"
@@ -126,6 +127,8 @@ class _Marker(ScopedRewriter):
         alignment = alignment_of(lanes, size, self.target)
         if alignment < PART or lanes * size % alignment or alignment & (alignment - 1):
             return None
+        if lanes * size > REGISTERS * max(size, self.target.vector_bits // 8):
+            return None  # a loop over its parts
         if not all(inside.is_position_wise(store, first) for store in inside.stores):
             return None
         if not inside.are_in_step(lanes):

@@ -278,6 +278,16 @@ def test_packed_weights_are_asked_for_piece_by_piece(channels, filters, size, wi
     assert re.search(rf"\+ {ahead * bytes_of_iteration // 4}\), ", lines[at])
 
 
+@pytest.mark.parametrize("wide", [8, 16, 32, 64])
+def test_weights_packed_in_panels_of_any_width(wide):
+    """As for another processor: they are copied."""
+    (a, x), (_, k) = feed((1, 8, 14, 14)), feed((64, 8, 3, 3), "w")
+    packed = np.ascontiguousarray(k.reshape(64 // wide, wide, 8, 3, 3).transpose(0, 2, 3, 4, 1)[..., None, :])
+    panels = te.placeholder(packed.shape, name="panels")
+    made = nn.conv2d_nchw(a, nn.conv2d_unpack_weights(panels, 64), 1, 1)
+    check([made], {a: x, panels: packed}, [testing.conv2d_nchw_python(x, k, 1, 1)], 1e-4, 1e-4, topi.schedules.schedule)
+
+
 @pytest.mark.parametrize("images, channels, filters, size, stride, outermost", [
     (8, 128, 128, 56, 2, "nn"),  # 14 MB of images, 4 panels of 150 KB
     (8, 512, 512, 7, 1, "ff"),     # 1.3 MB of images, 9 MB of weights

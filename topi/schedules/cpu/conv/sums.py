@@ -39,9 +39,12 @@ def ask_for_panels(kernel: Kernel, stage: Any, loops: list[Any], channels: int |
     and a step reads pieces of some planes, which processors do not follow. loops: those of the sums over `channels` as
     `planes_last` returns them, without the planes.
     """
-    packed = getattr(weights_of(kernel).op, "info", None)
+    weights = weights_of(kernel).op
+    packed = getattr(weights, "info", None)
     if not isinstance(packed, PanelsOp) or channels is None or len(loops) != 3 or terms_of_step(kernel) > 1:
         return
+    if all(tensor.op is not weights for tensor in stage.op.input_tensors):
+        return  # panels of another width are copied
     together = divisor_near(channels, _PLANES, 1)
     _, height, width = [extent_of(axis) or 1 for axis in stage.op.reduce_axis]
     line = packed.wide * packed.panels.dtype.bits // 8
