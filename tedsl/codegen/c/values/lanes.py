@@ -103,9 +103,13 @@ def array_of(out: Emitter, e: Expr, *, in_memory: bool = False) -> Emission:
 
 
 def emit_let(out: Emitter, e: Let) -> Emission:
-    """Emits a value and what uses it; a vector outside of lanes is an array."""
+    """Emits a value and what uses it; a vector outside of lanes is an array, one for all uses of `e` in a statement."""
     if e.value.dtype.lanes > 1 and out.lane is None:
-        out.vectors[e.var] = (yield from array_of(out, e.value)).text
+        key = id(e), False, "array"
+        known = next((block.memo[key] for block in reversed(out.blocks) if key in block.memo), None)
+        if known is None:
+            known = out.blocks[-1].memo[key] = yield from array_of(out, e.value)
+        out.vectors[e.var] = known.text
     else:
         yield from bind(out, e.var, e.value)
     return (yield e.body, False)
