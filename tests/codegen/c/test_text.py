@@ -1,5 +1,7 @@
 """The text of modules in C, which needs no compiler."""
 
+import re
+
 import pytest
 
 import tedsl
@@ -112,3 +114,15 @@ def test_expressions_of_any_depth_are_written():
 
     b = te.compute((4,), deep, name="B")
     assert programs.text((te.create_schedule(b.op), [a, b])).count("\n") > 300
+
+
+@pytest.mark.parametrize("lanes", [5, 7, 13])
+def test_no_array_of_lanes_that_nothing_reads(lanes):
+    """Compilers warn of it. A maximum that is compared, and then taken, was made of arrays of its own each time."""
+    a, k = te.placeholder((2, lanes), name="A"), te.reduce_axis((0, lanes), name="k")
+    b = te.compute((2,), lambda i: te.max(a[i, k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    s[b].vectorize(b.op.reduce_axis[0])
+    text = programs.text((s, [a, b]))
+    arrays = set(re.findall(r" (lanes_?\d*)\[\d+\];", text))
+    assert arrays and all(len(re.findall(rf"\b{name}\[", text)) > 2 for name in arrays)  # declared, filled, read
