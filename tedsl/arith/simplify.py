@@ -171,7 +171,7 @@ _OVER: dict[type, Callable[[Any, Expr], Expr]] = {  # the same over another oper
 }
 
 
-def _at_once(e: Any, known: Bounds, done: dict[Expr, Expr], depth: int = _NESTED) -> Expr | None:
+def _at_once(e: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = _NESTED) -> Expr | None:
     """Returns the simplified form of `e` if that takes no rules: of a constant, a variable, a plain sum, and of a ramp,
     broadcast or load of such, or of what is done; None for any other.
     """
@@ -180,7 +180,7 @@ def _at_once(e: Any, known: Bounds, done: dict[Expr, Expr], depth: int = _NESTED
         return found
     kind = type(e)
     if kind in LEAVES:
-        return e  # type: ignore[no-any-return]
+        return e
     if kind is Add or kind is Mul:
         if (e.dtype is INT32 or e.dtype is INT64) and not known.facts:
             found = _plain_sum(e, known, done)
