@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from tedsl.target import Target
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -44,6 +45,17 @@ def share_out(stage: Any, axes: list[Any], work: int | None) -> Any:
 def keep_cores_busy(target: Target, tasks: int) -> bool:
     """Whether so many equal tasks leave no core without work for long."""
     return tasks % target.machine.cores == 0 or tasks >= SHARES * target.machine.cores
+
+
+def split_for_cores(target: Target, stage: Any, loop: Any, extent: int, tasks: int) -> tuple[list[Any], Any]:
+    """Splits a loop of `extent` iterations, which runs `tasks` times, into equal chunks if the cores need more tasks. Returns
+    the loop over chunks, as a list of at most one, and the loop inside.
+    """
+    wanted = SHARES * target.machine.cores
+    if tasks >= wanted:
+        return [], loop
+    chunk, inside = stage.split(loop, nparts=divisor_near(extent, min(extent, -(-wanted // tasks)), 1))
+    return [chunk], inside
 
 
 def chunk_length(target: Target, extent: int, longest: int, unit: int, tasks: int = 1) -> int:

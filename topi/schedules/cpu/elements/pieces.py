@@ -10,7 +10,7 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.elements.memory import goes_past_caches
-from topi.schedules.cpu.parallel import SHARES, share_out
+from topi.schedules.cpu.parallel import share_out, split_for_cores
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
@@ -73,9 +73,8 @@ def map_gathered(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, fo
     outer = [*(own[at] for at in order if at not in (across, down)), run]
     blocks = (extent_of(own[across]) or 1) // columns
     tasks = (product([extent_of(own[at]) for at in order]) or 1) // (rows * columns * blocks)
-    if tasks < SHARES * machine.cores:
-        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-SHARES * machine.cores // tasks)), 1))
-        outer = [chunk, *outer]
+    chunks, block = split_for_cores(kernel.target, stage, block, blocks, tasks)
+    outer = [*chunks, *outer]
     stage.reorder(*outer, block, column, row, *(own[at] for at in pieces))
     size = op.output(0).dtype.bytes
     piece = product([extent_of(axis) for axis in groups[-1]]) or 1

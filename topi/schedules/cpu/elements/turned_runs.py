@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from tedsl import te
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
 from topi.schedules.cpu.elements.pages import loop_over
-from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
-from topi.schedules.cpu.tiles import divisor_near, divisors
+from topi.schedules.cpu.parallel import keep_cores_busy, share_out, split_for_cores
+from topi.schedules.cpu.tiles import divisors
 from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -88,9 +88,8 @@ def map_runs(kernel: Kernel, op: Any, groups: list[list[Any]], load: Any, wide: 
     block, part = stage.split(own[runs.divided], factor=runs.each)
     outer = [own[at] for at in around]
     tasks, blocks = _extent([axes[at] for at in around]), _extent([axes[runs.divided]]) // runs.each
-    if tasks < SHARES * machine.cores:
-        chunk, block = stage.split(block, nparts=divisor_near(blocks, min(blocks, -(-SHARES * machine.cores // tasks)), 1))
-        outer = [chunk, *outer]
+    chunks, block = split_for_cores(kernel.target, stage, block, blocks, tasks)
+    outer = [*chunks, *outer]
     stage.reorder(*outer, block, part, *(own[at] for at in behind))
     run, elements = stage.fuse(part, *(own[at] for at in behind)), runs.each * _extent([axes[at] for at in behind])
     vectorize(stage, run, elements, machine.line // op.output(0).dtype.bytes)
