@@ -1,4 +1,4 @@
-"""Graphs at random: element-wise operators, views, products, reductions, several outputs, values that are read twice."""
+"""Graphs at random: element-wise operators, views, parts, joins, reductions, several outputs, values that are read twice."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ UNARY = (ops.nn.relu, ops.tanh, ops.negative)
 
 @st.composite
 def graphs(draw, most: int = 12) -> Graph:
-    """A graph of up to `most` nodes over arrays of twelve elements."""
-    inputs = [Value(f"x{at}", Spec(draw(st.sampled_from(SHAPES)))) for at in range(draw(st.integers(1, 3)))]
-    values: list[Value] = [*inputs, constant(np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4), name="w")]
+    """A graph of up to `most` nodes over arrays of twelve elements, or of twelve lines of memory."""
+    line = draw(st.sampled_from((1, 16)))
+    shapes = [(*shape[:-1], line * shape[-1]) for shape in SHAPES]
+    inputs = [Value(f"x{at}", Spec(draw(st.sampled_from(shapes)))) for at in range(draw(st.integers(1, 3)))]
+    values: list[Value] = [*inputs, constant(np.linspace(-1, 1, 12 * line, dtype="float32").reshape(3, 4 * line), name="w")]
     for _ in range(draw(st.integers(1, most))):
-        values += _node(draw, values)
+        values += _node(draw, values, shapes)
     made = values[len(inputs) + 1:]
     outputs = draw(st.lists(st.sampled_from(made), min_size=1, max_size=3))
     if draw(st.integers(0, 9)) == 0:
@@ -25,18 +27,21 @@ def graphs(draw, most: int = 12) -> Graph:
     return Graph(inputs, outputs, "random_graph")
 
 
-def _node(draw, values: list[Value]) -> list[Value]:
+def _node(draw, values: list[Value], shapes) -> list[Value]:
     x = draw(st.sampled_from(values))
-    kind = draw(st.sampled_from(("unary", "binary", "view", "split", "turned", "softmax")))
+    kind = draw(st.sampled_from(("unary", "binary", "view", "split", "joined", "turned", "softmax")))
     if kind == "unary":
         return [draw(st.sampled_from(UNARY))(x)]
     if kind == "binary":
         y = draw(st.sampled_from(values))
         return [ops.add(x, y if y.shape == x.shape else ops.reshape(y, x.shape))]
     if kind == "view":
-        return [ops.reshape(x, draw(st.sampled_from(SHAPES)))]
+        return [ops.reshape(x, draw(st.sampled_from(shapes)))]
     if kind == "split":
         return [ops.concatenate(list(reversed(ops.split(x, 2, 0))), 0)] if x.shape[0] % 2 == 0 else [ops.tanh(x)]
+    if kind == "joined" and x.shape[0] % 2 == 0:
+        parts = [draw(st.sampled_from(UNARY))(part) for part in ops.split(x, 2, 0)]
+        return [ops.concatenate(draw(st.sampled_from((parts, [*parts[1:], parts[0]]))), 0)]
     if kind == "turned" and len(x.shape) == 2:
         return [ops.reshape(ops.transpose(x, (1, 0)), x.shape)]
     return [ops.nn.softmax(x)]

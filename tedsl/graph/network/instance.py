@@ -5,6 +5,7 @@ Arrays in the arena and constants are bound to the calls once; those of the call
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,10 +20,20 @@ from tedsl.graph.network.steps import Step
 from tedsl.graph.plan.plan import MemoryPlan
 from tedsl.graph.plan.ranges import Memory
 from tedsl.graph.value import Value
+from tedsl.record import record
 from tedsl.runtime.array import aligned
 
 Array = Any
 Function = Callable[..., Any]
+
+
+@record
+class _View:
+    """A part of an array of the caller: the number of the array, the byte at which the part begins, its shape."""
+
+    place: int
+    begin: int
+    shape: tuple[int, ...]
 
 
 class Instance:
@@ -39,11 +50,11 @@ class Instance:
     def _bound(self) -> tuple[dict[Value, Array], dict[Value, Memory]]:
         """The arrays of values in the arenas and of constants; and the memory of the values that the caller gives."""
         arenas = {device: aligned((size,), numpy.dtype("uint8")) for device, size in self.plan.sizes.items()}
-        blocks = {block.values[0]: block for block in self.plan.blocks}
+        blocks = {block.first: block for block in self.plan.blocks}
         fixed: dict[Value, Array] = {}
         outside: dict[Value, Memory] = {}
         for memory in self.plan.memories:
-            first = memory.values[0]
+            first = memory.first
             if memory.home in ("input", "output"):
                 outside |= dict.fromkeys(memory.values, memory)
                 continue
@@ -54,12 +65,13 @@ class Instance:
                 whole = arenas[block.device][block.offset:block.offset + memory.size].view(dtype_of(first))
             else:  # without elements
                 whole = numpy.empty(shape_of(first), dtype_of(first))
-            fixed |= {value: whole.reshape(shape_of(value)) for value in memory.values}
+            fixed |= {value: _part(whole, begin // value.dtype.bytes, shape_of(value))
+                      for value, begin in memory.values.items()}
         return fixed, outside
 
-    def _outside_views(self) -> tuple[list[tuple[int, tuple[int, ...]]], list[tuple[int, int | Value]]]:
-        """The views of arrays of the caller that steps take: the number of the array and a shape; and the outputs that are
-        copies of something else: the number of the output, and the place of an array or a value.
+    def _outside_views(self) -> tuple[list[_View], list[tuple[int, int | Value]]]:
+        """The views of arrays of the caller that steps take; and the outputs that are copies of something else: the number of
+        the output, and the place of an array or a value.
 
         Arrays of the caller are numbered: inputs first, then outputs.
         """
@@ -68,7 +80,7 @@ class Instance:
         owner: dict[int, int] = {}  # of memories
         copies: list[tuple[int, Value]] = []
         self.places: dict[Value, int] = {}
-        views: list[tuple[int, tuple[int, ...]]] = []
+        views: list[_View] = []
         for at, value in enumerate(inputs):
             owner[id(self._from_outside[value])] = at
         for at, value in enumerate(outputs):
@@ -84,7 +96,7 @@ class Instance:
                 self.places[value] = place
             else:
                 self.places[value] = count + len(outputs) + len(views)
-                views.append((place, shape_of(value)))
+                views.append(_View(place, memory.values[value], shape_of(value)))
         return views, [(at, self.places.get(of, of)) for at, of in copies]
 
     @property
@@ -116,8 +128,9 @@ class Instance:
     def given(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
         """The arrays of the caller and their views, by their places."""
         given = [*inputs, *outputs]
-        for place, shape in self.views:
-            given.append(given[place].reshape(shape))
+        for view in self.views:
+            whole = given[view.place]
+            given.append(_part(whole, view.begin // whole.itemsize, view.shape))
         return given
 
     def fresh(self) -> list[Array]:
@@ -129,3 +142,8 @@ class Instance:
         given = self.given(inputs, outputs)
         return [(function, tuple([array if place < 0 else given[place] for array, place in zip(arrays, places)])
                  if places else arrays) for function, arrays, places in self.calls]
+
+
+def _part(whole: Array, begin: int, shape: tuple[int, ...]) -> Array:
+    """The elements of a contiguous array from number `begin` on, in a shape."""
+    return whole.reshape(-1)[begin:begin + math.prod(shape)].reshape(shape)

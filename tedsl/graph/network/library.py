@@ -106,7 +106,7 @@ class _Writer:
         arenas = {device: self.ib.allocate("uint8", (size,), name="arena").as_expr()
                   for device, size in self.instance.plan.sizes.items()}
         for block in self.instance.plan.blocks:
-            self.places |= dict.fromkeys(block.values, (arenas[block.device], block.offset))
+            self.places |= {value: (arenas[block.device], block.offset + begin) for value, begin in block.values.items()}
 
     def _place_constants(self) -> None:
         """Writes the arrays of constants, and what was prepared of them, to a file, which the assembler makes part of an
@@ -146,8 +146,9 @@ class _Writer:
             data, offset = self.places[value]
         else:
             place = self.instance.places[value]
-            views = {len(self.buffers) + at: base for at, (base, _) in enumerate(self.instance.views)}
-            data, offset = self.buffers[views.get(place, place)].data, 0
+            views = {len(self.buffers) + at: (view.place, view.begin) for at, view in enumerate(self.instance.views)}
+            base, offset = views.get(place, (place, 0))
+            data = self.buffers[base].data
         marker = tir.call_intrin(str(value.dtype), "tir.type_annotation")
         address = tir.call_intrin("handle", "tir.tvm_access_ptr", marker, data, offset // value.dtype.bytes, value.spec.size,
                                   3 if written else 1)

@@ -147,8 +147,9 @@ class Network:
         uses = uses_of(concrete, self.in_place)
         sources = [use.source for use in uses]
         if self._general:
-            sources = [source if source in self.modules else general.source
-                       for source, general in zip(sources, self._general)]
+            general = {use.node: use.source for use in self._general}  # more steps: parts are known by extents alone
+            same = dict(zip(concrete.nodes, self.graph.nodes))
+            sources = [source if source in self.modules else general[same[use.node]] for source, use in zip(sources, uses)]
         steps = [step_of(use, source, self.modules[source], self.prepared) for use, source in zip(uses, sources)]
         return Instance(concrete, plan(concrete, in_place=self.in_place), steps)
 

@@ -14,7 +14,7 @@ from typing import Any
 from tedsl.graph.apply import apply, made
 from tedsl.graph.graph import Graph
 from tedsl.graph.match import Match, Pattern, a_constant, anything, op, replace
-from tedsl.graph.plan.ranges import VIEWS
+from tedsl.graph.plan.views import VIEWS
 from tedsl.graph.value import Node, Value
 from topi.nn.utils import get_pad_tuple
 

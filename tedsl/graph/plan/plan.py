@@ -10,7 +10,7 @@ from tedsl.errors import GraphError
 from tedsl.graph.graph import Graph
 from tedsl.graph.plan.in_place import may_overwrite
 from tedsl.graph.plan.offsets import Range, aligned, least_bytes, place
-from tedsl.graph.plan.ranges import Memory, memories, steps_of
+from tedsl.graph.plan.ranges import Memory, first_of, memories, steps_of
 from tedsl.graph.value import Node, Value
 from tedsl.record import record
 
@@ -23,14 +23,21 @@ Overwrites: TypeAlias = tuple[tuple[int, int], ...]  # the number of a node, and
 
 @record(eq=False)
 class Block:
-    """Memory in an arena: the values that stand there, one after the other or as views, from step `begin` to step `end`."""
+    """Memory in an arena from step `begin` to step `end`. values: what stands there, one after the other, as views, or as
+    parts: each with the byte of the block at which it begins.
+    """
 
-    values: tuple[Value, ...]
+    values: Mapping[Value, int]
     offset: int
     size: int
     begin: int
     end: int
     device: str = CPU
+
+    @property
+    def first(self) -> Value:
+        """The value that was there first, of those at the beginning."""
+        return first_of(self.values)
 
 
 @record(eq=False)
@@ -70,7 +77,8 @@ class MemoryPlan:
         several = len(self.sizes) > 1
         rows = [("offset", "bytes", "steps", "values"), *[
             (f"{block.device} " * several + str(block.offset), str(block.size), f"{block.begin}-{block.end}",
-             ", ".join(f"{value.name} {value.spec}" for value in block.values)) for block in self.blocks]]
+             ", ".join([f"{value.name} {value.spec}{f' at {begin}' if begin else ''}"
+                        for value, begin in block.values.items()])) for block in self.blocks]]
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = ["  ".join([*[cell.rjust(width) for cell, width in zip(row[:3], widths)], row[3]]) for row in rows]
         return "\n".join([head, *lines])
@@ -94,7 +102,7 @@ class MemoryPlan:
             at[device] = base
             base += size
         boxes = [Box(block.begin, block.end, at[block.device] + block.offset, block.size,
-                     f"{block.values[0].name} {block.values[0].spec}: {block.size} bytes at {block.offset}, "
+                     f"{block.first.name} {block.first.spec}: {block.size} bytes at {block.offset}, "
                      f"steps {block.begin} to {block.end}") for block in self.blocks]
         return memory_svg(boxes, self.in_use, base, [node.name or node.operator for node in self.steps])
 
@@ -115,13 +123,13 @@ def plan(graph: Graph, *, in_place: bool | Overwrites = True, device_of: Callabl
     in_arena = [memory for memory in found if memory.home == "arena" and memory.size]
     blocks: dict[int, Block] = {}
     sizes, least, orders = {}, {}, []
-    for device in dict.fromkeys([where(memory.values[0]) for memory in in_arena]):
-        here = [memory for memory in in_arena if where(memory.values[0]) == device]
+    for device in dict.fromkeys([where(memory.first) for memory in in_arena]):
+        here = [memory for memory in in_arena if where(memory.first) == device]
         ranges = [Range(memory.size, memory.begin, memory.end) for memory in here]
         made = place(ranges)
         sizes[device], least[device] = made.size, least_bytes(ranges)
         orders.append(made.order)
-        blocks |= {id(memory): Block(tuple(memory.values), offset, memory.size, memory.begin, memory.end, device)
+        blocks |= {id(memory): Block(memory.values, offset, memory.size, memory.begin, memory.end, device)
                    for memory, offset in zip(here, made.offsets)}
     return MemoryPlan(graph.name, steps_of(graph), tuple([blocks[id(memory)] for memory in in_arena]), tuple(found), sizes,
                       least, _separate(found), dict(pair for memory in found for pair in memory.over),

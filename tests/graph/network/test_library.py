@@ -45,6 +45,24 @@ def test_the_function_is_one_of_c(exported):
     np.testing.assert_array_equal(y, network(x))
 
 
+def test_parts_of_arrays_are_passed_to_kernels(tmp_path):
+    def fn(x):
+        first, second = ops.split(x, 2, 0)  # of what the caller gives
+        whole = ops.nn.softmax(ops.concatenate([ops.tanh(second), ops.negative(first)], 0))
+        return ops.concatenate([ops.nn.softmax(part) for part in ops.split(whole, 2, 0)], 0)  # where the caller wants it
+
+    network = compile(graph.trace(fn, Spec((4, 16))), opt_level=0)
+    assert [node.operator for node in network.plan.steps] == ["tanh", "negative", "nn.softmax", "nn.softmax", "nn.softmax"]
+    x, y = *arrays_for(network.graph), np.empty((4, 16), "float32")
+    network.export_library(tmp_path / "lib.so")
+    tedsl.runtime.load_module(tmp_path / "lib.so")["run"](x, y)
+    np.testing.assert_array_equal(y, network(x))
+    (wanted,) = graph.evaluate(network.graph, x)
+    np.testing.assert_array_equal(y, wanted)
+    network.save(tmp_path / "net.tedsl")
+    np.testing.assert_array_equal(graph.Network.load(tmp_path / "net.tedsl")(x), y)
+
+
 def test_a_wheel_runs_without_tedsl(tmp_path):
     w = constant(np.linspace(-1, 1, 48, dtype="float32").reshape(4, 12), name="w")
     network = compile(graph.trace(lambda x: (ops.nn.relu(ops.nn.dense(ops.tanh(x), w)), x), Spec((2, 12))))

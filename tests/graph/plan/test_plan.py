@@ -48,6 +48,46 @@ def test_a_view_is_no_step_and_has_the_memory_of_its_operand():
     assert [len(block.values) for block in made.blocks] == [2]
 
 
+def test_parts_and_what_is_joined_are_no_steps():
+    def fn(x):
+        first, second = ops.split(ops.tanh(x), 2, 0)
+        return ops.nn.softmax(ops.concatenate([ops.nn.softmax(second), ops.negative(first)], 0))
+
+    g = traced(fn, (4, 16))
+    made = plan(g)
+    assert [node.operator for node in made.steps] == ["tanh", "nn.softmax", "negative", "nn.softmax"]
+    assert [list(block.values.values()) for block in made.blocks] == [[0, 0, 128], [0, 0, 128]]
+    assert made.size == 512 and not made.overwritten, "parts of the first are read until the second is complete"
+    assert "(2, 16)" not in str(made) and "at 128" in str(made)
+
+
+@pytest.mark.parametrize("fn, steps", [
+    (lambda x: ops.concatenate([ops.tanh(x), x], 0), 2),
+    (lambda x: ops.concatenate([ops.tanh(x)] * 2, 0), 2),
+    (lambda x: ops.concatenate([ops.tanh(x), np.ones((2, 16), "float32")], 0), 2),
+    (lambda x: [a := ops.tanh(x), ops.concatenate([a, ops.negative(x)], 0)], 3),
+    (lambda x: [ops.reshape(a := ops.tanh(x), (64,)), ops.concatenate([a, ops.negative(x)], 0)], 3),
+    (lambda x: [ops.concatenate([a := ops.tanh(x), ops.negative(x)], 0), ops.concatenate([a, ops.nn.relu(x)], 0)], 4),
+    (lambda x: ops.concatenate(ops.split(ops.tanh(x), 2, 0), 0), 2),
+    (lambda x: ops.split(ops.tanh(x), 2, 0), 2),
+    (lambda x: ops.reshape(ops.split(ops.tanh(x), 2, 0)[1], (32,)), 2),
+    (lambda x: ops.concatenate([ops.tanh(x), ops.negative(x)], 1), 3)],
+    ids=["an input", "one twice", "a constant", "an output", "a view that is an output", "for two", "parts",
+         "parts for the caller", "a view of a part for the caller", "another axis"])
+def test_what_stands_elsewhere_is_copied(fn, steps):
+    g = traced(fn, (4, 16))
+    assert len(plan(g).steps) == steps
+
+
+def test_parts_that_begin_inside_of_lines_are_copied():
+    def fn(x):
+        first, second = ops.split(ops.tanh(x), 2, 0)
+        return ops.concatenate([ops.nn.softmax(second), ops.nn.softmax(first)], 0)
+
+    assert len(plan(traced(fn, (4, 8))).steps) == 3
+    assert len(plan(traced(fn, (4, 7))).steps) == 5
+
+
 def test_a_result_may_stand_where_its_last_read_operand_stood():
     g = traced(lambda x: ops.nn.softmax(ops.tanh(ops.nn.relu(ops.nn.softmax(x)))), (4, 16))
     made = plan(g)

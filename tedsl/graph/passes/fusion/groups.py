@@ -15,7 +15,7 @@ from tedsl.graph.graph import Graph
 from tedsl.graph.passes.fusion.attention import products_joined
 from tedsl.graph.passes.fusion.dominators import post_dominators
 from tedsl.graph.passes.kinds import Kind, kind_of
-from tedsl.graph.plan.ranges import is_view
+from tedsl.graph.plan.views import is_view
 from tedsl.graph.value import Node, holds_values
 
 MOST_NODES = 256  # of a group: code and compile time grow with it
