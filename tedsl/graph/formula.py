@@ -9,6 +9,7 @@ from tedsl import te
 from tedsl.errors import GraphError, TedslError
 from tedsl.graph.graph import Graph
 from tedsl.graph.operators import operator_named
+from tedsl.graph.text.printer import text
 from tedsl.graph.value import Node, Spec, Value, values_of, with_values
 from tedsl.record import record
 
@@ -38,6 +39,20 @@ def alone(node: Node) -> Graph:
     arguments = {name: with_values(argument, fresh) for name, argument in node.arguments.items()}
     only = Node(node.operator, arguments, tuple(out.spec for out in node.outputs), node.name, node.function)
     return Graph(list(fresh.values()), only.outputs, node.operator.rpartition(".")[2])
+
+
+class NodeKey:
+    """A node, compared by its text: equal nodes are looked at once. graph: the node alone."""
+
+    def __init__(self, node: Node) -> None:
+        self.graph = alone(node)
+        self.text = text(self.graph)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeKey) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
 def _constants(graph: Graph) -> list[Value]:

@@ -31,6 +31,7 @@ LONGEST = 34  # characters of the name of a kernel in a table
 class StepProfile:
     """A step: what it computes, its time in seconds, its operations, the bytes that it moves at least, and the time that no
     kernel of so much work falls below here. reason: why it reaches less than half of that limit; "" if it reaches more.
+    calls: the calls of a layer that runs for one group of images after the other, all of which the numbers are of.
     """
 
     kernel: str
@@ -40,6 +41,12 @@ class StepProfile:
     moved: int
     least: float
     reason: str = ""
+    calls: int = 1
+
+    @property
+    def results(self) -> str:
+        """The result of a call, and how often it is computed if that is not once."""
+        return self.result if self.calls == 1 else f"{self.calls} x {self.result}"
 
     @property
     def share(self) -> float:
@@ -62,7 +69,7 @@ class Profile:
 
     def _rows(self) -> list[tuple[str, ...]]:
         head = ("step", "kernel", "result", "µs", "% time", "MFLOP", "MB", "GFLOP/s", "% limit")
-        rows = [(str(at), _cut(step.kernel), step.result, f"{step.seconds * 1e6:.1f}",
+        rows = [(str(at), _cut(step.kernel), step.results, f"{step.seconds * 1e6:.1f}",
                  f"{100 * step.seconds / self.seconds if self.seconds else 0:.1f}", f"{step.operations / 1e6:.2f}",
                  f"{step.moved / 1e6:.2f}", f"{step.operations / step.seconds / 1e9 if step.seconds else 0:.1f}",
                  f"{100 * step.share:.0f}") for at, step in enumerate(self.steps)]
@@ -111,16 +118,27 @@ def profile(network: Network, arrays: Sequence[Any], repeat: int) -> Profile:
             whole = min(whole, now - begin)
     known = {source: operations(source) for source in dict.fromkeys(use.source for use in instance.uses)}
     between = sum({id(value): value.spec.bytes for use in instance.uses for value in (*use.reads, *use.writes)}.values())
-    steps = [_step(use, seconds, known[use.source], between, limits, network.target)
-             for use, seconds in zip(instance.uses, best)]
+    steps = [_step(instance.uses[calls[0]], [best[at] for at in calls], known[instance.uses[calls[0]].source], between, limits,
+                   network.target) for calls in _layers(instance.uses)]
     return Profile(network.name, tuple(steps), whole if steps else 0.0)
 
 
-def _step(use: KernelUse, seconds: float, count: int, between: int, limits: Limits, target: Target) -> StepProfile:
-    size = moved(use)
-    least = limits.seconds(count, size)
-    why = reason(use, seconds, between, limits, target) if least < LOW * seconds else ""
-    return StepProfile(use.source.name, ", ".join(str(value.spec) for value in use.writes), seconds, count, size, least, why)
+def _layers(uses: Sequence[KernelUse]) -> list[list[int]]:
+    """The numbers of the calls of each layer: those of one kernel with the same constants, or of nodes of one name."""
+    found: dict[Any, list[int]] = {}
+    for at, use in enumerate(uses):
+        constants = tuple([value for value in use.reads if value.is_constant])
+        found.setdefault((use.source, constants, use.node.name) if constants or use.node.name else at, []).append(at)
+    return list(found.values())
+
+
+def _step(use: KernelUse, times: Sequence[float], count: int, between: int, limits: Limits, target: Target) -> StepProfile:
+    """The profile of a layer: seconds of each of its calls, of which `use` is one and does `count` operations."""
+    size, calls, seconds = moved(use), len(times), sum(times)
+    least = calls * limits.seconds(count, size)
+    why = reason(use, seconds / calls, between, limits, target) if least < LOW * seconds else ""
+    return StepProfile(use.source.name, ", ".join(str(value.spec) for value in use.writes), seconds, calls * count,
+                       calls * size, least, why, calls)
 
 
 def benchmark(network: Network, arrays: Sequence[Any], repeat: int) -> TimingResult:

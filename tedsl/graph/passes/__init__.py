@@ -4,7 +4,7 @@
     for step in pipeline(2):        # those of an optimisation level
         graph = step(graph)
 
-fusion/: groups of nodes that one kernel computes. kinds.py: the kinds of operators.
+fusion/: groups of nodes that one kernel computes. images/: layers for groups of images. kinds.py: the kinds of operators.
 A file for each pass: infer.py, fold_constants.py, simplify.py, merge_equal.py, drop_dead.py, fold_batch_norm.py,
 layouts.py.
 weights.py: constant weights of convolutions in other forms: pack.py (panels), winograd.py.
@@ -14,6 +14,7 @@ from tedsl.graph.passes.drop_dead import drop_dead
 from tedsl.graph.passes.fold_batch_norm import fold_batch_norm
 from tedsl.graph.passes.fold_constants import fold_constants
 from tedsl.graph.passes.fusion import fuse, groups_of
+from tedsl.graph.passes.images import by_groups
 from tedsl.graph.passes.infer import infer
 from tedsl.graph.passes.kinds import Kind, kind_of
 from tedsl.graph.passes.layouts import layouts
@@ -23,5 +24,5 @@ from tedsl.graph.passes.pipeline import pipeline
 from tedsl.graph.passes.simplify import simplify
 from tedsl.graph.passes.winograd import use_winograd
 
-__all__ = ["Kind", "drop_dead", "fold_batch_norm", "fold_constants", "fuse", "groups_of", "infer", "kind_of", "layouts",
-           "merge_equal", "pack_weights", "pipeline", "simplify", "use_winograd"]
+__all__ = ["Kind", "by_groups", "drop_dead", "fold_batch_norm", "fold_constants", "fuse", "groups_of", "infer", "kind_of",
+           "layouts", "merge_equal", "pack_weights", "pipeline", "simplify", "use_winograd"]

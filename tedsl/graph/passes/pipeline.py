@@ -11,6 +11,7 @@ from tedsl.graph.passes.drop_dead import drop_dead
 from tedsl.graph.passes.fold_batch_norm import fold_batch_norm
 from tedsl.graph.passes.fold_constants import fold_constants
 from tedsl.graph.passes.fusion import fuse
+from tedsl.graph.passes.images import by_groups
 from tedsl.graph.passes.layouts import layouts
 from tedsl.graph.passes.merge_equal import merge_equal
 from tedsl.graph.passes.pack import pack_weights
@@ -24,8 +25,8 @@ SAME: tuple[Pass, ...] = (fold_constants, simplify, merge_equal, drop_dead)
 # By level.
 LEVELS: tuple[tuple[Pass, ...], ...] = (
     (),
-    (*SAME, fuse, pack_weights),
-    (*SAME, fold_batch_norm, merge_equal, layouts, fuse, use_winograd, pack_weights),
+    (*SAME, fuse, by_groups, pack_weights),
+    (*SAME, fold_batch_norm, merge_equal, layouts, fuse, use_winograd, by_groups, pack_weights),
 )
 
 

@@ -50,14 +50,16 @@ def with_prepared_weights(graph: Graph, choose: Choice) -> Graph:
     """The graph with layers of constant weights changed as `choose` says; the same object if it changes none."""
     functions, replaced = Functions(), dict[Value, Value]()
     changed = _Changed(choose)
+    forms: dict[tuple[Callable[[Value], Value], Value], Value] = {}  # weights that several nodes read have one
     for node in graph.nodes:
         present = with_arguments(node, {name: with_values(given, replaced) for name, given in node.arguments.items()})
-        made = _prepared(present, changed, functions)
+        made = _prepared(present, changed, functions, forms)
         replaced |= {old: new for old, new in zip(node.outputs, made.outputs) if old is not new}
     return with_outputs(graph, [replaced.get(value, value) for value in graph.outputs]) if changed.any else graph
 
 
-def _prepared(node: Node, changed: _Changed, functions: Functions) -> Node:
+def _prepared(node: Node, changed: _Changed, functions: Functions,
+              forms: dict[tuple[Callable[[Value], Value], Value], Value]) -> Node:
     function = node.function if node.function is not None else alone(node) if node.operator in LAYERS else None
     if function is None or function.compiler is not None:
         return node
@@ -68,7 +70,10 @@ def _prepared(node: Node, changed: _Changed, functions: Functions) -> Node:
     if node.function is None and not prepared:
         return node
     for place, prepare in prepared.items():
-        operands[place] = prepare(operands[place])
+        key = prepare, operands[place]
+        if key not in forms:
+            forms[key] = prepare(operands[place])
+        operands[place] = forms[key]
     return call(functions.one(new), *operands)
 
 

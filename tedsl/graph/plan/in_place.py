@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.graph.formula import alone, formula_of
-from tedsl.graph.text.printer import text
+from tedsl.graph.formula import NodeKey, formula_of
 from tedsl.graph.value import Node, Value
 from tedsl.lang.graph import producers_first
 
@@ -23,29 +22,15 @@ def may_overwrite(node: Node, operand: Value) -> bool:
         return False
     if node.function is not None and node.function.compiler is not None:
         return False  # what other compilers make of it is not known
-    return dict.fromkeys(node.inputs, 0).keys() >= {operand} and _overwritable(_Key(node))[_place(node, operand)]
+    return dict.fromkeys(node.inputs, 0).keys() >= {operand} and _overwritable(NodeKey(node))[_place(node, operand)]
 
 
 def _place(node: Node, operand: Value) -> int:
     return [value for value in dict.fromkeys(node.inputs) if not (value.shape == () and value.is_constant)].index(operand)
 
 
-class _Key:
-    """A node, compared by its text: equal nodes are looked at once."""
-
-    def __init__(self, node: Node) -> None:
-        self.graph = alone(node)
-        self.text = text(self.graph)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
 @functools.lru_cache(maxsize=4096)
-def _overwritable(key: _Key) -> tuple[bool, ...]:
+def _overwritable(key: NodeKey) -> tuple[bool, ...]:
     """For each input of the graph whether the result may be written over it."""
     made = formula_of(key.graph)
     out = made.outputs[0]
