@@ -35,7 +35,7 @@ def branches(text):
 
 def body(target, formula, of="float32", lanes=None, inputs=1, out_dtype=None):
     lanes = lanes or target.vector_lanes(dtype(of))
-    kernel = Kernel(elementwise(formula, [of] * inputs, out_dtype or of, lanes, lanes * 64), target)
+    kernel = Kernel(elementwise(formula, [of] * inputs, out_dtype or of, lanes, lanes * 61), target)  # 61: one by one
     return kernel, kernel.assembly()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, has_short_loops, index_paths
+from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, index_paths
 from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
@@ -148,16 +148,3 @@ def test_without_llvmlite_lower_works_and_build_says_what_is_missing():
         done = subprocess.run([sys.executable, "-c", program, target], cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert "primfn" in done.stdout and "llvmlite, which is missing" in done.stdout, done.stderr
         assert "pip install llvmlite" in done.stdout
-
-
-@pytest.mark.parametrize("formula, lanes, short", [
-    (lambda a, i: a[i] + a[i + 1], 16, True), (lambda a, i: a[i] + a[i + 1], 256, False), (lambda a, i: a[i], 8, True),
-    (lambda a, i: a[i], 64, False), (lambda a, i: a[i * 3], 8, False), (lambda a, i: te.exp(a[i]), 8, True),
-    (lambda a, i: te.exp(te.exp(a[i])), 64, False),
-], ids=["sum", "sum of many", "copy", "copy of many", "gather", "function", "functions of many"])
-def test_loops_of_which_an_iteration_takes_long_are_not_for_the_unroller(formula, lanes, short):
-    a = te.placeholder((4096,), name="a")
-    b = te.compute((1024,), lambda i: formula(a, i), name="b")
-    s = te.create_schedule(b.op)
-    s[b].vectorize(s[b].split(b.op.axis[0], factor=lanes)[1])
-    assert has_short_loops(tedsl.lower(s, [a, b])["main"], 256) is short

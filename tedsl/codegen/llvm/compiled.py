@@ -17,12 +17,13 @@ from tedsl.codegen.llvm.cached import with_texts
 from tedsl.codegen.llvm.debug.lines import LoopsFile, PrintedLoops, print_loops, write_loops
 from tedsl.codegen.llvm.debug.listing import listing
 from tedsl.codegen.llvm.debug.watchers import Watchers
-from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
+from tedsl.codegen.llvm.effort import needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize, target_machine
 from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
 from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
+from tedsl.codegen.llvm.short_loops import has_short_loops
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.text import text as loops_text

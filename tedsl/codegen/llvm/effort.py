@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import islice
 
-from tedsl.ir.build import as_int
-from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp
+from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import FMA
-from tedsl.ir.stmt import AttrStmt, For, ForKind, SeqStmt, Store, While
+from tedsl.ir.stmt import For, ForKind, Store, While
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
@@ -28,8 +25,6 @@ INLINED = 40_000  # the most instructions with which mathematical functions are 
 MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how much they have to do with each other
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
 MOST_STEPS = 1_000  # one after the other, of such an index, whose instructions are combined: 0.3 s, by the square of them
-LONG = 80  # instructions of an iteration, of which LLVM's unroller makes few copies or none, and takes 1-2 ms to find that out
-CALLED = 16  # the same of a call, of a mathematical function
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
 _SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
                      r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
@@ -63,36 +58,6 @@ def is_plain(loop: For) -> bool:
                 return False
             stores.append(s)
     return bool(stores) and not any(isinstance(n, Expr) and n.dtype.is_vector for s in stores[:8] for n in post_order(s))
-
-
-def has_short_loops(func: PrimFunc, register: int) -> bool:
-    """Tells whether an innermost loop does so little on vectors that its counter and the latency of one iteration dominate.
-
-    register: the bits of a vector register.
-    """
-    for s in of_kinds(func.body, For):
-        if isinstance(s, For) and s.kind is ForKind.SERIAL and isinstance(s.extent, IntImm) and s.extent.value >= 4:
-            inside = list(islice(statements(s.body), 5))
-            if len(inside) < 5 and all(isinstance(i, (SeqStmt, Store, AttrStmt)) for i in inside):
-                stores = [i for i in inside if isinstance(i, Store) and i.value.dtype.is_vector]
-                if stores and sum(_instructions(store, register) for store in stores) < LONG:
-                    return True
-    return False
-
-
-def _instructions(store: Store, register: int) -> int:
-    """Estimates how many instructions on vectors `store` takes; LONG for a gather, or a copy of several registers: memory
-    decides what these take.
-    """
-    values = [n for n in post_order(store.value) if isinstance(n, Expr) and n.dtype.is_vector and not n.dtype.is_integer]
-    registers = max(-(-n.dtype.bits * n.dtype.lanes // register) for n in (store.value, *values))
-    if isinstance(store.value, Load) and registers > 1 and not contains(store.value.index, Load):
-        return LONG
-    if any(isinstance(n, (Load, Store)) and isinstance(n.index, Ramp) and as_int(n.index.stride) not in (0, 1)
-           for n in (store, *values)):
-        return LONG
-    called = sum(isinstance(n, Call) and n.op is not FMA for n in values)
-    return registers * (1 + called * (CALLED - 1) + sum(not isinstance(n, Broadcast) for n in values))
 
 
 @record

@@ -15,7 +15,7 @@ from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For, Store
 from tedsl.ir.walk.visitor import statements
 
-_TILE = 5  # stores of vectors in an iteration: with fewer, LLVM's unroller helps (effort.has_short_loops)
+_TILE = 5  # stores of vectors in an iteration: with fewer, LLVM's unroller may help (short_loops)
 
 
 def count_body(out: Emitter, s: For, var: Index) -> None:
@@ -57,7 +57,7 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
         count_body(out, s, step)
     following = out.assign(f"add nsw i{bits} {counter}, {steps.count}")  # at most `end`, so it fits
     again = out.assign(f"icmp slt i{bits} {following}, {stop}")
-    kept = f", !llvm.loop {_kept_node(out)}" if _is_tile(s) else ""
+    kept = f", !llvm.loop {_kept_node(out)}" if steps.count > 1 or _is_tile(s) else ""
     out.line(f"br i1 {again}, label %{head}, label %{leave_label}{kept}")
     place[at] = f"  {counter} = phi i{bits} [ {start}, %{before} ], [ {following}, %{out.block} ]"
     out.close_region(marks)

@@ -1,4 +1,4 @@
-"""Several steps of a register tile in one iteration of its loop.
+"""Several steps of a register tile, or iterations of a short loop, in one iteration of a loop.
 
     for k in range(256):                                       for k in range(0, 256, 8):
         sums[0] += a[k] * b[16*k : 16*k + 8]                       sums[0] += a[k] * b[16*k : 16*k + 8]
@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import Index, Lanes, Ramp
+from tedsl.codegen.llvm.short_loops import together
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Mul, Sub, Var
 from tedsl.ir.expr import Ramp as RampExpr
@@ -32,7 +33,7 @@ from tedsl.ir.walk.index_arithmetic import widens, wraps
 from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.record import record
 
-_LEAST = 5  # vectors of sums in a step: with fewer, LLVM's unroller helps (effort.has_short_loops)
+_LEAST = 5  # vectors of sums in a step: with fewer, iterations are short (short_loops.together)
 _SUMS = 96  # of an iteration: eight steps of a tile of twelve vectors
 _ENOUGH = 32  # sums with which an iteration on vectors of 512 bits ends: 16 cycles, in which processors start 80 instructions
 _MOST_WIDE = 88  # sums of an iteration on such vectors: 90, five steps of a tile of 3 x 6, take 1.3 times as long as one by one
@@ -60,15 +61,19 @@ class Element:
 
 @record
 class Steps:
-    """The number of steps in an iteration, and what one of them reads, by the expressions of the indices."""
+    """The number of steps in an iteration, and what one of them reads, by the expressions of the indices.
+
+    fenced: what a step reads stays behind the step before it.
+    """
 
     count: int = 1
     elements: tuple[tuple[Expr, Element], ...] = ()
+    fenced: bool = True
 
     def places(self, out: Emitter, first: Index) -> Iterator[Index]:
         """Yields the places of the steps; `first` is that of the first one. The indices of each are known meanwhile."""
         for at in range(self.count):
-            if at:
+            if at and self.fenced:
                 out.line('fence syncscope("singlethread") acq_rel')
             step = ix.add(first, ix.constant(at))
             out.given = {expr: element.in_step(step) for expr, element in self.elements}
@@ -77,10 +82,13 @@ class Steps:
 
 
 def steps_of(out: Emitter, loop: For) -> Steps:
-    """Returns the steps of an iteration of `loop`; one if it is no loop of a tile."""
+    """Returns the steps of an iteration of `loop`; one if it is neither a loop of a tile nor short."""
     extent = as_int(loop.extent)
     if loop.kind is not ForKind.SERIAL or extent is None or "cpu" not in out.target.keys or loop in out.function.rare:
         return Steps()
+    count = together(loop, out.target.vector_bits)
+    if count is not None and count > 1:
+        return Steps(count, fenced=False)
     sums = _sums(loop.body)
     vectors = sum(-(-s.value.dtype.bits * s.value.dtype.lanes // out.target.vector_bits) for s in sums)
     wide = out.target.vector_bits >= 512
