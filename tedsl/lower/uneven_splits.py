@@ -11,7 +11,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
 from tedsl.ir.func import RECOMPUTED
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
@@ -20,7 +20,7 @@ from tedsl.lower.plan import Guard, Placement, StagePlan
 from tedsl.schedule.causes import Cause, related
 from tedsl.schedule.domains import Tiling
 from tedsl.schedule.relations import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Relation, Split, touched_by
-from tedsl.schedule.state import AttachType
+from tedsl.schedule.state import AttachType, StageState
 from tedsl.schedule.tails import below
 
 if TYPE_CHECKING:
@@ -65,11 +65,13 @@ def _split_with(plan: Placement, tail: str) -> Cause | None:
 
 
 def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
-    """Refuses arguments that full tiles would overrun, or that are read after they were recomputed; returns attributes of the
-    function.
+    """Refuses arguments that full tiles would overrun, or that are read after they were recomputed, and threads that would
+    recompute what others write; returns attributes of the function.
     """
     noted: dict[str, Any] = {}
     for plan in plans:
+        for split in shifted_splits(plan):
+            _check_threads(plan.stage, split)
         outputs = [arguments.tensors[plan.op, i] for i in range(plan.op.num_outputs) if (plan.op, i) in arguments.tensors]
         if outputs and plan.padded:
             axis = next(iter(plan.padded))
@@ -88,6 +90,23 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
                                 about=_split_with(plan, SHIFT_INWARDS))
         noted[RECOMPUTED] = plan.name
     return noted
+
+
+def _check_threads(stage: StageState, split: Split) -> None:
+    """Refuses a parallel loop over the elements of tiles that has the loop over tiles inside: two threads write what tiles
+    share.
+    """
+    tiles, elements = below(split.outer, stage.relations), below(split.inner, stage.relations)
+    loops = list(stage.leaf_iter_vars)
+    for at, loop in enumerate(loops):
+        inside = [one for one in loops[at + 1:] if one in tiles]
+        if inside and loop in elements and stage.attr_of(loop).iter_type == IterType.PARALLELIZED:
+            raise LoweringError(
+                f"the threads of {loop.name} share out the elements of tiles, and each goes through all tiles of "
+                f"{split.parent.name} ({inside[0].name}), the last of which is moved inwards "
+                f'(tail="{SHIFT_INWARDS}"): two threads would write the same elements of {stage.name}',
+                hint=f'split {split.parent.name} with tail="guard", or reorder {inside[0].name} outside of {loop.name}',
+                about=related(stage, split))
 
 
 def tail_of(relations: Sequence[Relation], tiling: Tiling, leaf: IterVar) -> str:

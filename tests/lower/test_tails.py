@@ -344,6 +344,17 @@ def test_threads_may_not_share_out_tiles_that_overlap():
     assert "two threads" in refusal(lambda: s[B].bind(outer, te.thread_axis("threadIdx.x")))
 
 
+def test_threads_that_each_go_through_all_tiles_that_overlap():
+    s, A, B, C = chain(10, "shift_inwards", vectorize=False)
+    outer, inner = s[B].leaf_iter_vars
+    s[B].reorder(inner, outer)
+    s[B].parallel(inner)
+    message = refusal(lambda: tedsl.lower(s, [A, C]), LoweringError)
+    assert "two threads would write the same elements of B" in message and "reorder i.outer outside of i.inner" in message
+    s[B].reorder(outer, inner)
+    check_both(s, [A, C], {A: whole_numbers((10,))})
+
+
 def test_in_place():
     A = te.placeholder((10,), name="A")
     B = te.compute((10,), lambda i: A[i] + 1.0, name="B")
