@@ -54,10 +54,22 @@ def test_sums_and_several_values_are_for_the_unroller_of_llvm():
     s[b].reorder(k, b.op.axis[0])
     s[b].vectorize(b.op.axis[0])
     assert has_short_loops(loops((s, [a, b]))[0], BITS)
+    assert has_short_loops(loops((s, [a, b]))[0], 512)
     c, d = te.compute((512,), lambda i: (a[i // 8, i % 8] + 1, a[i // 8, i % 8] * 2), name="c")
     s = te.create_schedule(c.op)
     s[c].vectorize(s[c].split(c.op.axis[0], factor=8)[1])
     assert has_short_loops(loops((s, [a, c, d]))[0], BITS)
+
+
+@pytest.mark.parametrize("register, count", [(512, 1), (256, None)])
+def test_sums_of_several_wide_registers_stay_one_by_one(register, count):
+    a, k = te.placeholder((64, register // 8), name="a"), te.reduce_axis((0, 64), "k")
+    b = te.compute((register // 8,), lambda i: te.sum(a[k, i], axis=k), name="b")
+    s = te.create_schedule(b.op)
+    s[b].reorder(k, b.op.axis[0])
+    s[b].vectorize(b.op.axis[0])
+    (loop,) = loops((s, [a, b]))[1]
+    assert together(loop, register) == count
 
 
 @pytest.mark.parametrize("terms, count", [(1, 4), (5, 2), (9, None)])

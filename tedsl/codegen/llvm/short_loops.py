@@ -23,6 +23,7 @@ CALLED = 16  # the same of a call, of a mathematical function
 _ENOUGH = 32  # instructions of iterations that are written as one: measured, LLVM's unroller gains nothing by more
 _FEW = 128  # instructions of all iterations of a loop of which LLVM's unroller leaves none
 _REGISTERS = 4  # that an iteration stores, beside which its counter is little
+_WIDE = 512  # bits of a register, of which processors start few instructions a cycle: those of a counter run beside sums
 _COUNTS = {1: (4, 5, 6, 3, 7, 2), 2: (2, 3), 3: (2, 3)}  # of iterations, best first, by the registers that one of them stores
 
 
@@ -48,7 +49,8 @@ def together(loop: For, register: int) -> int | None:
     work = sum(_instructions(store, register) for store in stores)
     if not 0 < work < LONG:
         return 1
-    if len(stores) > 1 or _is_sum(stores[0]):
+    is_sum = _is_sum(stores[0])
+    if len(stores) > 1 or (is_sum and register < _WIDE):
         return None
     extent, value = loop.extent.value, stores[0].value
     registers = -(-value.dtype.bits * value.dtype.lanes // register)
@@ -56,7 +58,7 @@ def together(loop: For, register: int) -> int | None:
     work = max(work, registers * (1 + sum(not isinstance(n, (Broadcast, Ramp)) for n in vectors)))
     if registers >= _REGISTERS and work <= _ENOUGH:
         return 1
-    if extent * work < _FEW:
+    if is_sum or extent * work < _FEW:
         return None
     return next((n for n in _COUNTS.get(registers, ()) if extent % n == 0 and n * work <= _ENOUGH), None)
 

@@ -205,3 +205,15 @@ def test_what_a_block_of_rows_adds_up_stays_in_registers_and_two_rows_share_scal
     assert "T_layer_norm_sum.rf: Pointer(local float32), float32, [16]" in text
     assert "T_layer_norm_squares.rf: Pointer(local float32), float32, [16]" in text
     assert ".unroll(i0_inner_inner)" in str(s.journal) and ".unroll(i1_outer)" in str(s.journal)
+
+
+@pytest.mark.parametrize("processor, maxima", [("znver5", 1), ("znver3", 16)])
+def test_steps_of_several_vectors_of_softmax_are_written_once(processor, maxima):
+    """Copies of them cost time to build, and no loop saves none of the time of the kernel."""
+    with tedsl.target.Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={processor} -model={processor}"):
+        x = te.placeholder((512, 512), name="x")
+        y = topi.nn.softmax(x)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, y], simple_mode=True))
+    lines = [line.strip() for line in text.splitlines()]
+    assert sum(line.startswith("T_softmax_maxelem.rf[") for line in lines) == 1 + maxima
+    assert sum(line.startswith("T_softmax_norm") and " = " in line for line in lines) == 1, text

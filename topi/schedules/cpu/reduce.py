@@ -177,13 +177,13 @@ def share_out_blocks(kernel: Kernel, stage: te.Stage, axes: list[Any], at: int, 
 
 
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | None = None,
-                    far: Sequence[te.Tensor] = (), turned: bool = False) -> list[Any]:
+                    far: Sequence[te.Tensor] = (), turned: bool = False, straight: int = UNROLLED) -> list[Any]:
     """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
     Several vectors first, to hide the latency of the additions, whose lanes are combined at the end of each row.
     across: the number of the axis along which rows are neighbours. far: what is asked for before it is read.
     turned: lanes are combined in steps instead: to fewer ones, which change places with neighbouring rows, if there are some,
-    and are combined in vectors across them.
+    and are combined in vectors across them. straight: so many operations on vectors of a row are written without a loop.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
@@ -191,7 +191,7 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula, across: int | Non
     if lanes == 1:
         return []
     if not turned and combines_lanes(kernel, op, formula):
-        return _combine_vectors(kernel, op, formula, across, far)
+        return _combine_vectors(kernel, op, formula, across, far, straight)
     partial: list[Any] = []
     if extent is None or extent >= 2 * lanes or (across is not None and extent > lanes):
         loop = s[op].fuse(*along) if len(along) > 1 else along[0]
@@ -231,7 +231,8 @@ def combines_lanes(kernel: Kernel, op: Any, formula: Formula) -> bool:
         (extent is None or extent >= _LEAST * lanes)
 
 
-def _combine_vectors(kernel: Kernel, op: Any, formula: Formula, across: int | None, far: Sequence[te.Tensor]) -> list[Any]:
+def _combine_vectors(kernel: Kernel, op: Any, formula: Formula, across: int | None, far: Sequence[te.Tensor],
+                     straight: int) -> list[Any]:
     """Add up vectors along each row in registers, then combine the lanes of the last ones; see `reduce_in_lanes`."""
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
@@ -247,7 +248,7 @@ def _combine_vectors(kernel: Kernel, op: Any, formula: Formula, across: int | No
     if row is not None:
         s[partial].compute_at(s[op], row)
     steps = length_of(partial)
-    if steps is not None and steps * (1 + formula.cost) <= UNROLLED and not far:
+    if steps is not None and steps * (1 + formula.cost) <= straight and not far:
         for axis in partial.reduce_axis:
             s[partial].unroll(axis)
     else:

@@ -21,6 +21,8 @@ _UNROLL = 4  # vectors of a row at a time
 _ROWS = 64  # of a block: they wait together for the end of each sum, for quotients and roots
 _MANY = 8  # rows of a block that are worth more than to ask for the next row
 _SHARE = 2  # neighbouring rows that are computed together
+_STRAIGHT = 4  # operations on vectors of 512 bits of a row of softmax without a loop: more cost builds time, and gain nothing
+_SIMPLE = 3  # operations of a step of several vectors, which is written once, in a loop: its counter is little beside it
 _NEIGHBOURS = 4  # vectors of neighbouring rows
 
 
@@ -87,12 +89,13 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
     rows, own = axes[:len(axes) - reduced], axes[len(axes) - reduced:]
     block = _block(kernel, rows, product([extent_of(axis) for axis in own]))
     across = last_of_many(rows) if block > 1 else None
+    straight = _STRAIGHT if isinstance(kernel.record, SoftmaxOp) and kernel.target.vector_bits >= 512 else UNROLLED
     inside: list[Any] = []
     promised: list[tuple[Any, Any]] = []
     readers: list[tuple[Formula, Any]] = []
     for op in _stages(kernel):
         formula = kernel.formula(op)
-        partial = reduce_in_lanes(kernel, op, formula, across) if op.reduce_axis else []
+        partial = reduce_in_lanes(kernel, op, formula, across, straight=straight) if op.reduce_axis else []
         promised += [(part, op) for part in (*partial, op)]
         inside += [*partial, op]
         readers.append((formula, partial[0] if partial else op))
@@ -131,8 +134,10 @@ def _rows_together(kernel: Kernel, row: Any, block: int) -> None:
     of_rows = {axis.var for axis in kernel.tail.axis[:-1]}
     shared = any(of_rows.isdisjoint(set().union(*map(variables_in, load.indices))) for load in formula.loads)
     together = _SHARE if shared and block % _SHARE == 0 else 1
-    vectors = -(-(extent_of(kernel.tail.axis[-1]) or UNROLLED) // kernel.lanes(kernel.tail))
-    if vectors * together * formula.cost <= UNROLLED:
+    extent, lanes = extent_of(kernel.tail.axis[-1]), kernel.lanes(kernel.tail)
+    vectors = -(-(extent or UNROLLED) // lanes)
+    counted = together == 1 and formula.cost <= _SIMPLE and _width(extent, lanes) > lanes
+    if not counted and vectors * together * formula.cost <= UNROLLED:
         stage.unroll(chunks)
     if together > 1:
         pair, row = stage.split(row, factor=together)
