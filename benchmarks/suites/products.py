@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,7 @@ def matmul_packed_before(size: int, threads: int) -> Case:
     s, arguments, packed = prepacked_matmul(b)
     contenders = {"tedsl by hand": ours.scheduled(arguments[-1], arguments[:-1], [a, packed], schedule=s)}
     turned, zeros = np.ascontiguousarray(b.T), np.zeros(size, "float32")
+    contenders |= _packed_layer(topi.nn.dense, a, turned)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= {name: made for name, made in with_torch.layers(torch, a, turned, zeros, "").items() if name != "torch"}
@@ -87,7 +88,7 @@ def dense(m: int, k: int, n: int, threads: int) -> Case:
     """relu(x wᵀ + b)."""
     x, w, b = drawn((m, k), (n, k), (n,))
     like = np.empty((m, n), "float32")
-    contenders = {"tedsl": ours.operator(_layer, [x, w, b])} | _packed_layer(x, w, b)
+    contenders = {"tedsl": ours.operator(_layer, [x, w, b])} | _packed_layer(_layer, x, w, b)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= with_torch.layers(torch, x, w, b, "relu")
@@ -113,15 +114,15 @@ def _layer(x: te.Tensor, w: te.Tensor, b: te.Tensor) -> te.Tensor:
     return topi.nn.relu(topi.nn.dense(x, w, b))
 
 
-def _packed_layer(x: Any, w: Any, b: Any) -> dict[str, Contender]:
+def _packed_layer(layer: Callable[..., Any], x: Any, w: Any, *rest: Any) -> dict[str, Contender]:
     """The layer whose weights are a constant that is packed once, if its schedule has panels."""
-    inputs = ours.placeholders([x, w, b])
-    wide = panels_in(_layer(*inputs)).get(inputs[1])
+    inputs = ours.placeholders([x, w, *rest])
+    wide = panels_in(layer(*inputs)).get(inputs[1])
     if wide is None:
         return {}
     panels = ours.computed(lambda w: topi.nn.dense_pack_weights(w, wide), w)
     return {"tedsl packed": ours.operator(
-        lambda x, p, b: _layer(x, topi.nn.dense_unpack_weights(p, len(w)), b), [x, panels, b])}
+        lambda x, p, *rest: layer(x, topi.nn.dense_unpack_weights(p, len(w)), *rest), [x, panels, *rest])}
 
 
 def batch_matmul(batch: int, m: int, k: int, n: int, threads: int) -> Case:
