@@ -176,8 +176,10 @@ class _Grouping:
             called = [operands.get(value, value) for value in node.inputs]
             result = call(self._function(node.function, [value.spec for value in called], size), *called, name=name)
         else:
-            if node.operator == "reshape" and arguments["newshape"][:1] == (self.count,):
-                arguments["newshape"] = (size, *arguments["newshape"][1:])
+            shape = arguments.get("newshape")
+            if node.operator == "reshape" and isinstance(shape, tuple) and shape[:1] == (self.count,) and \
+                    arguments["a"].spec != node.inputs[0].spec:
+                arguments["newshape"] = (size, *shape[1:])
             result = made(node.operator, arguments, name)
         for out, of in zip(result.outputs, node.outputs):
             if of in self.stages.images and out.spec != Spec((size, *of.shape[1:]), of.dtype):

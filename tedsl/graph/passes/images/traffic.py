@@ -19,6 +19,7 @@ _FROM_L3 = 0.1
 _CALL = 48 << 10
 _PART = 0.5  # of a cache that holds what is expected there: other things are in it too, and its sets fill unevenly
 _MOST = 16  # groups: plans and calls grow with them
+_LONGEST = 64  # stages of a segment: longer ones are not looked for
 _WORTH = 0.9  # of what is moved all at once: below, what the model neglects does not matter
 
 
@@ -62,33 +63,41 @@ class Traffic:
         self.stages, self.count, self.machine = stages, count, machine
         self.sizes = [size for size in range(1, count + 1) if count % size == 0 and count // size <= _MOST]
         self.within = {size: [self._of_images(stage, size) for stage in stages] for size in self.sizes}
+        self.entered = {size: [self._entered(begin, size) for begin in range(len(stages))] for size in self.sizes}
+        self.weights = [sum([layer.weights for layer in stage.layers]) for stage in stages]
+        self.touched = [max([self._touched(layer) for layer in stage.layers]) for stage in stages]  # by one layer
 
     def segments(self) -> list[Segment]:
-        """The segments for which least is moved; one of all images if that is hardly more."""
-        best: list[tuple[float, list[Segment]]] = [(0.0, [])]  # for the stages until each
+        """The segments for which least is moved; a stage each, of all images, if that is hardly more."""
+        costs, last, at_once = [0.0], list[Segment](), 0.0  # for the stages until each: the least, and its last segment
         for end in range(1, len(self.stages) + 1):
-            ways = [(best[begin][0] + cost, begin, size) for begin, size, cost in self._last(end)]
-            cost, begin, size = min(ways)
-            best.append((cost, [*best[begin][1], Segment(begin, end, size)]))
-        cost, found = best[-1]
-        at_once = Segment(0, len(self.stages), self.count)
-        return found if cost < _WORTH * self._cost(at_once) else [at_once]
+            ways = list(self._last(end))
+            cost, segment = min([(costs[way.begin] + cost, way) for way, cost in ways], key=lambda pair: pair[0])
+            costs.append(cost)
+            last.append(segment)
+            at_once += ways[0][1]
+        if costs[-1] >= _WORTH * at_once:
+            return [Segment(at, at + 1, self.count) for at in range(len(self.stages))]
+        found = [last[-1]]
+        while found[-1].begin:
+            found.append(last[found[-1].begin - 1])
+        return found[::-1]
 
-    def _last(self, end: int) -> Iterator[tuple[int, int, float]]:
-        """The first stage, the images in a group, and what is moved, of each segment that ends before stage `end`."""
-        for size in self.sizes:
-            for begin in reversed(range(end)):
+    def _last(self, end: int) -> Iterator[tuple[Segment, float]]:
+        """The segments that end before stage `end`, and what each moves. First that of all images, which is of one stage: more
+        make no difference.
+        """
+        for size in reversed(self.sizes):
+            images, weights, kept = 0.0, 0, 0.0
+            for begin in reversed(range(max(0, end - (_LONGEST if size < self.count else 1)), end)):
                 if size < self.count and not self.stages[begin].alone:
                     break
-                yield begin, size, self._cost(Segment(begin, end, size))
-
-    def _cost(self, segment: Segment) -> float:
-        stages, size = self.stages[segment.begin:segment.end], segment.size
-        weights = sum([layer.weights for stage in stages for layer in stage.layers])
-        kept = max([size * self._touched(layer) for stage in stages for layer in stage.layers])
-        images = sum(self.within[size][segment.begin:segment.end])
-        again = self.count // size - 1  # from memory for the first group
-        return images + weights * (1.0 + again * self._price(weights + kept)) + self._entered(segment)
+                images += self.within[size][begin]
+                weights += self.weights[begin]
+                kept = max(kept, size * self.touched[begin])
+                again = self.count // size - 1  # from memory for the first group
+                cost = images + weights * (1.0 + again * self._price(weights + kept)) + self.entered[size][begin]
+                yield Segment(begin, end, size), cost
 
     def _touched(self, layer: Layer) -> float:
         """The bytes that a layer touches for an image."""
@@ -117,9 +126,9 @@ class Traffic:
             last |= dict.fromkeys(layer.writes, touched)
         return total
 
-    def _entered(self, segment: Segment) -> float:
-        """What more it costs to read what the segment before has left: that of all images."""
-        first = self.stages[segment.begin].layers[0]
+    def _entered(self, begin: int, size: int) -> float:
+        """What more it costs groups of `size` images to read what the segment before has left: that of all images."""
+        first = self.stages[begin].layers[0]
         touched = self._touched(first)
-        more = self._price(self.count * touched) - self._price(segment.size * touched)
-        return 2 * more * sum([value.spec.bytes for value in first.reads]) if segment.begin else 0.0
+        more = self._price(self.count * touched) - self._price(size * touched)
+        return 2 * more * sum([value.spec.bytes for value in first.reads]) if begin else 0.0
