@@ -62,17 +62,23 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel:
     the columns of a tile, where they are given. block: rows that are computed together, which those of a tile divide.
     """
-    available, masks = registers(target), target.has_mask_registers
     embeds = embeds and target.vector_bits == 512
+    size = (rows, columns, terms or _TERMS)
+    tall, vectors = min(tiles_that_fit(rows, columns, lanes, target, embeds, panel, block),
+                        key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
+    return tall, vectors * lanes
+
+
+def tiles_that_fit(rows: int | None, columns: int | None, lanes: int, target: Target, embeds: bool = True,
+                   panel: int | None = None, block: int | None = None) -> list[tuple[int, int]]:
+    """The tiles of (rows, vectors of columns), as of `tile_of`, whose sums and operands the registers hold."""
+    available, masks = registers(target), target.has_mask_registers
     most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
     widths = range(1, min(16, most_vectors) + 1) if panel is None else [panel // lanes]
-    tiles = [(tall, vectors) for vectors in widths
-             for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes, masks)), default=1)]
-             for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1) if block is None or block % tall == 0
-             if tall * held + held + (held > 1 or not embeds) <= available or (tall, vectors) == (1, 1)]
-    size = (rows, columns, terms or _TERMS)
-    tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
-    return tall, vectors * lanes
+    return [(tall, vectors) for vectors in widths
+            for held in [max((row for _, row in registers_of_rows(columns, vectors, lanes, masks)), default=1)]
+            for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1) if block is None or block % tall == 0
+            if tall * held + held + (held > 1 or not embeds) <= available or (tall, vectors) == (1, 1)]
 
 
 def registers_of_rows(columns: int | None, vectors: int, lanes: int, masks: bool = False) -> list[tuple[float, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 
 from tedsl.record import record
 from tedsl.target import Target
@@ -65,22 +66,26 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
     apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
     of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row.
     """
+    tiles = list(image_tiles(target, image, channels, lanes, block, whole, dividing))
+    if not tiles:
+        return ImageTile(1, 1, block)
+    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile), tile.down))
+    return best if block == 1 else ImageTile(best.down, best.across, best.wide // lanes // -(-block // lanes) * block)
+
+
+def image_tiles(target: Target, image: tuple[int | None, int | None], channels: int | None, lanes: int, block: int = 1,
+                whole: bool = False, dividing: bool = False) -> Iterator[ImageTile]:
+    """The tiles, as of `image_tile`, whose sums and operands the registers hold; their channels fill vectors."""
     rows, columns = image
     vectors, part = None if channels is None else -(-channels // lanes), -(-block // lanes)
-    best, least = ImageTile(1, 1, block), float("inf")
     for wide in range(part, max(part, min(_MOST_VECTORS, vectors or _MOST_VECTORS)) + 1, part):
         for across in range(1, min(registers(target), columns or registers(target)) + 1):
             if dividing and (columns is None or columns % across):
                 continue
             for down in range(1, 2 if whole and across != columns else min(registers(target) // across, rows or 1) + 1):
                 fits = _fits(target, down * across, _widest(target, channels, wide, lanes))
-                if not fits and (down, across, wide) != (1, 1, part):
-                    continue
-                tile = ImageTile(down, across, wide * lanes)
-                cycles = cycles_of_image(target, image, channels, terms, lanes, apart, tile)
-                if (cycles, down) < (least, best.down):
-                    best, least = ImageTile(down, across, wide * lanes if block == 1 else wide // part * block), cycles
-    return best
+                if fits or (down, across, wide) == (1, 1, part):
+                    yield ImageTile(down, across, wide * lanes)
 
 
 def cycles_of_image(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
