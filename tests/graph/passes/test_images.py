@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tedsl import graph, te
 from tedsl.graph import Graph, Spec, Value, constant, ops
+from tedsl.graph.apply import apply
 from tedsl.graph.network import compile
 from tedsl.graph.passes import by_groups
 from tedsl.graph.passes.images import groups
@@ -52,6 +54,9 @@ TOGETHER = {
     "dense with itself": (lambda x: ops.nn.dense(x, x), (4, 6)),
     "mixed by a reshape": (lambda x: ops.reshape(ops.transpose(x, (1, 0)), (4, 6)), (4, 6)),
     "a part": (lambda x: ops.strided_slice(x, (0,), (3,)), (4, 6)),
+    "the first four": (lambda x: ops.strided_slice(x, (0,), (4,)), (4, 6)),
+    "number of elements": (lambda x: ops.multiply(x, ops.cast(ops.ndarray_size(x), "float32")), (4, 6)),
+    "number of ones": (lambda x: ops.multiply(x, ops.sum(ops.full_like(x, 1.0), 0, True)), (4, 6)),
 }
 
 
@@ -121,6 +126,14 @@ def test_layers_that_mix_images_run_at_once():
     stages[2] = Stage(stages[2].layers, False)
     found = Traffic(stages, 8, machine(1 << 19, 1 << 23)).segments()
     assert [(one.begin, one.end) for one in found if one.size == 8] == [(2, 3)]
+
+
+@pytest.mark.parametrize("count", [8, 64, 97, 128])
+def test_many_layers_take_no_time(count):
+    stages = chain(*[(LARGE, SMALL)] * 300)
+    begin = time.perf_counter()
+    Traffic(stages, count, machine(1 << 19, 1 << 23)).segments()
+    assert time.perf_counter() - begin < 5.0, "the time grows with the square of the number of layers, not with its cube"
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
@@ -211,6 +224,17 @@ def test_the_number_of_images_in_arguments_changes(small_caches):
 def test_a_graph_whose_operators_keep_the_number_of_images_stays(small_caches):
     g = graph.trace(lambda x: ops.nn.softmax(ops.broadcast_to(ops.exp(ops.sum(x, 1, True)), (4, 8, 1024))), Spec((4, 8, 1024)))
     assert by_groups(g) is g
+
+
+@graph.register_operator("tests.divided_by_the_number_of_images")
+def divided(x):
+    return te.compute(x.shape, lambda n, i: x[n, i] / x.shape[0].astype("float32"), name="divided")
+
+
+def test_operators_that_divide_by_the_number_of_images_are_called_with_all(small_caches):
+    g = graph.trace(lambda x: ops.nn.softmax(apply("tests.divided_by_the_number_of_images", ops.nn.softmax(ops.tanh(x)))),
+                    Spec((4, 8192)))
+    close(g, compile(g, opt_level=1), arrays_for(g))
 
 
 def test_weights_of_as_many_outputs_as_there_are_images_are_read_whole(small_caches):

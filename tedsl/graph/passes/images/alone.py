@@ -7,6 +7,8 @@ whatever that image is, and nothing else of the formula may know the number of t
     y[n, c] = x[n, c] + b[c]            image n reads image n of x, and all of b
     v[c, p] = x[p // 64, c, p % 64]     axis p of v has a block of 64 for each image: p = image * 64 + place reads x[image, ...]
     y[n, c] = x[n, c] * n,    y[n, c] = sum(x[k, c], axis=k),    y[n, c] = x[7 - n, c]        do not
+
+The formulas for twice as many images have to be the same beside that: y[n, c] = x[n, c] / 8, the mean of 8 images, is not.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from typing import Any
 
 from tedsl import te
 from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import TedslError
 from tedsl.graph.formula import NodeKey, formula_of
-from tedsl.graph.value import Node, Value
+from tedsl.graph.graph import Graph
+from tedsl.graph.passes.images.number import OtherNumber
+from tedsl.graph.value import Node, Spec, Value
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Var
 from tedsl.ir.walk.rewriter import Rewriter
@@ -44,27 +49,59 @@ def treats_images_alone(node: Node, images: Collection[Value], count: int) -> bo
 
 
 @functools.lru_cache(maxsize=4096)
-def _treats_alone(key: NodeKey, images: tuple[int, ...], count: int) -> bool:
-    made = formula_of(key.graph)
+def _treats_alone(key: NodeKey, places: tuple[int, ...], count: int) -> bool:
+    found = _formulas(key.graph, places, count)
+    if found is None:
+        return False
+    try:
+        twice = _twice(key.graph, places, count)
+    except TedslError:  # an operator has the number of images in its arguments
+        return False
+    return all(out.shape[0] == 2 * count for out in twice.outputs) and found == _formulas(twice, places, 2 * count)
+
+
+def _twice(graph: Graph, places: Collection[int], count: int) -> Graph:
+    """The graph of one node for twice as many images."""
+    (node,) = graph.nodes
+    inputs = {value: Value(value.name, Spec((2 * count, *value.shape[1:]), value.dtype)) if at in places else value
+              for at, value in enumerate(graph.inputs)}
+    return Graph(list(inputs.values()), OtherNumber(count).call(node, inputs, 2 * count).outputs, graph.name)
+
+
+def _formulas(graph: Graph, places: Collection[int], count: int) -> list[str] | None:
+    """What is computed for an image, as text; None if it needs other images, or if the formulas know the number of the image.
+
+    places: the inputs that have images.
+    """
+    made = formula_of(graph)
     needed: dict[Any, Blocks | None] = {tensor.op: (0, 1) for tensor in made.outputs}  # None: all of it
+    texts: list[str] = []
     for op in reversed(producers_first(needed)):
         if isinstance(op, te.PlaceholderOp):
             continue
+        if type(op) is not te.ComputeOp:
+            return None
         blocks = needed[op]
-        known = _reads(op, blocks, count) if blocks is not None and type(op) is te.ComputeOp else {}
-        if known is None:
-            return False
+        known, bodies = ({}, op.body) if blocks is None else _reads(op, blocks, count)
+        if bodies is None:
+            return None
         for tensor in op.input_tensors:
             needed[tensor.op] = _both(needed.get(tensor.op, known.get(tensor.op)), known.get(tensor.op))
-    return all(needed.get(made.inputs[at].op, (0, 1)) == (0, 1) for at in images)
+        extents = [str(axis.dom) for axis in (*op.axis, *op.reduce_axis)]
+        if blocks is not None:
+            extents[blocks[0]] = str(blocks[1])
+        texts.append(f"{op.name}{extents} = {', '.join(map(str, bodies))}")
+    return texts if all(needed.get(made.inputs[at].op, (0, 1)) == (0, 1) for at in places) else None
 
 
 def _both(one: Blocks | None, other: Blocks | None) -> Blocks | None:
     return one if one == other else None
 
 
-def _reads(op: te.ComputeOp, blocks: Blocks, count: int) -> dict[Any, Blocks | None] | None:
-    """What an image of a formula needs of each operation that it reads; None if the formula knows the number of the image."""
+def _reads(op: te.ComputeOp, blocks: Blocks, count: int) -> tuple[dict[Any, Blocks | None], list[Expr] | None]:
+    """What an image of a formula needs of each operation that it reads; and the formula, None if it knows the number of the
+    image.
+    """
     axis, block = blocks
     image, place = te.var("image"), te.var("place")
     analyzer = Analyzer()
@@ -75,10 +112,8 @@ def _reads(op: te.ComputeOp, blocks: Blocks, count: int) -> dict[Any, Blocks | N
         analyzer.bind(other.var, other.dom)
     reads = _Reads(analyzer, image, count)
     index = build.add(build.mul(image, block), place)
-    for body in op.body:
-        if uses(analyzer.simplify(reads(substitute(body, {op.axis[axis].var: index}))), image):
-            return None
-    return reads.found
+    bodies = [analyzer.simplify(reads(substitute(body, {op.axis[axis].var: index}))) for body in op.body]
+    return reads.found, None if any(uses(body, image) for body in bodies) else bodies
 
 
 class _Reads(Rewriter):

@@ -11,12 +11,12 @@ made of the same terms.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from tedsl.errors import GraphError, TedslError
-from tedsl.graph.apply import apply, call, made
+from tedsl.graph.apply import apply
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.images.alone import treats_images_alone
+from tedsl.graph.passes.images.number import OtherNumber
 from tedsl.graph.passes.images.traffic import Layer, Segment, Stage, Traffic
 from tedsl.graph.plan.offsets import ALIGNMENT
 from tedsl.graph.plan.views import is_view
@@ -123,7 +123,7 @@ class _Grouping:
         self.groups: dict[Value, dict[int, list[Value]]] = {
             value: {self.count: [value]} for value in graph.inputs if value in stages.images}
         self.plain: dict[Value, Value] = {}
-        self.functions: dict[tuple[Graph, tuple[Spec, ...]], Graph] = {}
+        self.number = OtherNumber(self.count)
 
     def made(self) -> Graph:
         for segment in self.segments:
@@ -143,8 +143,8 @@ class _Grouping:
     def _add(self, node: Node, size: int) -> None:
         """Calls the operator of a node for each group of `size` images."""
         operands = {value: self._operands(value, size) for value in dict.fromkeys(node.inputs)}
-        first = self._respecified(node, {value: groups[0] for value, groups in operands.items()}, size,
-                                  node.name or f"{node.operator.rpartition('.')[2]}_{self.graph.nodes.index(node)}")
+        first = self._called(node, {value: groups[0] for value, groups in operands.items()}, size,
+                             node.name or f"{node.operator.rpartition('.')[2]}_{self.graph.nodes.index(node)}")
         nodes = [first]
         for at in range(1, self.count // size):
             moved = {groups[0]: groups[at] for groups in operands.values()}
@@ -168,34 +168,11 @@ class _Grouping:
                 [apply("concatenate", parts, 0)]
         return known[size]
 
-    def _respecified(self, node: Node, operands: Mapping[Value, Value], size: int, name: str = "") -> Node:
+    def _called(self, node: Node, operands: Mapping[Value, Value], size: int, name: str) -> Node:
         """The call of a node with `operands` of `size` images. Raises GraphError if its results are not those of `size` images.
         """
-        arguments: dict[str, Any] = {name: with_values(given, operands) for name, given in node.arguments.items()}
-        if node.function is not None:
-            called = [operands.get(value, value) for value in node.inputs]
-            result = call(self._function(node.function, [value.spec for value in called], size), *called, name=name)
-        else:
-            shape = arguments.get("newshape")
-            if node.operator == "reshape" and isinstance(shape, tuple) and shape[:1] == (self.count,) and \
-                    arguments["a"].spec != node.inputs[0].spec:
-                arguments["newshape"] = (size, *shape[1:])
-            result = made(node.operator, arguments, name)
+        result = self.number.call(node, operands, size, name)
         for out, of in zip(result.outputs, node.outputs):
             if of in self.stages.images and out.spec != Spec((size, *of.shape[1:]), of.dtype):
                 raise GraphError(f"{of.name} of {size} images is {out.spec}")
         return result
-
-    def _function(self, function: Graph, specs: Sequence[Spec], size: int) -> Graph:
-        """A graph that nodes call, for inputs of other shapes."""
-        if all(value.spec == spec for value, spec in zip(function.inputs, specs)):
-            return function
-        key = function, tuple(specs)
-        if key not in self.functions:
-            replaced = {value: Value(value.name, spec) for value, spec in zip(function.inputs, specs)}
-            inputs = list(replaced.values())
-            for node in function.nodes:
-                replaced |= zip(node.outputs, self._respecified(node, replaced, size, node.name).outputs)
-            self.functions[key] = Graph(inputs, [replaced.get(value, value) for value in function.outputs], function.name,
-                                        function.compiler)
-        return self.functions[key]
