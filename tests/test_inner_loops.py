@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from benchmarks.matmul import packed_matmul
 from tedsl import te
+from topi.schedules.packing import panels_in
 
 AVX512, AVX2 = "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell"
 
@@ -47,6 +49,24 @@ def test_the_register_tile_of_a_matmul_stays_in_registers(rows, columns, target)
     assert any(len(multiplications) % one == 0 for one in tiles) and all(register in line for line in multiplications)
     assert not any("(%rsp)" in line or "%k" in line for line in loop)  # (%rsp,%r14): the panel
     assert len(loop) < 2.1 * len(multiplications)
+
+
+@pytest.mark.parametrize("target, images, channels, results", [
+    ("llvm -mcpu=znver5", 1, 2048, 512), ("llvm -mcpu=znver5", 2, 2048, 512), (AVX2, 2, 512, 2048)])
+def test_sums_keep_their_registers_beside_what_short_loops_further_in_use(target, images, channels, results):
+    """The zero of relu is used in loops of two iterations around the stores of a tile, and not while its sums are computed."""
+    data, weights = te.placeholder((images, channels, 7, 7), name="data"), te.placeholder((results, channels, 1, 1), name="w")
+    packed = topi.nn.conv2d_pack_weights(weights, 1, panels_in([_relu(data, weights)], target)[weights])
+    panels = te.placeholder([int(extent) for extent in packed.shape], name="panels")
+    out = _relu(data, topi.nn.conv2d_unpack_weights(panels, results))
+    with tedsl.target.Target(target):
+        text = assembly((topi.schedules.schedule(out), [data, panels, out]), target)
+    loop = busiest(text, "vfmadd")
+    assert not any("(%rsp)" in line and "mm" in line for line in loop), loop
+
+
+def _relu(data, weights):
+    return topi.nn.relu(topi.nn.conv2d_nchw(data, weights, 1, 0, 1))
 
 
 @pytest.mark.parametrize("size, rows, tiles", [(512, 12, 1), (512, 8, 1), (128, 12, 2)])
