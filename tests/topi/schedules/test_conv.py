@@ -300,8 +300,8 @@ def test_what_is_larger_is_read_once(images, channels, filters, size, stride, ou
     with Target("llvm -mcpu=znver5 -model=znver5 -num-cores=2"):
         made = nn.conv2d_nchw(a, nn.conv2d_unpack_weights(panels, filters), stride, 1, 1)
         text = str(tedsl.lower(topi.schedules.schedule(made), [a, panels, made], simple_mode=True))
-    shared = re.findall(r"for \((\S+): int32, 0, \d+\) \"parallel\"", text)
-    assert shared[-1].startswith(outermost)
+    found = re.findall(r"^( +)for \((\S+): int32, 0, \d+\)", text, re.MULTILINE)
+    assert [loop for space, loop in found if space == min(found)[0]][-1].startswith(outermost)
 
 
 @pytest.mark.parametrize("channels, filters, size, window, stride, copied", [

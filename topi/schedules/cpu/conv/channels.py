@@ -20,6 +20,7 @@ from topi.schedules.cpu.conv.bands import copy_image, has_border, rows_of_band, 
 from topi.schedules.cpu.conv.blocks import channel_blocks, copied_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
 from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
+from topi.schedules.cpu.conv.images import is_by_image
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
@@ -186,8 +187,11 @@ def schedule_turned(kernel: Kernel) -> None:
     tail.reorder(*outer, *([*yi, xo] if whole else [xo, *yi]), oi, xi)
     tail.vectorize(xi)
     covers = {n: Cover(extent_of(n), 1), oo: Cover(extent_of(o), tile.wide), **_covers_of_rows(rows, image, turned)}
-    shared = [oo] if alone else whole_loops(kernel.target, outer, covers, oo)
+    by_image = not alone and is_by_image(kernel, kernel.record.padded.op, panels or 1)
+    shared = [oo] if alone else whole_loops(kernel.target, outer[by_image:], covers, oo)
     place = share_out(tail, shared, work_of(kernel))
+    if by_image:
+        s[kernel.record.padded].compute_at(tail, n)
     if near is None:
         _place(kernel, copy, tail, place if alone else None, 0)
     s[sums].transform_layout(lambda n, o, *at: [n, *at, o])

@@ -53,7 +53,9 @@ def _is_by_pixels(kernel: Kernel) -> bool:
     if not is_product(kernel):
         return False
     known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
-    if not known or len(kernel.tail.axis) != 4 or not is_turned(kernel) or not shares_panels(kernel):
+    if not known or len(kernel.tail.axis) != 4 or not is_turned(kernel):
+        return True
+    if extent_of(kernel.tail.axis[0]) == 1 and not shares_panels(kernel):
         return True
     return cycles_by_pixels(kernel) < _SURE * turned_cycles(kernel)
 

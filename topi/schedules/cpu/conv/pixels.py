@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from topi.kinds import ConvOp
+from topi.schedules.cpu.conv.images import is_by_image
 from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.conv.register_tiles import best_tile, cycles_of_rows
-from topi.schedules.cpu.parallel import SHARES, share_out
+from topi.schedules.cpu.parallel import SHARES, Cover, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -51,8 +52,7 @@ def schedule_product(kernel: Kernel) -> None:
     s, pixels, lanes = kernel.schedule, pixels_of(kernel) or 1, kernel.lanes(kernel.anchor)
     tall, vectors = best_tile(kernel.target, extent_of(kernel.tail.axis[1]), pixels, _terms(kernel), lanes)
     wide = vectors * lanes
-    if max(kernel.record.strides) > 1:
-        _leave_out_skipped(kernel)
+    skipped: Any = _leave_out_skipped(kernel) if max(kernel.record.strides) > 1 else None
     copy = _panel(kernel, pixels) if max(kernel.record.strides) == 1 else None
     sums, tail = sums_of(kernel), s[kernel.tail]
     s[sums].transform_layout(lambda n, o, *at: [n, o, flat(at, s[kernel.tail].op.output(0).shape[2:])])
@@ -62,12 +62,20 @@ def schedule_product(kernel: Kernel) -> None:
     panels, p = tail.split(p, factor=at_once)
     po, pi = tail.split(p, factor=wide)
     oo, oi = tail.split(o, factor=tall)
-    tasks = _tasks(kernel, -(-pixels // at_once), -(-(extent_of(kernel.tail.axis[1]) or 1) // tall), copy is not None)
+    by_image = skipped is not None and is_by_image(kernel, skipped, -(-pixels // at_once))
+    images = 1 if by_image else extent_of(n) or 1
+    covers = {n: Cover(images, 1), panels: Cover(pixels, at_once), oo: Cover(extent_of(kernel.tail.axis[1]) or 1, tall)}
+    tasks = _tasks(kernel, images, -(-pixels // at_once), covers[oo], copy is not None)
     around = {"pixels": [panels, oo], "channels": [oo, panels], "both": [oo, panels]}[tasks]
     tail.reorder(n, *around, po, oi, pi)
     tail.unroll(oi)
     tail.vectorize(pi)
-    place = share_out(tail, [n, *around[:1 + (tasks == "both")]], work_of(kernel))
+    shared = [*([] if by_image else [n]), *around[:1 + (tasks == "both")]]
+    shared = shared if images == 1 else whole_loops(kernel.target, shared, covers)
+    place = share_out(tail, shared, work_of(kernel))
+    place = place if around[0] in shared else around[0]
+    if by_image:
+        s[skipped].compute_at(tail, n)
     if copy is not None:
         s[copy].compute_at(tail, place)
         s[copy].vectorize(s[copy].op.axis[-1])
@@ -79,16 +87,18 @@ def schedule_product(kernel: Kernel) -> None:
     stage.vectorize(p)
 
 
-def _tasks(kernel: Kernel, panels: int, tiles: int, is_copied: bool) -> Literal["pixels", "channels", "both"]:
-    """What tasks are: `panels` of pixels for all tiles of channels, or the other way round where the panels are few, or one of
-    both where either leaves cores without work.
+def _tasks(kernel: Kernel, images: int, panels: int, channels: Cover, is_copied: bool) -> Literal["pixels", "channels", "both"]:
+    """What tasks of so many images are: `panels` of pixels for all tiles of channels, or the other way round where the panels
+    are few, or one of both where either leaves cores without work.
 
-    A last tile that is smaller is a condition around every term in a loop over both.
+    A last tile that is smaller is a condition around every term in a loop over both, and over images and channels.
     """
-    images, cores = extent_of(kernel.tail.axis[0]) or 1, kernel.target.machine.cores
+    cores = kernel.target.machine.cores
     if is_copied or images * panels >= SHARES * cores:
         return "pixels"
-    by_pixels, by_channels = -(-images * panels // cores) * tiles, -(-images * tiles // cores) * panels
+    tiles = -(-(channels.extent or 1) // channels.size)
+    cut = images > 1 and (channels.extent or 1) % channels.size
+    by_pixels, by_channels = -(-images * panels // cores) * tiles, -(-images * tiles // cores) * panels * (_BOTH if cut else 1)
     if _BOTH * -(-images * panels * tiles // cores) < min(by_pixels, by_channels):
         return "both"
     return "pixels" if by_pixels < _FEWER * by_channels else "channels"
@@ -129,8 +139,8 @@ def _panel(kernel: Kernel, pixels: int) -> Any:
     return copy
 
 
-def _leave_out_skipped(kernel: Kernel) -> None:
-    """Read a copy of the pixels that the strides do not skip."""
+def _leave_out_skipped(kernel: Kernel) -> Any:
+    """Read a copy of the pixels that the strides do not skip, and return it."""
     s = kernel.schedule
     copy = s.reindex_cache_read(kernel.record.padded, "global", kernel.anchor)
     image = len(kernel.record.strides)
@@ -138,3 +148,4 @@ def _leave_out_skipped(kernel: Kernel) -> None:
     n, c, *rows, x = s[copy].op.axis[:2 + image]
     s[copy].vectorize(x)
     share_out(s[copy], [n, c], product([extent_of(axis) for axis in s[copy].op.axis]))
+    return s[copy].op
