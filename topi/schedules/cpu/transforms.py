@@ -5,11 +5,16 @@ for tile, block of channels {  rows[0..6, 0..6] = ...;   out[0..6, 0..6] = ...  
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+from tedsl import te
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _UNROLLED = 128  # entries of a result
+_FEW_SETS = 4  # planes that begin so many lines apart share few of the sets
 
 
 def schedule_transform(kernel: Kernel) -> None:
@@ -36,6 +41,22 @@ def schedule_transform(kernel: Kernel) -> None:
             for axis in others:
                 s[op].unroll(axis)
     share_out(stage, outer, work)
+    read = kernel.record.stages[0].op.input_tensors if kernel.record.stages else []
+    for op in (*([kernel.tail] if kernel.record.small[0] == 0 else []), *(tensor.op for tensor in read)):
+        _spread_planes(kernel, op, len(small))
+
+
+def _spread_planes(kernel: Kernel, op: Any, small: int) -> None:
+    """Let the planes of `op`, one for each entry of its first `small` axes, begin in different sets of the nearest cache: what
+    is transformed together lies in all of them.
+    """
+    machine, planes = kernel.target.machine, list(op.axis)[:small] if type(op) is te.ComputeOp else []
+    plane = product([extent_of(axis) for axis in list(op.axis)[small:]]) if len(planes) == small else None
+    if not plane or op in kernel.schedule.outputs or kernel.schedule[op].attach_type != te.schedule.AttachType.ROOT:
+        return
+    element = op.output(0).dtype.bytes
+    if math.gcd(plane * element, machine.l1.size // machine.l1.ways) >= _FEW_SETS * machine.line:
+        kernel.schedule[op].storage_align(planes[-1], 2 * machine.line // element, machine.line // element)
 
 
 def schedule_exchange(kernel: Kernel) -> None:
