@@ -48,7 +48,7 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
     """The schedule of `outs` by a table of rules."""
     s, groups = kernels_with(outs, rules, target)
     shared = share_rows(groups) if RowsOp in rules else []
-    for kernel in groups:
+    for kernel in cpu.conv.schedule_by_bands(groups) if RowsOp in rules else groups:
         rule_of(kernel, rules)(kernel)
     join(shared)
     return s

@@ -9,6 +9,7 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.target import Target
+from tests.topi.schedules.test_winograd import winograd
 from topi import nn, testing
 from topi.schedules.packing import panels_in
 
@@ -98,32 +99,12 @@ def test_tasks_of_two_images_with_few_pixels_are_images():
     assert outermost[2] == 2, outermost
 
 
-def winograd(shape, filters, m=4):
-    data, weights = te.placeholder(shape, name="data"), te.placeholder((m + 2, m + 2, filters, shape[1]), name="weights")
-    return data, weights, nn.relu(nn.conv2d_winograd_nchw(data, weights, 1, 1, 1, pre_computed=True, tile_size=m))
-
-
 @pytest.mark.parametrize("images, channels, size, lines", [
     (1, 64, 56, 196 * 4 + 1), (4, 64, 56, 784 * 4 + 1), (8, 256, 28, 392 * 16 + 1), (1, 16, 28, 49)])
 def test_planes_of_transformed_tiles_begin_in_different_sets(images, channels, size, lines):
     """Of 36 planes 49 pages apart, which 784 tiles of 64 channels are, L1 holds twelve lines at a time."""
-    data, weights, made = winograd((images, channels, size, size), 32)
+    data, weights, made = winograd((images, channels, size, size), 512)
     s = topi.schedules.schedule(made, Target(AVX512))
     text = str(tedsl.lower(s, [data, weights, made], simple_mode=True))
-    assert re.search(rf"allocate\(data_pack: .*\[{36 * lines * 16}\]", text), text
-
-
-@pytest.mark.parametrize("shape, filters, m", [
-    ((4, 64, 17, 14), 64, 4), ((3, 16, 33, 29), 70, 2), ((1, 128, 16, 16), 32, 2), ((5, 20, 9, 12), 16, 4)])
-@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3 -num-cores=2"])
-def test_winograd_of_several_images(shape, filters, m, target):
-    rng = np.random.default_rng(5)
-    x, z = (rng.standard_normal(one).astype("float32") for one in (shape, (filters, shape[1], 3, 3)))
-    w = te.placeholder(z.shape, name="w")
-    data, weights, made = winograd(shape, filters, m)
-    transformed = nn.conv2d_winograd_weight_transform(w, m)
-    out, ready = (np.full([int(extent) for extent in one.shape], np.nan, "float32") for one in (made, transformed))
-    with Target(target):
-        tedsl.build(topi.schedules.schedule(transformed), [w, transformed])(z, ready)
-        tedsl.build(topi.schedules.schedule(made), [data, weights, made])(x, ready, out)
-    np.testing.assert_allclose(out, np.maximum(testing.conv2d_nchw_python(x, z, 1, 1), 0), rtol=1e-3, atol=1e-3)
+    stores = [line.split(" = ")[0] for line in text.splitlines() if line.strip().startswith("data_pack[ramp((")]
+    assert any(store.endswith(f"+ {lines * 16}), 1, 16)]") for store in stores), stores[:3]

@@ -40,7 +40,7 @@ def schedule_transform(kernel: Kernel) -> None:
         if straight:
             for axis in others:
                 s[op].unroll(axis)
-    share_out(stage, outer, work)
+    share_out(stage, outer, 0 if kernel.within else work)
     read = kernel.record.stages[0].op.input_tensors if kernel.record.stages else []
     for op in (*([kernel.tail] if kernel.record.small[0] == 0 else []), *(tensor.op for tensor in read)):
         _spread_planes(kernel, op, len(small))
@@ -50,13 +50,14 @@ def _spread_planes(kernel: Kernel, op: Any, small: int) -> None:
     """Let the planes of `op`, one for each entry of its first `small` axes, begin in different sets of the nearest cache: what
     is transformed together lies in all of them.
     """
-    machine, planes = kernel.target.machine, list(op.axis)[:small] if type(op) is te.ComputeOp else []
-    plane = product([extent_of(axis) for axis in list(op.axis)[small:]]) if len(planes) == small else None
-    if not plane or op in kernel.schedule.outputs or kernel.schedule[op].attach_type != te.schedule.AttachType.ROOT:
+    machine, stage = kernel.target.machine, kernel.schedule[op]
+    axes = list(stage.op.axis) if type(stage.op) is te.ComputeOp else []
+    plane = product([extent_of(axis) for axis in axes[small:]]) if len(axes) > small else None
+    if not plane or op in kernel.schedule.outputs or stage.attach_type != te.schedule.AttachType.ROOT:
         return
     element = op.output(0).dtype.bytes
     if math.gcd(plane * element, machine.l1.size // machine.l1.ways) >= _FEW_SETS * machine.line:
-        kernel.schedule[op].storage_align(planes[-1], 2 * machine.line // element, machine.line // element)
+        stage.storage_align(axes[small - 1], 2 * machine.line // element, machine.line // element)
 
 
 def schedule_exchange(kernel: Kernel) -> None:

@@ -12,5 +12,6 @@ Element-wise operators after the convolution (bias, batch norm, relu, a residual
 
 from topi.schedules.cpu.conv.bands import border_of_blocks
 from topi.schedules.cpu.conv.choice import panels_of, schedule_conv
+from topi.schedules.cpu.conv.winograd import schedule_by_bands
 
-__all__ = ["border_of_blocks", "panels_of", "schedule_conv"]
+__all__ = ["border_of_blocks", "panels_of", "schedule_by_bands", "schedule_conv"]
