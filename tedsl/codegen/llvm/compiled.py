@@ -89,7 +89,7 @@ def compiled(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
     if not target.runs_here:
         target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
         return _refusing(written, lambda: with_texts(_image(written, quick), written.sources)), None
-    image = _image(written, quick)
+    image = _image(written, quick, named=config.perf_map or config.gdb)
     watchers = Watchers(config.perf_map, config.gdb, written.loops)
     sources = written.sources
     return linked_module(linkable(image), sources, target, lambda: with_texts(image, sources), watchers, key), image
@@ -141,20 +141,34 @@ def _refusing(written: Written, image: Callable[[], Image]) -> Module:
     return Module(functions, {}, written.sources.texts, target, reason, image, loops=written.versions)
 
 
-def _image(written: Written, quick: bool) -> Image:
-    """Returns the compiled kernels with their entry points, without texts."""
+def _image(written: Written, quick: bool, named: bool = False) -> Image:
+    """Returns the compiled kernels with their entry points, without texts. named: somebody looks for kernels by symbols."""
     kernels, target = written.kernels, written.target
-    calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=k.runs_long) for k in kernels if shared_of(k.signature, k.runs_long) is None]
-    declarations = entry.declarations(written.source) if entries else ""
-    whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
+    whole = None if quick or named or entries else _in_one(written)
+    if whole is None:
+        calls = [entry.call_source(f.name, k.symbol(f), _pointers(k)) for k in kernels for f in k.versions()]
+        declarations = entry.declarations(written.source) if entries else ""
+        whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
     code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
                  None if layout is None else layout.offsets, written.imports.objects, process_functions(written.imports, code),
                  vectorize=written.vectorize, unroll=written.unroll)
+
+
+def _in_one(written: Written) -> str | None:
+    """Returns the LLVM IR of a single kernel that is compiled as one function with its call; None if that is not to be."""
+    if len(written.kernels) != 1 or written.kernels[0].compact is not None or written.vectorize or written.imports:
+        return None
+    (kernel,) = written.kernels
+    return entry.with_call(written.source, kernel.general.name, kernel.symbol(kernel.general), _pointers(kernel))
+
+
+def _pointers(kernel: Kernel) -> int:
+    return len(list(kernel.signature.tensors()))
 
 
 def _record(kernel: Kernel) -> KernelRecord:

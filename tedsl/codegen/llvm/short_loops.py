@@ -46,16 +46,16 @@ def together(loop: For, register: int) -> int | None:
     if len(inside) == 5 or not all(isinstance(i, (SeqStmt, Store, AttrStmt)) for i in inside):
         return 1
     stores = [i for i in inside if isinstance(i, Store) and i.value.dtype.is_vector]
-    work = sum(_instructions(store, register) for store in stores)
+    vectors = [[n for n in post_order(s.value) if isinstance(n, Expr) and n.dtype.is_vector] for s in stores]
+    work = sum(_instructions(store, of, register) for store, of in zip(stores, vectors))
     if not 0 < work < LONG:
         return 1
-    is_sum = _is_sum(stores[0])
+    is_sum = any(isinstance(n, Load) and n.buffer_var is stores[0].buffer_var for n in vectors[0])
     if len(stores) > 1 or (is_sum and register < _WIDE):
         return None
-    extent, value = loop.extent.value, stores[0].value
-    registers = -(-value.dtype.bits * value.dtype.lanes // register)
-    vectors = [n for n in post_order(value) if isinstance(n, Expr) and n.dtype.is_vector]  # of indices and masks, too
-    work = max(work, registers * (1 + sum(not isinstance(n, (Broadcast, Ramp)) for n in vectors)))
+    extent, of = loop.extent.value, stores[0].value.dtype
+    registers = -(-of.bits * of.lanes // register)
+    work = max(work, registers * (1 + sum(not isinstance(n, (Broadcast, Ramp)) for n in vectors[0])))  # indices and masks, too
     if registers >= _REGISTERS and work <= _ENOUGH:
         return 1
     if is_sum or extent * work < _FEW:
@@ -63,16 +63,13 @@ def together(loop: For, register: int) -> int | None:
     return next((n for n in _COUNTS.get(registers, ()) if extent % n == 0 and n * work <= _ENOUGH), None)
 
 
-def _is_sum(store: Store) -> bool:
-    """Tells whether `store` adds something to what it finds in memory, or the like."""
-    return any(isinstance(n, Load) and n.buffer_var is store.buffer_var for n in of_kinds(store.value, Load))
-
-
-def _instructions(store: Store, register: int) -> int:
+def _instructions(store: Store, vectors: list[Expr], register: int) -> int:
     """Estimates how many instructions on vectors `store` takes; LONG for a gather, or a copy of several registers: memory
     decides what these take.
+
+    vectors: those in what it stores.
     """
-    values = [n for n in post_order(store.value) if isinstance(n, Expr) and n.dtype.is_vector and not n.dtype.is_integer]
+    values = [n for n in vectors if not n.dtype.is_integer]
     registers = max(-(-n.dtype.bits * n.dtype.lanes // register) for n in (store.value, *values))
     if isinstance(store.value, Load) and registers > 1 and not contains(store.value.index, Load):
         return LONG

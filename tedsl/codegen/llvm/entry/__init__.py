@@ -7,6 +7,6 @@ numpy arrays; `shared.py` those that many kernels share; `disjoint.py` compares 
 from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import declarations, entry_source
-from tedsl.codegen.llvm.entry.symbol import call_source, slots_source
+from tedsl.codegen.llvm.entry.symbol import call_source, slots_source, with_call
 
-__all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source", "slots_source"]
+__all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source", "slots_source", "with_call"]

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import re
+
 from tedsl.codegen.kernels.abi import FIRST_ASSERTION
 from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.types import argument_type, global_name
 
 # Straight checks gain nothing from optimisation (a few nanoseconds a call), and it would take longer than that of the kernel.
 QUICK = "noinline optnone nounwind"
+_SHORT = 80  # lines of a kernel that is compiled as one function with its call: a function takes 0.3 ms, however short it is
+_OWN = ("!dbg", '"tedsl-')  # attributes by which a function is found after it was written
+_TILE = re.compile("@llvm.fma|shufflevector")  # of what may be left out where instructions are combined, by its name
 
 
-def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
+def with_call(source: str, name: str, kernel: KernelSymbol, tensors: int) -> str | None:
+    """Returns `source` with the call of its kernel, into which LLVM inlines that; None if it is long, or used otherwise."""
+    symbol = re.escape(global_name(kernel.symbol))
+    found = re.search(rf"^define i32 {symbol}(\(.*\)) (.*) \{{\n((?:.*\n){{1,{_SHORT}}}?\}}\n)", source, re.MULTILINE)
+    if found is None or any(mark in found[2] for mark in _OWN) or len(re.findall(rf"{symbol}(?![\w.])", source)) != 1:
+        return None
+    parameters, attributes, body = found.groups()
+    if QUICK not in attributes and _TILE.search(body):
+        return None
+    inlined = f"define internal i32 {global_name(kernel.symbol)}{parameters} alwaysinline {attributes} {{\n{body}"
+    inlined = inlined.replace(f"alwaysinline {QUICK}", "alwaysinline nounwind", 1)
+    call = call_source(name, kernel, tensors, QUICK if QUICK in attributes else attributes, inlined=True)
+    return "\n".join([source[:found.start()] + inlined + source[found.end():], call])
+
+
+def call_source(name: str, kernel: KernelSymbol, tensors: int, attributes: str = QUICK, inlined: bool = False) -> str:
     """Returns the IR of `i32 @name.call(ptr slots)`, which runs the kernel on arguments from an array of 64-bit slots.
 
-    The slot after the arguments takes the number that the kernel returns, if it returns one.
+    The slot after the arguments takes the number that the kernel returns, if it returns one. attributes: of the function.
+    inlined: LLVM inlines the kernel.
     """
-    lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {QUICK} {{"], []
+    lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {attributes} {{"], []
     types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
@@ -23,7 +44,7 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
     if kernel.result is not None:
         lines.append(f"  %result = getelementptr i64, ptr %slots, i64 {len(types)}")
         values.append("ptr %result")
-    lines += [f"  %r = call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"]
+    lines += [f"  %r = call i32 {global_name(kernel.symbol)}({', '.join(values)}){'' if inlined else ' noinline'}"]
     result = "%r"
     if kernel.messages_before:
         lines += ["  %assertion = icmp sge i32 %r, " + str(FIRST_ASSERTION), f"  %moved = add i32 %r, {kernel.messages_before}",
