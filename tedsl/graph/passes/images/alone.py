@@ -23,7 +23,7 @@ from tedsl.errors import TedslError
 from tedsl.graph.formula import NodeKey, formula_of
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.images.number import OtherNumber
-from tedsl.graph.value import Node, Spec, Value
+from tedsl.graph.value import Node, Spec, Value, with_values
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Var
 from tedsl.ir.walk.rewriter import Rewriter
@@ -54,10 +54,9 @@ def _treats_alone(key: NodeKey, places: tuple[int, ...], count: int) -> bool:
     if found is None:
         return False
     try:
-        twice = _twice(key.graph, places, count)
+        return found == _formulas(_twice(key.graph, places, count), places, 2 * count)
     except TedslError:  # an operator has the number of images in its arguments
         return False
-    return all(out.shape[0] == 2 * count for out in twice.outputs) and found == _formulas(twice, places, 2 * count)
 
 
 def _twice(graph: Graph, places: Collection[int], count: int) -> Graph:
@@ -65,7 +64,16 @@ def _twice(graph: Graph, places: Collection[int], count: int) -> Graph:
     (node,) = graph.nodes
     inputs = {value: Value(value.name, Spec((2 * count, *value.shape[1:]), value.dtype)) if at in places else value
               for at, value in enumerate(graph.inputs)}
-    return Graph(list(inputs.values()), OtherNumber(count).call(node, inputs, 2 * count).outputs, graph.name)
+    if _reshapes(node):
+        made = OtherNumber(count).call(node, inputs, 2 * count)
+    else:  # the same arguments: formulas do not look at the shapes that are noted in a graph
+        arguments = {name: with_values(given, inputs) for name, given in node.arguments.items()}
+        made = Node(node.operator, arguments, tuple([out.spec for out in node.outputs]), node.name, node.function)
+    return Graph(list(inputs.values()), made.outputs, graph.name)
+
+
+def _reshapes(node: Node) -> bool:
+    return node.operator == "reshape" if node.function is None else any(map(_reshapes, node.function.nodes))
 
 
 def _formulas(graph: Graph, places: Collection[int], count: int) -> list[str] | None:
@@ -74,6 +82,8 @@ def _formulas(graph: Graph, places: Collection[int], count: int) -> list[str] | 
     places: the inputs that have images.
     """
     made = formula_of(graph)
+    if any(build.as_int(tensor.shape[0]) != count for tensor in made.outputs):
+        return None
     needed: dict[Any, Blocks | None] = {tensor.op: (0, 1) for tensor in made.outputs}  # None: all of it
     texts: list[str] = []
     for op in reversed(producers_first(needed)):
