@@ -1,6 +1,7 @@
 """Register tiles of matrix products and convolutions, chosen by the time that they take on the machine of the target.
 
-A tile of `tall` rows and `vectors` vectors of columns takes, for each term of the sums, as many cycles as the largest of
+A tile of `tall` rows and `vectors` vectors of columns takes, for each term of the sums, as many cycles as the third root of the
+sum of the cubes of
     tall * vectors / (multiply-adds per cycle)              what is to be multiplied
     loads of tall elements and of the vectors               two in a cycle, fewer where they are wide
     bits of these / (bits per cycle from L2)                where the columns of a tile do not stay in L1, or its rows
@@ -19,14 +20,14 @@ import math
 from tedsl.target import Target
 
 _TERMS = 256  # of a sum whose number of terms is not known
-_ENDS = 1.02  # the cost of tiles that are cut off: code of their own, masks
+_ENDS = 1.01  # the cost of tiles that are cut off: code of their own, masks
+_POWER = 3  # of 306 products, compared with all tiles, the largest alone takes 1.05 of the best or more for 31, this for 7
 _STORES = 3  # cycles for each vector of a result beside the multiply-adds: cleared, read for what follows, stored
 _MOST_ROWS = 16
 _ISSUE = 4.0  # instructions that start in a cycle
 _COUNTING = 2  # instructions of the loop itself
 _PORTS = 2  # loads that start in a cycle, if the vectors are not wider than half of what l1 gives
 _SLACK = 1.5  # cycles: instructions do not start in the very cycle in which they could
-_WAITS = 1.25  # times what L2 gives: a panel of 8 vectors, of which two rows use each vector, takes 1.7 times its multiply-adds
 _PIECES = 2  # narrower vectors that are cheaper than one with a mask
 _UNKNOWN = 1 << 12  # rows or columns where their number is not known
 
@@ -104,8 +105,9 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
     tall, vectors = tile
 
     def one(height: int, held: int) -> float:
-        *near, far = tile_bounds(height, held, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
-        return terms * max(*near, _WAITS * far, target.machine.fma_latency + _SLACK) + _STORES * height * held
+        bounds = tile_bounds(height, held, terms, lanes, target, terms * target.vector_bits // lanes // 8, embeds)
+        times = (*bounds, target.machine.fma_latency + _SLACK)
+        return terms * math.pow(sum([cycles**_POWER for cycles in times]), 1 / _POWER) + _STORES * height * held
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
     across = registers_of_rows(columns, vectors, lanes, target.has_mask_registers)
