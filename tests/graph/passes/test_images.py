@@ -98,7 +98,7 @@ def chain(*layers):
     stages = []
     for size, weight in layers:
         values.append(Value("y", Spec((8, size // 4))))
-        stages.append(Stage((Layer((values[-2],), (values[-1],), weight, 0.0),), True))
+        stages.append(Stage((Layer((values[-2],), (values[-1],), weight),), True))
     return stages
 
 

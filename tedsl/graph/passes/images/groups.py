@@ -24,9 +24,6 @@ from tedsl.graph.rewrite import with_outputs
 from tedsl.graph.value import Node, Spec, Value, with_values
 from tedsl.target.current import as_target
 
-_TILES = "nn.conv2d_winograd_n"  # operators that keep transformed tiles of what they read and write
-_TILE = 4  # their size, if a node does not say it
-
 
 def by_groups(graph: Graph) -> Graph:
     """The graph with layers for groups of images; the same object if all images at once take the least, if it has not one
@@ -101,18 +98,8 @@ class _Stages:
         reads = dict.fromkeys(node.inputs)
         images = [value for value in reads if value in self.images]
         return Layer(tuple([value for value in images if not value.is_input]), node.outputs,
-                     sum([value.spec.bytes for value in reads if value not in self.images]), _kept(node) / self.count,
+                     sum([value.spec.bytes for value in reads if value not in self.images]),
                      sum([value.spec.bytes for value in images if value.is_input]) / self.count)
-
-
-def _kept(node: Node) -> float:
-    """The bytes of transformed tiles that a node keeps for itself: of size m, (m + 2)^2 elements for each m^2."""
-    if node.function is not None:
-        return sum(map(_kept, node.function.nodes))
-    if not node.operator.startswith(_TILES):
-        return 0.0
-    size = int(node.arguments.get("tile_size", _TILE))
-    return ((size + 2) / size) ** 2 * sum([value.spec.bytes for value in (node.inputs[0], *node.outputs)])
 
 
 class _Grouping:

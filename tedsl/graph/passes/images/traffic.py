@@ -25,14 +25,13 @@ _WORTH = 0.9  # of what is moved all at once: below, what the model neglects doe
 
 @record(eq=False)
 class Layer:
-    """A node. reads: what others have computed of images. weights: the bytes that it reads for any number of images. besides,
-    given: for each image the bytes that it keeps for itself, and those that it reads of inputs.
+    """A node. reads: what others have computed of images. weights: the bytes that it reads for any number of images. given:
+    those that it reads of inputs, for each image.
     """
 
     reads: tuple[Value, ...]
     writes: tuple[Value, ...]
     weights: int
-    besides: float
     given: float = 0.0
 
 
@@ -101,7 +100,7 @@ class Traffic:
 
     def _touched(self, layer: Layer) -> float:
         """The bytes that a layer touches for an image."""
-        return sum([value.spec.bytes for value in (*layer.reads, *layer.writes)]) / self.count + layer.besides + layer.given
+        return sum([value.spec.bytes for value in (*layer.reads, *layer.writes)]) / self.count + layer.given
 
     def _price(self, distance: float) -> float:
         """That of a byte, if so many others were touched since it was."""
@@ -110,7 +109,7 @@ class Traffic:
         return _FROM_L3 if distance <= _PART * self.machine.l3.size else 1.0
 
     def _of_images(self, stage: Stage, size: int) -> float:
-        """What layers read of each other, which is written first, and what they keep for themselves; and their calls."""
+        """What layers read of each other, which is written first; and their calls."""
         total, touched = float(self.count // size * len(stage.layers) * _CALL), 0.0
         last: dict[Value, float] = {}  # what was touched until a value was
         read: set[Value] = set()
@@ -121,7 +120,6 @@ class Traffic:
                 total += times * value.spec.bytes * self._price(touched - last.get(value, touched) + here)
                 last[value] = touched
             read.update(layer.reads)
-            total += 2 * self.count * layer.besides * self._price(here)
             touched += here
             last |= dict.fromkeys(layer.writes, touched)
         return total
