@@ -27,11 +27,12 @@ import numpy as np
 import tedsl
 import topi
 from benchmarks.measure import samples_of, seconds_of
+from benchmarks.suites.drawn import between
 from tedsl import te
 from tedsl.target import Target
 from topi.schedules.cpu import matmul
 from topi.schedules.cpu.conv import tiles as image_tiles_of
-from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image, image_tiles
+from topi.schedules.cpu.conv.register_tiles import cycles_of_image, image_tiles
 from topi.schedules.cpu.tiles import tiles_that_fit
 
 NEAR = 0.95
@@ -42,38 +43,42 @@ Tensors = list[Any]
 
 
 class Tiles:
-    """Stands for the function that chooses a tile. all: the tiles that fit; chosen: what it says itself; given: what is taken
-    instead.
+    """Stands for the function that chooses a tile. fit: what gives the tiles that fit, for the same arguments.
+
+    all: these tiles; chosen: what the function says itself; given: what is taken instead.
     """
 
-    def __init__(self, chooses: Callable[..., Any]) -> None:
-        self.chooses, self.all, self.chosen, self.given = chooses, list[Any](), None, None
+    def __init__(self, chooses: Callable[..., Any], fit: Callable[..., list[Any]]) -> None:
+        self.chooses, self.fit, self.all, self.chosen, self.given = chooses, fit, list[Any](), None, None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.given is not None:
             return self.given
         self.chosen = self.chooses(*args, **kwargs)
-        self.all = list(self.fit(*args, **kwargs))
+        self.all = self.fit(*args, **kwargs)
         return self.chosen
 
-    def fit(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        raise NotImplementedError
+
+def of_products() -> Tiles:
+    """The tiles of matrix products."""
+    def fit(rows: Any, columns: Any, terms: Any, lanes: int, target: Target, embeds: bool = True, panel: Any = None,
+            block: Any = None) -> list[Any]:
+        return [(tall, vectors * lanes) for tall, vectors in
+                tiles_that_fit(rows, columns, lanes, target, embeds and target.vector_bits == 512, panel, block)]
+
+    return Tiles(matmul.tile_of, fit)
 
 
-class TilesOfProducts(Tiles):
-    def fit(self, rows: Any, columns: Any, terms: Any, lanes: int, target: Target, embeds: bool = True, panel: Any = None,
-            block: Any = None) -> Iterator[Any]:
-        yield from [(tall, vectors * lanes) for tall, vectors in
-                    tiles_that_fit(rows, columns, lanes, target, embeds and target.vector_bits == 512, panel, block)]
-
-
-class TilesOfImages(Tiles):
-    def fit(self, target: Target, image: Any, channels: Any, terms: Any, lanes: int, apart: int, block: int = 1,
-            whole: bool = False, dividing: bool = False) -> Iterator[Any]:
+def of_images() -> Tiles:
+    """The tiles of convolutions, without those that the model takes for slow."""
+    def fit(target: Target, image: Any, channels: Any, terms: Any, lanes: int, apart: int, block: int = 1,
+            whole: bool = False, dividing: bool = False) -> list[Any]:
         cycles = {tile: cycles_of_image(target, image, channels, terms, lanes, apart, tile)
                   for tile in image_tiles(target, image, channels, lanes, block, whole, dividing)}
         least = min(cycles.values(), default=0.0)
-        yield from [ImageTile(tile.down, tile.across, tile.wide) for tile, taken in cycles.items() if taken <= LOOKED * least]
+        return [tile for tile, taken in cycles.items() if taken <= LOOKED * least]
+
+    return Tiles(image_tiles_of.image_tile, fit)
 
 
 @contextmanager
@@ -84,11 +89,6 @@ def replaced(module: ModuleType, name: str, by: Tiles) -> Iterator[None]:
         yield
     finally:
         setattr(module, name, by.chooses)
-
-
-def between(draw: random.Random, low: int, high: int) -> int:
-    """A number whose logarithm is uniform."""
-    return round(low * (high / low) ** draw.random())
 
 
 def product(draw: random.Random) -> tuple[str, Tensors]:
@@ -150,8 +150,8 @@ def main() -> None:
         is_product = len(shares) % 2 == 0
         shape, tensors = (product if is_product else convolution)(draw)
         if shape not in kept:
-            found = searched(tensors, TilesOfProducts(matmul.tile_of), matmul, "tile_of") if is_product else \
-                searched(tensors, TilesOfImages(image_tiles_of.image_tile), image_tiles_of, "image_tile")
+            found = searched(tensors, of_products(), matmul, "tile_of") if is_product else \
+                searched(tensors, of_images(), image_tiles_of, "image_tile")
             if found is None:
                 continue
             kept[shape] = dict(zip(("shape", "chosen", "best", "share", "tiles"), (shape, *found)))

@@ -24,8 +24,8 @@ def a_convolution():
 
 
 @pytest.mark.parametrize("make, found, module, name", [
-    (a_product, tile_search.TilesOfProducts(matmul.tile_of), matmul, "tile_of"),
-    (a_convolution, tile_search.TilesOfImages(tiles.image_tile), tiles, "image_tile")], ids=["product", "convolution"])
+    (a_product, tile_search.of_products(), matmul, "tile_of"),
+    (a_convolution, tile_search.of_images(), tiles, "image_tile")], ids=["product", "convolution"])
 def test_every_tile_computes_the_same(make, found, module, name):
     tensors = make()
     rng = np.random.default_rng(0)

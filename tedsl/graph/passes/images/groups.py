@@ -37,10 +37,11 @@ def by_groups(graph: Graph) -> Graph:
     stages, machine = _Stages(graph, count), as_target(None).machine
     if not stages.found:
         return graph
-    segments = Traffic([Stage(stages.layers(nodes), True) for nodes in stages.found], count, machine).segments()
+    layers = [stages.layers(nodes) for nodes in stages.found]
+    segments = Traffic([Stage(one, True) for one in layers], count, machine).segments()
     if _are_groups(segments, count):  # worth a proof
-        segments = Traffic([Stage(stages.layers(nodes), stages.are_alone(nodes)) for nodes in stages.found], count,
-                           machine).segments()
+        proved = [Stage(one, stages.are_alone(nodes)) for one, nodes in zip(layers, stages.found)]
+        segments = Traffic(proved, count, machine).segments()
     if not _are_groups(segments, count):
         return graph
     try:
