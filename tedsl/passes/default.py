@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.expr import IntImm
 from tedsl.ir.func import Accesses, PrimFunc
@@ -71,6 +73,12 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     accesses: with AT_RUN_TIME every access is bounds-checked while the kernel runs, in loops that stay unsplit and run
     serially. early_tails: loops with guards are split before they are unrolled, where `target_pipeline` would do so later.
     """
+    own = config.add_lower_pass or config.selection.instruments  # passes and instruments of the program are not kept
+    return (_lowering.__wrapped__ if own else _lowering)(config, simple_mode, accesses, early_tails)
+
+
+@functools.lru_cache(maxsize=16)
+def _lowering(config: PassConfig, simple_mode: bool, accesses: Accesses, early_tails: bool) -> Pipeline:
     checked = accesses is Accesses.AT_RUN_TIME
     early_tails &= not (checked or simple_mode or config.add_lower_pass)  # passes of users see the loops that they know
     vectorized = not (checked or config.disable_vectorize or "tir.VectorizeLoop" in config.selection.disabled)

@@ -5,6 +5,7 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
+from tedsl.codegen.llvm import machine
 from tedsl.codegen.llvm.linking.elf import function_ranges
 from tests.one_stage import doubled
 
@@ -32,6 +33,16 @@ def test_a_short_kernel_is_one_function_with_its_call(parallel, names):
     module(a, b)
     np.testing.assert_array_equal(b, a * 2)
     assert module.time_evaluator(module.entry_name, tedsl.cpu(), number=3)(*map(tedsl.nd.array, (a, b))).mean > 0
+
+
+def test_a_kernel_that_launches_threads_takes_its_arguments_from_slots(monkeypatch):
+    texts, parse = [], machine._parsed
+    monkeypatch.setattr(machine, "_parsed", lambda llvm, text: texts.append(text) or parse(llvm, text))
+    module = tedsl.build(*over(lambda a, i, j: a[i, j] * 3, parallel=True))
+    assert functions(module) == {"call", "kernel.b.parallel0"} and not any("alwaysinline" in text for text in texts)
+    a, b = np.random.default_rng(0).random((64, 40), "float32"), np.zeros((64, 40), "float32")
+    module(a, b)
+    np.testing.assert_array_equal(b, a * 3)
 
 
 def test_a_long_kernel_and_one_that_is_looked_for_have_a_symbol():

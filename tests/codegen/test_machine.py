@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import te
-from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, index_paths
+from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, functions_of, index_paths, instructions
 from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
@@ -124,6 +125,40 @@ def test_tiles_of_products_are_settled():
     s[C].unroll(row)
     s[C].vectorize(lane)
     assert len(effort_of(tedsl.build(s, [A, B, C], target=AVX2).get_source("ll")).settled) == 1
+
+
+@pytest.mark.parametrize("columns, settled", [(512, True), (50, False)])
+def test_exponentials_of_rows_are_settled_but_for_many_copies(columns, settled):
+    with Target("llvm -mcpu=skylake-avx512") as target:
+        x = te.placeholder((128, columns), name="x")
+        y = topi.nn.softmax(x)
+        text = tedsl.build(topi.schedules.schedule(y), [x, y], target=target).get_source("ll")
+    assert any(".parallel" in name for name in effort_of(text).settled) == settled
+
+
+def test_functions_that_llvm_leaves_alone_are_settled_beside_others():
+    text = "declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)\n\n" + \
+        shaped("one", "  %same = add i64 %n, 0", "i64") + plain_loop("launches", 40).replace(PLAIN, "noinline optnone")
+    assert effort_of(text).settled == {"@one", "@launches"}
+
+
+def test_indices_of_a_short_module_are_not_looked_at_without_the_pipeline_of_llvm(monkeypatch):
+    text = plain_loop("shaped.kernel", 100).replace(f" {PLAIN}", "")
+    monkeypatch.setattr("tedsl.codegen.llvm.effort.index_paths", lambda lines: pytest.fail("they are"))
+    assert effort_of(text, pipeline=False).combine
+    with pytest.raises(pytest.fail.Exception):
+        effort_of(text)
+
+
+def test_inlined_functions_count_at_each_call():
+    def one(name, *lines, more=""):
+        steps = [f"  %v{k} = {line}" for k, line in enumerate(lines)]
+        return "\n".join([f"define float @{name}(float %x) {more}nounwind {{", *steps, "  ret float %v0", "}", ""])
+
+    text = one("inner", "fadd float %x, %x", more="alwaysinline ") + \
+        one("middle", "call float @inner(float %x)", "call float @inner(float %v0)", more="alwaysinline ") + \
+        one("outer", "call float @middle(float %x)", "call float @not.inner(float %v0)")
+    assert instructions(functions_of(text)) == {"@outer": 3 + 3 + 2 * 2}
 
 
 def test_only_functions_with_plain_loops_get_the_pipeline_of_llvm():

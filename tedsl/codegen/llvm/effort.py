@@ -26,6 +26,7 @@ MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
 MOST_STEPS = 1_000  # one after the other, of such an index, whose instructions are combined: 0.3 s, by the square of them
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
+MANY_COPIES = 300  # lines of a function with mathematical functions, if it has copies of iterations, which have much in common
 _SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
                      r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
 _SYMBOL = re.compile(r'@("[^"]*"|[^\s(,)]+)')
@@ -33,9 +34,10 @@ _CALL_END = re.compile(r"\)(, !dbg \S+)?$")
 _OUTLINED = re.compile(r'(\.(parallel|part)\d+)+"?$')
 _NAME = re.compile(r"%[^\s,)]+")
 _COMBINABLE = re.compile(  # on masks or integers of data, or a call of a mathematical function; ends of indices are none
-    r"\n  %\S+ = (?!phi |load |alloca |getelementptr |f(add|sub|mul|cmp) |select |(shufflevec|insertelem|extractelem)|"
-    r"(mul|add|add nsw|sub|[us]div|[us]rem) i64 |icmp \w+ (i64|ptr) |call (ptr|i32) @tedsl_|"
-    r"call [^@]*@llvm\.(fma\.|arithmetic\.fence\.|smin\.i64\(|smax\.i64\())")
+    r"\n  %\S+ = (?!phi |load |alloca |getelementptr |bitcast |f(add|sub|mul|div|cmp) |select |"
+    r"(shufflevec|insertelem|extractelem)|(mul|add|add nsw|sub|[us]div|[us]rem) i64 |icmp \w+ (i64|ptr) |"
+    r"call (ptr|i32) @tedsl_|"
+    r"call [^@]*@llvm\.(fma\.|arithmetic\.fence\.|smin\.i64\(|smax\.i64\(|x86\.avx512\.mask\.scalef\.))")
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:
@@ -76,8 +78,10 @@ class Effort:
     settled: frozenset[str] = frozenset()
 
 
-def effort_of(text: str) -> Effort:
+def effort_of(text: str, pipeline: bool = True) -> Effort:
     """Decides what LLVM does about the functions of the module `text`: so much that it takes seconds.
+
+    pipeline: whether any may get LLVM's pipeline; without, the indices of a short module are not looked at.
 
     LLVM's pipeline is for functions with plain loops; it takes three times as long as the lean list, which the others get.
     It, and LLVM's selection of instructions for a large block, take more than linear time in a function. Of a kernel
@@ -87,10 +91,13 @@ def effort_of(text: str) -> Effort:
     """
     functions = functions_of(text)
     lean = {name for name, body in functions.items() if _is_shaped(_header(body))}
-    if text.count("\n") < FEW_LINES:
+    lines = text.count("\n")
+    if lines < FEW_LINES:
         return Effort(frozenset(lean))
     sizes = instructions(functions)
     calling = frozenset(name for name, size in sizes.items() if size > INLINED)
+    if not pipeline and lines <= MOST_STEPS:
+        return Effort(calling=calling, pipeline=False, settled=_settled(functions))
     looping = [functions[name].splitlines() for name in sizes if "\nloop" in functions[name]]  # others have no such index
     steps = [index_steps(lines) for lines in looping if index_paths(lines) > MOST_PATHS]
     if steps:
@@ -102,12 +109,29 @@ def effort_of(text: str) -> Effort:
         room[kernel] = count, loops = count - sizes[name], loops - functions[name].count("\nloop")
         if count < 0 or loops < 0:
             lean.add(name)
-    return Effort(frozenset(lean), calling, settled=frozenset(name for name, body in functions.items() if _is_settled(body)))
+    return Effort(frozenset(lean), calling, settled=_settled(functions))
+
+
+def _settled(functions: dict[str, str]) -> frozenset[str]:
+    """Returns the functions in which there is nothing to combine, by their symbols; with them those that LLVM leaves alone."""
+    found: set[str] = set()
+    inlined: list[str] = []  # of those, mathematical functions, which come before what calls them
+    for name, body in functions.items():
+        if inlined and body.count("\n") <= MANY_COPIES:
+            for function in inlined:
+                body = body.replace(f"{function}(", "@llvm.fma.(")
+        if _is_settled(body):
+            found.add(name)
+            if " alwaysinline " in _header(body):
+                inlined.append(name)
+    if found:
+        found.update([name for name, body in functions.items() if " optnone " in _header(body)])
+    return frozenset(found)
 
 
 def _is_settled(body: str) -> bool:
     """Tells whether a function is a tile of a product, or turned in registers, and has neither masks, nor integers of data, nor
-    mathematical functions: of its instructions LLVM finds none to combine, and takes long for that.
+    mathematical functions that have: of its instructions LLVM finds none to combine, and takes long for that.
     """
     return ("@llvm.fma." in body or "@llvm.arithmetic.fence." in body) and _COMBINABLE.search(body) is None
 
@@ -130,10 +154,7 @@ def instructions(functions: dict[str, str]) -> dict[str, int]:
     inlined: dict[str, int] = {}  # they come before those that call them
     sizes: dict[str, int] = {}
     for name, body in functions.items():
-        own = body.count("\n  ")
-        if inlined:
-            own += sum([inlined.get(_symbol(line), 0) for line in body.splitlines()
-                        if line.startswith("  ") and " call " in line and "@" in line])
+        own = body.count("\n  ") + sum([size * body.count(f"{symbol}(") for symbol, size in inlined.items()])
         (inlined if " alwaysinline " in _header(body) else sizes)[name] = own
     return sizes
 

@@ -63,7 +63,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
     link: links imported code into the module first.
     """
     llvm = _binding()
-    effort = effort_of(text)
+    effort = effort_of(text, vectorize)
     vectorize = vectorize and effort.pipeline
     if not vectorize:
         effort = replace(effort, lean=frozenset())
@@ -108,13 +108,16 @@ def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
 
 def _combine(llvm: Any, module: Any, builder: Any, settled: frozenset[str]) -> None:
     """Combines the instructions of the functions of `module` but for those that are `settled`."""
-    passes = llvm.create_new_function_pass_manager()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
+    passes = None
     for function in module.functions:
         if not function.is_declaration and f"@{function.name}" not in settled:
+            if passes is None:
+                passes = llvm.create_new_function_pass_manager()
+                passes.add_instruction_combine_pass()
+                passes.add_simplify_cfg_pass()
             passes.run(function, builder)
-    _free(llvm, passes)
+    if passes is not None:
+        _free(llvm, passes)
 
 
 def _parsed(llvm: Any, text: str) -> Any:

@@ -16,18 +16,33 @@ _TILE = re.compile("@llvm.fma|shufflevector")  # of what may be left out where i
 
 
 def with_call(source: str, name: str, kernel: KernelSymbol, tensors: int) -> str | None:
-    """Returns `source` with the call of its kernel, into which LLVM inlines that; None if it is long, or used otherwise."""
+    """Returns `source` with the call of its kernel instead of it, or into which LLVM inlines it; None if the kernel is long, or
+    used otherwise.
+    """
     symbol = re.escape(global_name(kernel.symbol))
     found = re.search(rf"^define i32 {symbol}(\(.*\)) (.*) \{{\n((?:.*\n){{1,{_SHORT}}}?\}}\n)", source, re.MULTILINE)
     if found is None or any(mark in found[2] for mark in _OWN) or len(re.findall(rf"{symbol}(?![\w.])", source)) != 1:
         return None
     parameters, attributes, body = found.groups()
-    if QUICK not in attributes and _TILE.search(body):
+    if QUICK in attributes:
+        plain = kernel.result is None and not kernel.messages_before
+        return source[:found.start()] + _on_slots(name, parameters, attributes, body) + source[found.end():] if plain else None
+    if _TILE.search(body):
         return None
     inlined = f"define internal i32 {global_name(kernel.symbol)}{parameters} alwaysinline {attributes} {{\n{body}"
-    inlined = inlined.replace(f"alwaysinline {QUICK}", "alwaysinline nounwind", 1)
-    call = call_source(name, kernel, tensors, QUICK if QUICK in attributes else attributes, inlined=True)
+    call = call_source(name, kernel, tensors, attributes, inlined=True)
     return "\n".join([source[:found.start()] + inlined + source[found.end():], call])
+
+
+def _on_slots(name: str, parameters: str, attributes: str, body: str) -> str:
+    """Returns a kernel that takes its parameters from an array of 64-bit slots: what `call_source` would call."""
+    entry, rest = body.split("\n", 1)
+    lines = [f"define i32 {global_name(name + '.call')}(ptr %\"the slots\") {attributes} {{", entry]
+    for k, parameter in enumerate(parameters[1:-1].split(", ") if len(parameters) > 2 else ()):
+        *types, value = parameter.split()  # names of the kernel have no spaces
+        lines += [f'  %"slot {k}" = getelementptr i64, ptr %"the slots", i64 {k}',
+                  f'  {value} = load {types[0]}, ptr %"slot {k}", align 8']
+    return "\n".join([*lines, rest])
 
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int, attributes: str = QUICK, inlined: bool = False) -> str:
