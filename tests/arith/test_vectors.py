@@ -7,7 +7,25 @@ from arith_reference import OPS, value
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import LT, BinaryOp, Broadcast, Cast, Div, IntImm, Load, Max, Min, Mod, Not, Ramp, Select, Var
+from tedsl.ir.expr import (
+    LE,
+    LT,
+    Add,
+    BinaryOp,
+    Broadcast,
+    Cast,
+    Div,
+    FloorDiv,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
 from tedsl.ir.iters import Range
 
 X, Y = Var("x"), Var("y")
@@ -114,3 +132,20 @@ def test_a_mask_that_is_on_in_all_lanes_is_dropped():
     for limit, shown in [(16, ""), (15, " if (ramp((x*4), 1, 4) < x4(15))")]:
         load = Load("float32x4", memory, ramp, LT(ramp, Broadcast(IntImm("int32", limit), LANES)))
         assert repr(known.simplify(load)).replace("(float32x4*)", "") == "A[ramp((x*4), 1, 4)]" + shown
+
+
+def test_masks_of_the_first_groups_are_those_of_the_first_lanes():
+    known = Analyzer()
+    known.bind(Y, Range(0, 100))
+    data = Load("int32", Var("A", "handle"), IntImm("int32", 0), None)
+    by, ramp = Broadcast(IntImm("int32", 2), LANES), Ramp(IntImm("int32", 0), IntImm("int32", 1), LANES)
+    groups = FloorDiv(ramp, by)
+    for e, expected in [
+        (LT(Add(Broadcast(Y * 8, LANES), groups), Broadcast(IntImm("int32", 100), LANES)), "(ramp((y*16), 1, 4) < x4(200))"),
+        (LE(groups, Broadcast(Y, LANES)), "(ramp(0, 1, 4) < x4(((y*2) + 2)))"),
+        (LT(Add(Broadcast(data, LANES), groups), Broadcast(Y, LANES)), None),  # twice the number might wrap
+    ]:
+        simple = known.simplify(e)
+        assert repr(simple) == (expected or repr(e))
+        for y in range(100 if expected else 0):
+            assert lanes_of(simple, {X: y - 2, Y: y}) == lanes_of(e, {X: y - 2, Y: y})

@@ -1,6 +1,7 @@
 """`tir.dot`, and the sums of products that become it: exact for every kind of processor."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -240,3 +241,30 @@ def test_symbolic_products_of_topi(sizes):
     x, w, result = numbers("uint8", 9, 20), numbers("int8", 40, 20, seed=1), np.empty((9, 40), "int32")
     tedsl.build(topi.schedules.schedule([out]), [a, b, out])(x, w, result)
     np.testing.assert_array_equal(result, exact(x, w.T))
+
+
+@pytest.mark.parametrize("left, right, dtype", [("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")])
+@pytest.mark.parametrize("shape", [(20, 64, 75), (9, 30, 40), (12, 33, 77)], ids=str)
+def test_the_last_columns_are_added_up_by_groups_too(left, right, dtype, shape):
+    """No product is computed by itself, and rows of whole groups are turned in registers."""
+    m, k, n = shape
+    a, b = te.placeholder((m, k), left, name="a"), te.placeholder((n, k), right, name="b")
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=cooperlake")
+    with target:
+        out = topi.nn.dense(a, b, out_dtype=dtype)
+        asm = tedsl.build(topi.schedules.schedule(out), [a, b, out], target=target).get_source("asm")
+    assert "vpdpbusd" in asm or "vdpbf16ps" in asm
+    if k % (4 if left == "uint8" else 2) == 0:
+        assert re.search(r"^\s*v(?:pmulld|fmadd\w+ps|mulps)|gather", asm, re.MULTILINE) is None and "vunpcklps" in asm
+
+
+@pytest.mark.parametrize("shape", [
+    (20, 64, 75), (9, 30, 40), (12, 33, 77), (3, 8, 1), (5, 4, 17), (40, 36, 100), (6, 12, 35), (6, 12, 66)], ids=str)
+@pytest.mark.parametrize("left, right", NARROW)
+def test_second_matrices_that_are_stored_transposed(shape, left, right):
+    m, k, n = shape
+    x, w = numbers(left, m, k), numbers(right, n, k, seed=1)
+    a, b = te.placeholder((m, k), left, name="a"), te.placeholder((n, k), right, name="b")
+    for target in HERE:
+        with Target(target):
+            np.testing.assert_array_equal(run(topi.nn.dense(a, b, out_dtype="int32"), {a: x, b: w}), exact(x, w.T))

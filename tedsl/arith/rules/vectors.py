@@ -8,6 +8,7 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
 from tedsl.arith.modular import residue_of
+from tedsl.arith.rules.floordiv import safe_build
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import (
@@ -144,10 +145,10 @@ def _split(kind: Any, a: Ramp, d: int, known: Bounds) -> Expr | None:
 
 
 def _compare(e: LT | LE, known: Bounds) -> Expr | None:
-    """Decides a comparison that has the same result in every lane."""
+    """Decides a comparison that has the same result in every lane, or compares what quotients are made of."""
     left, right = _lanes_of(e.a, known), _lanes_of(e.b, known)
     if left is None or right is None:
-        return None
+        return _compare_quotients(e, known)
     gap, step = right[0].plus(left[0], -1), (right[1] - left[1]) * (e.a.dtype.lanes - 1)
     gap = gap.shifted(-1) if isinstance(e, LT) else gap                           # a lane holds if gap + k*step >= 0
     if nonnegative(known, gap.shifted(min(step, 0))):
@@ -155,3 +156,27 @@ def _compare(e: LT | LE, known: Bounds) -> Expr | None:
     if nonnegative(known, gap.shifted(max(step, 0)).times(-1).shifted(-1)):
         return Broadcast(build.const(False), e.a.dtype.lanes)
     return None
+
+
+def _compare_quotients(e: LT | LE, known: Bounds) -> Expr | None:
+    """Simplifies broadcast(x) + ramp(b, s) // d < broadcast(n) → ramp(b + x*d, s) < broadcast(n*d) for a constant d > 0, and
+    the same with <=: the mask of the first groups of lanes is that of the first lanes.
+    """
+    quotient: Any = e.a
+    moved = Sum({})
+    while isinstance(quotient, Add) and isinstance(quotient.a, Broadcast):
+        quotient, moved = quotient.b, moved.plus(known.sum(quotient.a.value))
+    if not isinstance(e.b, Broadcast) or not isinstance(quotient, FloorDiv) or not isinstance(quotient.b, Broadcast):
+        return None
+    if not isinstance(quotient.a, Ramp):
+        return None
+    lanes, d, dtype = _lanes_of(quotient.a, known), build.as_int(quotient.b.value), e.b.value.dtype
+    limit = known.sum(e.b.value).shifted(isinstance(e, LE))
+    if lanes is None or d is None or d < 1 or not known.is_index(moved) or not known.is_index(limit):
+        return None
+    first = lanes[0].plus(moved.times(d))
+    base, bound = safe_build(known, first, dtype), safe_build(known, limit.times(d), dtype)
+    last = safe_build(known, first.shifted(lanes[1] * (quotient.a.lanes - 1)), dtype)
+    if base is None or bound is None or last is None:
+        return None
+    return LT(Ramp(base, quotient.a.stride, quotient.a.lanes), Broadcast(bound, quotient.a.lanes))

@@ -20,6 +20,7 @@ from tedsl.ir.stmt import Store
 from tedsl.passes.machine.split_vectors import lanes_on
 
 _NEAR = 4  # the largest stride at which loads of all that lies between the elements are faster than one load for each
+_INTERLEAVED = (2, 4, 8)  # rows whose elements take turns in the lanes
 
 # --- addresses ------------------------------------------------------------------------------------------------------------
 
@@ -85,6 +86,9 @@ def emit_load(out: Emitter, e: Load) -> str:
         return from_memory(out, _load_every(out, info, index, d, mask), d)
     if isinstance(index, Lanes) and index.known is not None and _are_near(out, index, d, mask):
         return from_memory(out, _load_known(out, info, index.base, index.known, d, mask), d)
+    rows = _interleaved(index.known) if isinstance(index, Lanes) and index.known is not None else 1
+    if isinstance(index, Lanes) and rows > 1 and (mask is None or out.target.can_mask(d.element)):
+        return from_memory(out, _load_rows(out, info, index, rows, d, mask), d)
     return from_memory(out, _gather(out, info, index, d, mask), d)
 
 
@@ -222,6 +226,34 @@ def _load_known(out: Emitter, info: BufferInfo, base: Index, known: tuple[int, .
         return value
     whole = memory_type(d)
     return out.assign(f"select <{d.lanes} x i1> {mask}, {whole} {value}, {whole} zeroinitializer")
+
+
+def _interleaved(known: tuple[int, ...]) -> int:
+    """Returns how many rows the lanes take turns to read, each one element after the other; 1 if they read otherwise."""
+    for rows in _INTERLEAVED:
+        if len(known) >= 2 * rows and len(known) % rows == 0 and \
+                all(place == known[lane % rows] + lane // rows for lane, place in enumerate(known)):
+            return rows
+    return 1
+
+
+def _load_rows(out: Emitter, info: BufferInfo, index: Lanes, rows: int, d: DType, mask: str | None) -> str:
+    """Emits a contiguous load of each row, and the shuffles that put their elements beside each other in turn."""
+    part, parts, known = d.with_lanes(d.lanes // rows), [], index.known or ()
+    for row in range(rows):
+        on = None
+        if mask is not None:
+            picks = ", ".join(f"i32 {lane}" for lane in range(row, d.lanes, rows))
+            on = out.assign(f"shufflevector <{d.lanes} x i1> {mask}, <{d.lanes} x i1> poison, <{part.lanes} x i32> <{picks}>")
+        first = Index(index.base.terms, index.base.const + known[row])
+        parts.append(_load_contiguous(out, info, Ramp(first, 1, part.lanes), part, on))
+    while len(parts) > 1:
+        half, t = len(parts) // 2, memory_type(part)
+        picks = ", ".join(f"i32 {lane}, i32 {lane + part.lanes}" for lane in range(part.lanes))
+        part = part.with_lanes(2 * part.lanes)
+        parts = [out.assign(f"shufflevector {t} {a}, {t} {b}, <{part.lanes} x i32> <{picks}>")
+                 for a, b in zip(parts[:half], parts[half:])]
+    return parts[0]
 
 
 def _places_on(out: Emitter, mask: str, places: list[int], count: int) -> str:

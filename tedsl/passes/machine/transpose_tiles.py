@@ -14,6 +14,10 @@ of the tile, the last tile is read from before its end; what is left over of oth
 The lanes may lie anywhere, as those of a vector that goes on in the next row of a matrix do, if each iteration moves all of
 them to the next element: A[floordiv(ramp(x, 1, 16), 7)*n + floormod(ramp(x, 1, 16), 7)*m + broadcast(k, 16)]. A row then begins
 where its lane of the index is in the first iteration, computed as a scalar.
+
+Neighbouring lanes may be groups of neighbouring elements, if each iteration moves them to the next group: terms that are added
+up at once, A[floordiv(ramp(x, 1, 32), 2)*n + floormod(ramp(x, 1, 32), 2) + broadcast(2*k, 32)]. Groups are words, which
+change places as elements do otherwise.
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from typing import Any, NamedTuple
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.linear import detect_linear_equation
 from tedsl.ir import build
-from tedsl.ir.expr import Add, Broadcast, Expr, IntImm, Let, Load, Ramp, Shuffle, Sub, Var
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Add, Broadcast, Call, Expr, IntImm, Let, Load, Ramp, Shuffle, Sub, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.ops import IF_THEN_ELSE, REINTERPRET
 from tedsl.ir.stmt import Allocate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
@@ -44,6 +50,7 @@ from tedsl.target.target import Target
 LARGEST = 16  # rows of a tile: a register each, and as many again while they are turned
 SMALLEST = 4
 FEWEST_LANES = 3  # of a tile of four, whose last row is there twice
+_WORDS = {16: dtype("uint16"), 32: dtype("float32"), 64: dtype("float64")}  # groups of elements that may move together
 LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts of a vector
 
 
@@ -106,8 +113,10 @@ class _Tiles(ScopedRewriter):
         accesses: list[Load | Store] = [*loads, *stores]
         if any(self.number(access.index) != written.get(access.buffer_var, self.number(access.index)) for access in accesses):
             return []
-        return [load for load in loads if load.buffer_var not in written and self.is_turned(load, loop.loop_var)
-                and not uses(load.index, bound) and not _reads(load.index, written)]
+        groups = {load: self.group_of(load, loop.loop_var) for load in loads if load.buffer_var not in written
+                  and not uses(load.index, bound) and not _reads(load.index, written)}
+        size = min((group for group in groups.values() if group), default=0)
+        return [load for load, group in groups.items() if group and group == size]
 
     def reads_others(self, store: Store, var: Var, loads: list[Load]) -> bool:
         """Tells whether an iteration may read elements that others write."""
@@ -158,13 +167,32 @@ class _Tiles(ScopedRewriter):
         return len(stores) == 1 and stores[0].predicate is not None and len({self.number(mask) for mask in masks}) == 1 and \
             lanes_on(masks[0]) is not None and not uses(masks[0], {loop.loop_var})
 
-    def is_turned(self, load: Load, var: Var) -> bool:
-        return load.dtype.bits >= 8 and _is_strided(load.index) and _step(load.index, var, self.analyzer) in (1, -1)
+    def group_of(self, load: Load, var: Var) -> int:
+        """Returns the number of neighbouring elements to whose neighbours the next iteration moves; 0 if it moves otherwise."""
+        step = _step(load.index, var, self.analyzer) if load.dtype.bits >= 8 and _is_strided(load.index) else None
+        if step in (1, -1):
+            return 1
+        if step is None or step < 2 or load.dtype.lanes % step or load.dtype.bits * step not in _WORDS:
+            return 0
+        return step if self.has_groups(load.index, step) else 0
+
+    def has_groups(self, index: Expr, size: int) -> bool:
+        """Tells whether each `size` lanes of `index`, from a multiple of it on, are neighbouring elements."""
+        one = index.dtype.element
+        number = Var("number", one)
+        self.analyzer.bind(number, Range(build.const(0, one), build.const(index.dtype.lanes // size, one)))
+        try:
+            first, *others = (slice_lanes(index, index.dtype.lanes, build.add(build.mul(number, size), at), 1)
+                              for at in range(size))
+        except CannotSlice:
+            return False
+        return all(build.as_int(self.analyzer.simplify(build.sub(other, first))) == at for at, other in enumerate(others, 1))
 
     def tiled(self, loop: For, body: Stmt, store: Store, turned: list[Load]) -> Stmt:
         """Returns `loop` in tiles, where `body` may store more than `store`."""
-        lanes, extent = store.value.dtype.lanes, build.as_int(loop.extent)
-        width = min(LARGEST, *(self.target.vector_lanes(load.dtype.element) for load in turned),
+        group = self.group_of(turned[0], loop.loop_var)
+        lanes, extent = store.value.dtype.lanes // group, build.as_int(loop.extent)
+        width = min(LARGEST, *(self.target.vector_lanes(load.dtype.element) // group for load in turned),
                     max(_power_below(lanes), SMALLEST if lanes == FEWEST_LANES else 0),
                     LARGEST if extent is None else _power_below(extent))
         if width < SMALLEST:
@@ -175,10 +203,10 @@ class _Tiles(ScopedRewriter):
         step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
         alone = build.as_int(tiles) == 1
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
-        rows = _Rows(loop.loop_var, first, 0, min(width, lanes), width)
+        rows = _Rows(loop.loop_var, first, 0, min(width, lanes), width, group)
         try:
-            if self.by_lines(store, lanes, width):
-                tile = self.whole_lines(rows.beside(lanes), body, lanes, turned)
+            if self.by_lines(store, lanes, rows):
+                tile = self.whole_lines(rows.beside(lanes), body, turned)
             else:
                 tile = self.side_by_side(loop, rows, body, store, turned)
         except CannotSlice:
@@ -216,9 +244,9 @@ class _Tiles(ScopedRewriter):
         Where sums in memory of ours leave more than half a tile, each tile begins as far behind the one before as lets the last
         one end with the lanes, so that all are one tile in a loop. Lanes of two tiles are stored twice, with the same values.
         """
-        lanes, width = store.value.dtype.lanes, rows.width
+        lanes, width = store.value.dtype.lanes // rows.group, rows.width
         count, rest = -(-lanes // width), lanes % width
-        sums = all(load.buffer_var in self.own for load in turned)  # twice as much of a matrix of the user is slower
+        sums = rows.group == 1 and all(load.buffer_var in self.own for load in turned)  # more of a matrix of the user is slower
         if lanes > width and 2 * rest > width and (lanes - width) % (count - 1) == 0 and sums and _may_repeat(body):
             part = Var("part", loop.loop_var.dtype)
             narrow = slice_lanes(body, lanes, build.mul(part, (lanes - width) // (count - 1)), width)
@@ -229,19 +257,19 @@ class _Tiles(ScopedRewriter):
                 return For(part, build.const(0, part.dtype), build.const(count, part.dtype), ForKind.SERIAL, tile)
         return seq(*(self.guarded(part, body, store, turned) for part in rows.beside(lanes)))
 
-    def by_lines(self, store: Store, lanes: int, width: int) -> bool:
+    def by_lines(self, store: Store, lanes: int, rows: _Rows) -> bool:
         """Whether rows of a tile are lines of memory that several vectors make up, all of which registers hold."""
-        size = store.value.dtype.element.bytes
-        return store.predicate is None and lanes // width > 1 and lanes % width == 0 and \
+        size = store.value.dtype.element.bytes * rows.group
+        return store.predicate is None and lanes // rows.width > 1 and lanes % rows.width == 0 and \
             lanes * size == self.target.machine.line and lanes <= LARGEST
 
-    def whole_lines(self, parts: Sequence[_Rows], body: Stmt, lanes: int, turned: list[Load]) -> Stmt:
+    def whole_lines(self, parts: Sequence[_Rows], body: Stmt, turned: list[Load]) -> Stmt:
         """Returns the tile `parts` of `body`, whose vectors are stored line after line: stores past the cache need that."""
         lets: list[tuple[Var, Expr]] = []
         stored: list[list[Stmt]] = []
         for rows in parts:
             names = {load: Var("column", load.dtype) for load in turned}
-            sliced = slice_lanes(_Replaced(names)(body), lanes, rows.at, rows.lanes)
+            sliced = rows.part_of(_Replaced(names)(body), turned[0].dtype.lanes)
             stored.append(_columns_stored(sliced, names, rows, lets))
         return _bound(lets, [store for line in zip(*stored) for store in line])
 
@@ -249,26 +277,29 @@ class _Tiles(ScopedRewriter):
         """Returns the iterations and lanes `rows` of `body`, or those of them that are on in its `store`."""
         whole, at, lanes = store.value.dtype.lanes, rows.at, rows.lanes
         if lanes == 1:
-            return _iterations(slice_lanes(body, whole, at, lanes), rows)
+            return _iterations(rows.part_of(body, whole), rows)
         names = {load: Var("column", load.dtype) for load in turned}
         named = _Replaced(names)(body)
         if store.predicate is None:
-            return _tile(slice_lanes(named, whole, at, lanes), names, rows)
+            return _tile(rows.part_of(named, whole), names, rows)
         on = lanes_on(store.predicate)
         assert on is not None
+        if rows.group > 1:
+            on = build.floordiv(on, rows.group)
         if self.target.can_mask(store.value.dtype.element):  # rows of lanes that are off are copies of the last that is on
             rows = rows._replace(last=build.sub(on, 1))
-            return IfThenElse(build.greater(on, at), _tile(slice_lanes(named, whole, at, lanes), names, rows))
+            return IfThenElse(build.greater(on, at), _tile(rows.part_of(named, whole), names, rows))
         masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
-        unmasked = slice_lanes(named, whole, at, lanes, frozenset(mask for mask in masks if mask is not None))
+        unmasked = rows.part_of(named, whole, frozenset(mask for mask in masks if mask is not None))
         return IfThenElse(build.greater_equal(on, at + lanes), _tile(unmasked, names, rows),
-                          _iterations(slice_lanes(body, whole, at, lanes), rows))
+                          _iterations(rows.part_of(body, whole), rows))
 
 
 class _Rows(NamedTuple):
     """The part of a loop that a tile computes: `width` iterations of `var` from `first` on, of `lanes` lanes from `at` on.
 
-    last: the last lane that is read, None if all are. skipped: the first iterations, which are read but not computed.
+    group: the neighbouring elements that count as a lane. last: the last lane that is read, None if all are. skipped: the first
+    iterations, which are read but not computed.
     """
 
     var: Var
@@ -276,12 +307,17 @@ class _Rows(NamedTuple):
     at: int
     lanes: int
     width: int
+    group: int = 1
     last: Expr | None = None
     skipped: int = 0
 
     def beside(self, lanes: int) -> list[_Rows]:
         """Returns these iterations for `lanes` lanes, `width` at a time."""
         return [self._replace(at=at, lanes=min(self.width, lanes - at)) for at in range(0, lanes, self.width)]
+
+    def part_of(self, body: Stmt, whole: int, on: frozenset[Expr] = frozenset()) -> Stmt:
+        """Returns the lanes of `body`, whose vectors have `whole` elements. on: as of `slice_lanes`."""
+        return slice_lanes(body, whole, self.at * self.group, self.lanes * self.group, on)
 
 
 def _lanes_from(index: Expr, first: Expr, lanes: int) -> Ramp:
@@ -418,15 +454,25 @@ def _columns(load: Load, rows: _Rows, lets: list[tuple[Var, Expr]]) -> list[Expr
         lets.append((Var(name, value.dtype), value))
         return lets[-1][0]
 
-    numbers = [build.as_expr(lane) if rows.last is None else build.minimum(lane, rows.last)
-               for lane in range(rows.at, rows.at + rows.lanes)]
+    lanes = [build.as_expr(lane) if rows.last is None else build.minimum(lane, rows.last)
+             for lane in range(rows.at, rows.at + rows.lanes)]
+    numbers = lanes if rows.group == 1 else [build.mul(lane, rows.group) for lane in lanes]
     starts = _lanes_at(index, numbers, bound)
-    dtype, one = load.dtype.with_lanes(rows.width), build.const(1, index.dtype.element)
-    read = [bound("row", Load(dtype, load.buffer_var, Ramp(start, one, rows.width))) for start in starts]
-    columns = transposed([*read, *[read[-1]] * (rows.width - rows.lanes)], LANE_BYTES // load.dtype.element.bytes,
+    whole, one = load.dtype.with_lanes(rows.width * rows.group), build.const(1, index.dtype.element)
+    word = load.dtype.element if rows.group == 1 else _WORDS[load.dtype.element.bits * rows.group]
+    read = [bound("row", _as_words(word, Load(whole, load.buffer_var, Ramp(start, one, whole.lanes)))) for start in starts]
+    columns = transposed([*read, *[read[-1]] * (rows.width - rows.lanes)], LANE_BYTES // word.bytes,
                          lambda a, b, picks: bound("turned", Shuffle((a, b), _constants(tuple(picks)))))
-    return [column if rows.lanes == rows.width else Shuffle((column,), _constants(tuple(range(rows.lanes))))
+    kept = None if rows.lanes == rows.width else _constants(tuple(range(rows.lanes)))
+    return [_as_words(load.dtype.element, column if kept is None else Shuffle((column,), kept))
             for column in (reversed(columns) if backwards else columns)]
+
+
+def _as_words(word: DType, value: Expr) -> Expr:
+    """Returns the bits of a vector as another one of `word`."""
+    if value.dtype.element is word:
+        return value
+    return Call(word.with_lanes(value.dtype.lanes * value.dtype.element.bits // word.bits), REINTERPRET, (value,))
 
 
 def _lanes_at(index: Expr, numbers: Sequence[Expr], bound: Callable[[str, Expr], Var]) -> list[Expr]:

@@ -7,6 +7,9 @@ Integer sums may be taken in any order, so that every schedule counts which adds
 loop, in its unrolled copies, or in one sum, whatever stands between them. The elements of a group are neighbours in both
 operands: an operand is a vector with a step of the group's size, or one number for all lanes.
 
+Masked sums have no groups, so those at the end of a tile fill registers before. What is multiplied may keep a mask of the first
+lanes.
+
 Sums of products of bfloat16 are taken by pairs only where a pragma says so: the instruction takes denormal numbers as zero, and
 adds in an order of its own.
 """
@@ -17,7 +20,7 @@ from typing import Any, NamedTuple
 
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, DType
-from tedsl.ir.expr import Add, Broadcast, Call, Cast, Expr, IntImm, Load, Mul, Ramp, Var
+from tedsl.ir.expr import LT, Add, Broadcast, Call, Cast, Expr, IntImm, Load, Mul, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import DOT, REINTERPRET
 from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, SeqStmt, Stmt, Store, seq
@@ -27,6 +30,8 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
+from tedsl.passes.machine.split_vectors import lanes_on
+from tedsl.passes.storage.fill_registers import fill_registers
 from tedsl.target.target import Target
 
 PRAGMA = "pragma_bfloat16_pairs"
@@ -39,7 +44,7 @@ class Operand(NamedTuple):
 
     load: Load
     base: Expr
-    moves: bool
+    moves: bool  # then its mask, if it has one, turns on the first lanes
 
 
 class Term(NamedTuple):
@@ -55,8 +60,9 @@ def use_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     if not contains(func.body, Cast):
         return func
     nodes = list(post_order(func.body))
-    if not any(isinstance(n, Cast) and _is_narrow(n.value.dtype) and n.dtype.bits == 32 for n in nodes):
+    if not any(isinstance(n, Mul) and n.dtype.lanes >= LEAST and _terms_of_group(n, target) > 1 for n in nodes):
         return func
+    func = fill_registers(func, target)
     allocated = {n.buffer_var for n in nodes if isinstance(n, Allocate)}
     return func.with_body(_Dots(target, bool(func.attrs.get("tir.noalias")), allocated)(func.body))
 
@@ -168,14 +174,11 @@ class _Dots(ScopedRewriter):
     def term(self, value: Expr) -> Term | None:
         if isinstance(value, Broadcast) or not isinstance(value, Mul):
             return None
-        operands = [_operand(side) for side in (value.a, value.b)]
-        left, right = operands
-        if left is None or right is None or not (left.moves or right.moves):
+        left, right = _operand(value.a), _operand(value.b)
+        group = _terms_of_group(value, self.target)
+        if group == 1 or left is None or right is None or not (left.moves or right.moves):
             return None
-        if left.load.dtype.is_float is not value.dtype.is_float or right.load.dtype.is_float is not value.dtype.is_float:
-            return None
-        group = self.target.dot_terms(left.load.dtype.element, right.load.dtype.element)
-        fits = group > 1 and all(not x.moves or _step(x.load) == group for x in (left, right))
+        fits = all(not x.moves or _step(x.load) == group for x in (left, right))
         return Term(value, left, right) if fits else None
 
     def groups(self, terms: list[Term]) -> tuple[list[Term], list[Term]]:
@@ -205,14 +208,16 @@ class _Dots(ScopedRewriter):
 
     def added(self, same: list[Store], groups: list[Term], rest: list[Term]) -> list[Stmt] | None:
         """Returns the stores that add `groups` to the elements of the stores `same`, one for each power of two lanes, and then
-        `rest`. Fewer lanes than LEAST that are left over are added up as before; None where that cannot be.
+        `rest`. What remains below a vector of the machine stays one vector where its masks load that at once; elsewhere, fewer
+        lanes than LEAST that are left over are added up as before; None where that cannot be.
         """
         store, at = same[0], 0
         assert isinstance(store.index, Ramp)
         lanes = store.value.dtype.lanes
         done: list[Stmt] = []
-        while at <= lanes - LEAST:
-            width = 1 << (lanes - at).bit_length() - 1
+        odd = lanes % (self.target.vector_bits // 32) if self.loads_odd(groups) else 0
+        while at < lanes if odd > 1 else at <= lanes - LEAST:
+            width = lanes - at if lanes - at == odd else 1 << (lanes - odd - at).bit_length() - 1
             base = build.add(store.index.base, build.mul(store.index.stride, build.const(at, store.index.stride.dtype)))
             index = Ramp(base, store.index.stride, width)
             total: Expr = Load(store.value.dtype.with_lanes(width), store.buffer_var, index, None)
@@ -231,6 +236,12 @@ class _Dots(ScopedRewriter):
         return done
 
 
+    def loads_odd(self, groups: list[Term]) -> bool:
+        """Tells whether the target loads vectors of any number of lanes at once, of what is multiplied."""
+        return self.target.has_mask_registers and all(
+            self.target.can_mask(side.load.dtype.element) for term in groups for side in (term.left, term.right))
+
+
 def _reads(e: Expr, memory: Var) -> bool:
     return any(isinstance(node, Load) and node.buffer_var is memory for node in post_order(e))
 
@@ -244,11 +255,23 @@ def _operand(e: Expr) -> Operand | None:
         e = e.value
     if isinstance(e, Broadcast):
         e = e.value
-    if not isinstance(e, Load) or e.predicate is not None or not _is_narrow(e.dtype):
+    if not isinstance(e, Load) or not _is_narrow(e.dtype):
         return None
     if e.dtype.lanes == 1:
-        return Operand(e, e.index, False)
-    return Operand(e, e.index.base, True) if isinstance(e.index, Ramp) and e.dtype.lanes == lanes else None
+        return Operand(e, e.index, False) if e.predicate is None else None
+    on = None if e.predicate is None else lanes_on(e.predicate)
+    known = e.predicate is None or build.as_int(on) is not None
+    return Operand(e, e.index.base, True) if known and isinstance(e.index, Ramp) and e.dtype.lanes == lanes else None
+
+
+def _terms_of_group(product: Mul, target: Target) -> int:
+    """Returns how many such products of narrow numbers the target adds up at once; 1 if it does not, or for others."""
+    left, right = _operand(product.a), _operand(product.b)
+    if left is None or right is None or product.dtype.bits != 32:
+        return 1
+    kinds = left.load.dtype, right.load.dtype
+    alike = all(of.is_float is product.dtype.is_float for of in kinds)
+    return target.dot_terms(*(of.element for of in kinds)) if alike else 1
 
 
 def _step(load: Load) -> int | None:
@@ -262,7 +285,17 @@ def _elements(operand: Operand, at: int, lanes: int) -> Expr:
     one = build.const(1, operand.base.dtype)
     if operand.moves:
         base = build.add(operand.base, build.const(at * group, operand.base.dtype))
-        return Load(narrow.with_lanes(group * lanes), operand.load.buffer_var, Ramp(base, one, group * lanes), None)
+        return Load(narrow.with_lanes(group * lanes), operand.load.buffer_var, Ramp(base, one, group * lanes),
+                    _groups_on(operand.load.predicate, at, lanes, group))
     group_of = Load(narrow.with_lanes(group), operand.load.buffer_var, Ramp(operand.base, one, group), None)
     words = Broadcast(Call(INT32, REINTERPRET, (group_of,)), lanes)
     return Call(narrow.with_lanes(group * lanes), REINTERPRET, (words,))
+
+
+def _groups_on(mask: Expr | None, at: int, lanes: int, group: int) -> Expr | None:
+    """Returns the mask of the groups of `lanes` lanes, from lane `at` on, that are on in `mask`; None if all are."""
+    on = None if mask is None else build.as_int(lanes_on(mask))
+    if on is None or on - at >= lanes:
+        return None
+    ramp = Ramp(build.const(0, INT32), build.const(1, INT32), group * lanes)
+    return LT(ramp, Broadcast(build.const(group * max(on - at, 0), INT32), group * lanes))

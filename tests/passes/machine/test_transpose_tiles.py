@@ -409,6 +409,36 @@ def test_what_the_lanes_have_in_common_is_computed_once():
     assert len(rows) == 16 and all(uses(row, {first[0].var}) for row in rows)
 
 
+def in_groups(columns, lanes, size, dtype, on=None, apart=None):
+    """B[k, v] = A[v div size, k*size + v mod size] + 1: groups of neighbouring elements change places. on: lanes."""
+    rows, row = lanes // size, columns * (apart or size)
+    f = Function(A=(rows * row, dtype), B=(columns * lanes, dtype))
+    at = build.add(build.mul(build.floordiv(V, size), row), build.add(build.mul(K, apart or size), build.floormod(V, size)))
+    body = f.store("B", build.add(build.mul(K, lanes), V), build.add(f.load("A", at), imm(1, dtype)))
+    if on is not None:
+        body = when(build.less(V, on), body)
+    return vectorize_loops(f.func(loop(K, columns, loop(V, lanes, body, VECTORIZED))))
+
+
+@pytest.mark.parametrize("columns", [3, 4, 9, 16, 21])
+@pytest.mark.parametrize("size, lanes, dtype", [
+    (2, 32, "int16"), (4, 64, "int8"), (2, 8, "float32"), (2, 24, "int16"), (2, 16, "uint8"), (8, 64, "int8"), (4, 24, "int8")])
+@pytest.mark.parametrize("on", [None, 0, 1, 2])
+def test_groups_of_elements_are_turned_as_words(columns, size, lanes, dtype, on):
+    for target in (SSE, AVX2, AVX512, NEON):
+        before = in_groups(columns, lanes, size, dtype, on=None if on is None else on * size)
+        after = check(transpose_tiles, before, target)
+        if on is None and columns >= 4 and target.vector_lanes(before.buffers[0].dtype) // size >= 4:
+            words = [node.dtype for node in post_order(after.body) if isinstance(node, Shuffle) and len(node.vectors) == 2]
+            assert not gathers(after) and words and {word.bits for word in words} == {size * before.buffers[0].dtype.bits}
+
+
+def test_lanes_that_do_not_move_by_their_groups_stay():
+    for size, dtype, apart in [(4, "int8", 8), (2, "float64", None), (3, "int8", None)]:
+        before = in_groups(16, 48, size, dtype, apart=apart)
+        assert check(transpose_tiles, before, AVX512) is before
+
+
 def by_tensor(columns=16, lanes=16, source="D"):
     """B[k, v] = A[D[v], k]"""
     f = Function(A=(8 * columns,), B=(columns * lanes,), D=(lanes, "int32"), E=(columns * lanes, "int32"))

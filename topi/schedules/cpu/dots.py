@@ -40,6 +40,24 @@ def copy_by_groups(kernel: Kernel, tensor: Any, terms: int, columns: int, group:
     return copy
 
 
+def pack_groups(kernel: Kernel, copy: Any, group: int) -> None:
+    """Order the loops of a copy by groups of the second matrix of a product: as many rows as a vector holds groups, which are
+    turned in registers, step after step; or the rows of a step, whose elements are interleaved.
+
+    Not where conditions would take longer than groups that are copied one by one: with a rest of terms, or of columns if these
+    cannot be masked.
+    """
+    *rest, steps, columns, inside = copy.leaf_iter_vars
+    lanes, record = kernel.target.vector_bits // 32, kernel.record
+    terms, count = (extent_of(axis) or 1 for axis in (kernel.anchor.reduce_axis[0], kernel.anchor.axis[-1]))
+    if terms % group or (count % lanes and not kernel.target.can_mask(record.b.dtype)):
+        copy.vectorize(inside)
+        return
+    outer, lane = copy.split(columns, factor=lanes)
+    copy.reorder(*rest, *((outer, steps) if record.transpose_b else (steps, outer)), lane, inside)
+    copy.vectorize(copy.fuse(lane, inside))
+
+
 def split_groups(stage: Any, loop: Any, group: int) -> tuple[list[Any], list[Any]]:
     """The loops of a sum outside of the rows of its tile, and those inside: the terms of a group."""
     if group == 1:

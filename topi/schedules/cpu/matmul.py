@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
-from topi.schedules.cpu.dots import copy_by_groups, group_of, split_groups
+from topi.schedules.cpu.dots import copy_by_groups, group_of, pack_groups, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
 from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pack, pack_before, panels_beside
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
@@ -104,7 +104,10 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
         pack_before(kernel, s[panel], wide)
     elif panel is not None:
         s[panel].compute_at(tail, place)
-        pack(s[panel], wide, beside)
+        if group == 1:
+            pack(s[panel], wide, beside)
+        else:
+            pack_groups(kernel, s[panel], group)
 
 
 class _Chunk(NamedTuple):

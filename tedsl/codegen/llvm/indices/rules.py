@@ -65,6 +65,11 @@ def index_add(out: Emitter, e: ir.Add | ir.Sub) -> AnyIndex:
         return Lanes(a.name, a.bits, a.lanes, a.low, a.high, ix.add(a.base, b.base, sign), a.known)
     if isinstance(b, Lanes) and isinstance(a, Ramp) and not a.stride and sign == 1:
         return Lanes(b.name, b.bits, b.lanes, b.low, b.high, ix.add(a.base, b.base), b.known)
+    left, right = _places(a), _places(b)
+    if left is not None and right is not None and not isinstance(a, Index) and not isinstance(b, Index):
+        both = ix.known_lanes(ix.add(a.base, b.base, sign), tuple(x + sign * y for x, y in zip(left, right)))
+        if both is not None:
+            return both
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
     bounds = (al + bl, ah + bh) if sign == 1 else (al - bh, ah - bl)
     return lanes_op(out, "add" if sign == 1 else "sub", a, b, bounds)
@@ -79,6 +84,13 @@ def index_mul(out: Emitter, e: ir.Mul) -> AnyIndex:
             a, b = b, a
         if not a.stride and (not b.stride or not a.base.terms):
             return Ramp(_product(out, a.base, b.base), b.stride * a.base.const if b.stride else 0, a.lanes)
+    for lanes, factor in ((a, b), (b, a)):
+        if isinstance(lanes, Lanes) and lanes.known is not None and isinstance(factor, Ramp) and not factor.stride \
+                and not factor.base.terms:
+            by = factor.base.const
+            scaled = ix.known_lanes(ix.scale(lanes.base, by), tuple(by * place for place in lanes.known))
+            if scaled is not None:
+                return scaled
     return lanes_op(out, "mul", a, b, _product_bounds(a.bounds(), b.bounds()))
 
 
@@ -125,6 +137,13 @@ def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
     symbol = out.module.declare(f"llvm.{name}.{of}", f"declare {t} @llvm.{name}.{of}({t}, {t})")
     x, y = as_lanes(out, a, bits), as_lanes(out, b, bits)
     return Lanes(out.here(f"call {t} {symbol}({t} {x}, {t} {y})"), bits, lanes, *bounds)
+
+
+def _places(index: AnyIndex) -> tuple[int, ...] | None:
+    """Returns how far the lanes of an index are from its base, if all of that is constant."""
+    if isinstance(index, Ramp):
+        return tuple(index.stride * lane for lane in range(index.lanes))
+    return index.known if isinstance(index, Lanes) else None
 
 
 def _constants(index: AnyIndex) -> tuple[int, ...] | None:

@@ -29,6 +29,7 @@ from tedsl.ir.ops import REINTERPRET
 from tedsl.target.target import Target
 
 _INT32 = dtype("int32")
+_LEAST = 4  # lanes of an instruction
 _MOST = -0x7F7F7F80  # 128 in each byte of a word
 
 
@@ -135,7 +136,11 @@ def _as_bits(e: Expr) -> Expr:
 
 
 def _in_parts(out: Emitter, emit: Instruction, total: str, a: str, b: str, lanes: int) -> str:
-    """Emits an instruction for each of its vectors in vectors of `lanes` words."""
+    """Emits an instruction for each of its vectors in vectors of `lanes` words, which are filled up to a power of two."""
+    whole = max(_LEAST, 1 << (lanes - 1).bit_length())
+    if whole > lanes:
+        total, a, b = (_picked(out, x, 32, lanes, range(whole)) for x in (total, a, b))
+        return _picked(out, _in_parts(out, emit, total, a, b, whole), 32, whole, range(lanes))
     width = min(lanes, _width(out.target))
     parts = []
     for at in range(0, lanes, width):
@@ -244,8 +249,8 @@ def _widened(out: Emitter, e: Call, total: str, a: str, b: str) -> str:
 
 
 def _picked(out: Emitter, x: str, bits: int, lanes: int, places: range) -> str:
-    """Emits those lanes of `x`, a vector of `lanes` integers of `bits` bits."""
+    """Emits those lanes of `x`, a vector of `lanes` integers of `bits` bits; anything in lanes behind its last one."""
     if len(places) == lanes:
         return x
-    t, order = vector_of(f"i{bits}", lanes), ", ".join(f"i32 {k}" for k in places)
+    t, order = vector_of(f"i{bits}", lanes), ", ".join(f"i32 {k if k < lanes else 'poison'}" for k in places)
     return out.assign(f"shufflevector {t} {x}, {t} poison, <{len(places)} x i32> <{order}>")
