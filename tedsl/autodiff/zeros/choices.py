@@ -9,12 +9,12 @@ from collections.abc import Collection
 from typing import Any
 
 from tedsl.arith.rules.logic import negated
-from tedsl.autodiff.zeros.lift import Term
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Max, Min, ProducerLoad, Select, Var
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order, uses
+from tedsl.lang.zeros.terms import Term
 
 MOST_CASES = 16
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tedsl.autodiff.zeros.choices import cases
-from tedsl.autodiff.zeros.lift import Term, lifted, split
 from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved, volume
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Call, Expr, ProducerLoad, Reduce, Select, Var
@@ -17,6 +16,7 @@ from tedsl.lang.declare import compute, reduce_axis
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reductions import sum as sum_over
 from tedsl.lang.tensor import Tensor
+from tedsl.lang.zeros.terms import Term, lifted, split
 
 
 def eliminate_zeros(tensor: Tensor) -> Tensor:

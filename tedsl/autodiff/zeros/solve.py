@@ -21,7 +21,6 @@ from tedsl.arith.int_solver.linear import (
 )
 from tedsl.arith.interval import relax
 from tedsl.arith.splits import merge_splits
-from tedsl.autodiff.zeros.lift import Term, split
 from tedsl.autodiff.zeros.quotients import Quotients
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
@@ -29,6 +28,7 @@ from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, uses
+from tedsl.lang.zeros.terms import Term, split
 from tedsl.record import record
 
 SYMBOLIC = 1 << 40  # the extent that a symbolic one counts for
