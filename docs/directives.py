@@ -101,6 +101,15 @@ def window() -> tuple[list[te.Tensor], Names]:
     return [A, W, C], {"x": C.op.axis[0], "k": k}
 
 
+def padded() -> tuple[list[te.Tensor], Names]:
+    """Sums in windows over data with a border of zeros: C[x] = sum of P[x + k] * W[k] over k."""
+    A, W = te.placeholder((16,), name="A"), te.placeholder((3,), name="W")
+    k = te.reduce_axis((0, 3), "k")
+    P = te.compute((18,), lambda x: te.if_then_else(te.all(x >= 1, x < 17), A[x - 1], 0.0), name="P")
+    C = te.compute((16,), lambda x: te.sum(P[x + k] * W[k], axis=k), name="C")
+    return [A, W, C], {"x": C.op.axis[0], "k": k}
+
+
 def pool() -> tuple[list[te.Tensor], Names]:
     """Maxima in windows: P[y, x] = max of A[y + ky, x + kx] over ky and kx."""
     A = te.placeholder((6, 6), name="A")
@@ -133,7 +142,7 @@ def launched() -> tuple[list[te.Tensor], Names]:
 
 
 PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul, window,
-                                                                             pool, launched)
+                                                                             padded, pool, launched)
 
 
 def page() -> str:

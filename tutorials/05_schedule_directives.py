@@ -40,6 +40,15 @@ def row_sum():
     return (A, B), [A, B], lambda a: a.sum(axis=1)
 
 
+def window_sum():
+    """Sums of three neighbours of A, which has a border of zeros."""
+    A = te.placeholder((16,), name="A")
+    P = te.compute((18,), lambda x: te.if_then_else(te.all(x >= 1, x < 17), A[x - 1], 0.0), name="P")
+    k = te.reduce_axis((0, 3), "k")
+    B = te.compute((16,), lambda x: te.sum(P[x + k], axis=k), name="B")
+    return (A, B), [A, B], lambda a: np.convolve(a, np.ones(3, "float32"), "same")
+
+
 def loops(s, args):
     """The loops as text, without the head of the function."""
     return textwrap.dedent(tedsl.lower(s, args, simple_mode=True).readable().partition("\n")[2])
@@ -234,6 +243,14 @@ def decomposed(s, A, B):
 
 
 lesson("decompose_reduction: the zeros in a nest of their own", row_sum, decomposed)
+
+
+def skipping(s, A, B):
+    s[B].skip_zeros(B.op.reduce_axis[0])
+
+
+after = lesson("skip_zeros: the border is not added", window_sum, skipping)
+assert "if (1 <= " in after or "if 1 <= " in after
 
 
 # --- 5. Threads of a device, run on this machine ----------------------------------------------------------------------

@@ -26,6 +26,7 @@ from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
 from tedsl.lower.intrinsics.tensorized_nest import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.reductions.order import components_in_order, places_of
+from tedsl.lower.reductions.zeros import check_guests_inside, conditions_inside
 from tedsl.lower.regions.propagate import compared
 from tedsl.lower.site import Site
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
@@ -95,9 +96,16 @@ class Nest:
     def wrap(self, begin: int, end: int, body: Stmt) -> Stmt:
         """`body` inside the loops begin .. end - 1, with the guests of each."""
         for at in reversed(range(begin, end)):
-            loop = self.plan.loops[at]
-            body = self.around(loop, self.extent(at), self.site.after_guests(at, body))
+            body = self.around(self.plan.loops[at], self.extent(at), self.iteration(at, body))
         return body
+
+    def iteration(self, at: int, body: Stmt) -> Stmt:
+        """One iteration of loop number `at`: its guests, and `body` unless that adds zeros which are skipped."""
+        if self.plan.loops[at].attr.skips_zeros:
+            check_guests_inside(self.site, at)
+            for condition in reversed(conditions_inside(self.plan, at, self.translate, self.analyzer)):
+                body = IfThenElse(condition, body)
+        return self.site.after_guests(at, body)
 
     def inside(self, at: int, body: Stmt) -> Stmt:
         """`body` inside loop number `at`."""

@@ -30,7 +30,7 @@ KINDS = {ForKind.PARALLEL: IterType.PARALLELIZED, ForKind.VECTORIZED: IterType.V
 StageField = Literal["op", "leaf_iter_vars", "relations", "scope", "attach_type", "attach_stage", "attach_ivar",
                      "iter_var_attrs", "storage", "store_predicate", "env_threads", "init_at", "condition"]
 MemoryField = Literal["alignments", "double_buffer", "rolling"]
-LoopField = Literal["iter_type", "bind_thread", "pragma_keys", "tensor_intrin", "prefetched"]
+LoopField = Literal["iter_type", "bind_thread", "pragma_keys", "tensor_intrin", "prefetched", "skips_zeros"]
 
 
 @record(eq=False)

@@ -101,4 +101,5 @@ def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = 
     for key, value in zip(attr.pragma_keys, attr.pragma_values):
         notes.append(f"pragma {key.value}" + ("" if value is None else f" {value!r}"))
     notes += [f"prefetching {p.tensor.name} {script(p.offset)} ahead" for p in attr.prefetched]
+    notes += ["skipping zeros"] if attr.skips_zeros else []
     return f"for {loop.name}{bound}" + (f" ({', '.join(notes)})" if notes else "")

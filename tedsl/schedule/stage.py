@@ -31,6 +31,7 @@ from tedsl.schedule.primitives.places.compute_with import compute_with
 from tedsl.schedule.primitives.places.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.pragma import pragma
 from tedsl.schedule.primitives.reductions.decompose_reduction import decompose_reduction
+from tedsl.schedule.primitives.reductions.skip_zeros import skip_zeros
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
 from tedsl.schedule.primitives.specialize import specialize
@@ -145,6 +146,19 @@ class Stage:
             s[B].decompose_reduction(i)
         """
         decompose_reduction(self.state, loop)
+
+    @directive
+    def skip_zeros(self, loop: IterVar) -> None:
+        """Run an iteration of `loop`, a loop of a sum, only where what it adds may differ from zero.
+
+        Where that is, the formulas say of what the sum reads: `te.if_then_else(inside, value, 0)`, the border of padded data.
+        An iteration is skipped where all of its products have such a zero as a factor; it would add zero, or NaN if the other
+        factor is infinite or NaN.
+
+        Example (padded):
+            s[C].skip_zeros(k)
+        """
+        skip_zeros(self.state, loop)
 
     # --- annotations ---
 

@@ -55,6 +55,7 @@ class IterVarAttr:
     pragma_values: tuple[Expr | None, ...] = ()
     tensor_intrin: Any = None
     prefetched: tuple[Prefetched, ...] = ()
+    skips_zeros: bool = False
 
     def describe(self) -> str | None:
         """The annotation in words ("vectorized", "bound to threadIdx.x"), None if there is none that changes the loop."""
@@ -288,6 +289,8 @@ class StageState:
             said = "one with the loop of another stage (compute_with)" if key == JOINED else f"marked with the pragma {key}"
         if said is None and self.attr_of(loop).prefetched:
             said = f"prefetching {self.attr_of(loop).prefetched[0].tensor.name}"
+        if said is None and self.attr_of(loop).skips_zeros:
+            said = "skipping zeros"
         if said is None and self.init_at is loop:
             said = "the place of the start values"
         if said is not None:

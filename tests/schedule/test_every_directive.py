@@ -14,14 +14,18 @@ from tedsl.schedule.stage import Stage
 
 
 def program():
-    """A -> B -> C (sums rows of B) -> D, the output, which adds B's first column; E, another one, is made by statements."""
+    """A -> B -> C (sums rows of B) -> D, the output, which adds B's first column; E, another one, is made by statements,
+    F sums a window of data with a border.
+    """
     A = te.placeholder((16, 12), name="A")
     B = te.compute((16, 12), lambda i, j: A[i, j] + 1.0, name="B")
     k = te.reduce_axis((0, 12), "k")
     C = te.compute((16,), lambda i: te.sum(B[i, k], axis=k), name="C")
     D = te.compute((16,), lambda i: C[i] * 2.0, name="D")
     E = te.extern((16,), [A], lambda ins, outs: statements(ins, outs, 1, 0), name="E", by_threads=statements)
-    return SimpleNamespace(A=A, B=B, C=C, D=D, E=E, k=k, s=create_schedule([D.op, E.op]), i=D.op.axis[0])
+    l = te.reduce_axis((0, 3), "l")
+    F = te.compute((16,), lambda i: te.sum(te.if_then_else(i + l >= 1, A[i, l], 0.0), axis=l), name="F")
+    return SimpleNamespace(A=A, B=B, C=C, D=D, E=E, F=F, k=k, l=l, s=create_schedule([D.op, E.op, F.op]), i=D.op.axis[0])
 
 
 def statements(ins, outs, threads, shared):
@@ -60,6 +64,7 @@ EXAMPLES = {
     "Stage.reorder": (NOTHING, lambda p, _: p.s[p.B].reorder(*reversed(p.B.op.axis))),
     "Stage.tile": (NOTHING, lambda p, _: p.s[p.B].tile(*p.B.op.axis, 4, 3)),
     "Stage.decompose_reduction": (NOTHING, lambda p, _: p.s[p.C].decompose_reduction(p.C.op.axis[0])),
+    "Stage.skip_zeros": (NOTHING, lambda p, _: p.s[p.F].skip_zeros(p.l)),
     "Stage.specialize": (NOTHING, lambda p, _: p.s[p.D].specialize(te.const(1, "int32") < 2)),
     "Stage.vectorize": (NOTHING, lambda p, _: p.s[p.D].vectorize(p.i)),
     "Stage.unroll": (NOTHING, lambda p, _: p.s[p.D].unroll(p.i)),
@@ -161,18 +166,18 @@ def test_it_is_journalled_replayed_and_taken_back(name):
     assert entry.name == name.split(".")[1] and f".{entry.name}(" in entry.text
     assert entry.where is not None and entry.where.file == __file__
 
-    twin = create_schedule([p.D.op, p.E.op])
+    twin = create_schedule([p.D.op, p.E.op, p.F.op])
     twin.replay(journal)
     assert str(twin) == str(p.s) and str(twin.journal) == str(journal) and twin.explain() == p.s.explain()
-    names = {"s": create_schedule([p.D.op, p.E.op]), "te": te, "A": p.A, "B": p.B, "C": p.C, "D": p.D, "E": p.E,
-             **journal.objects}
+    names = {"s": create_schedule([p.D.op, p.E.op, p.F.op]), "te": te, "A": p.A, "B": p.B, "C": p.C, "D": p.D, "E": p.E,
+             "F": p.F, **journal.objects}
     exec(str(journal), names)
     assert str(names["s"]) == str(p.s), "the printed journal is a program"
     if name in OBJECTS:
         with pytest.raises(ArgumentError, match="cannot be written as JSON"):
             journal.to_json()
     else:
-        again = create_schedule([p.D.op, p.E.op])
+        again = create_schedule([p.D.op, p.E.op, p.F.op])
         again.replay(Journal.from_json(journal.to_json()))
         assert str(again) == str(p.s)
 

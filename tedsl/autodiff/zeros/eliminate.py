@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tedsl.autodiff.zeros.choices import cases
 from tedsl.autodiff.zeros.solve import Solved, analyzer_of, conjunction, solved, volume
 from tedsl.ir import build
-from tedsl.ir.expr import Add, Call, Expr, ProducerLoad, Reduce, Select, Var
+from tedsl.ir.expr import Call, Expr, ProducerLoad, Select, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.substitute import substitute
@@ -16,7 +16,7 @@ from tedsl.lang.declare import compute, reduce_axis
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reductions import sum as sum_over
 from tedsl.lang.tensor import Tensor
-from tedsl.lang.zeros.terms import Term, lifted, split
+from tedsl.lang.zeros.terms import Term, is_sum, lifted, split
 
 
 def eliminate_zeros(tensor: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def eliminate_zeros(tensor: Tensor) -> Tensor:
     reduction = op.reduction
     if reduction is None:
         return _simplified(op, tensor)
-    if not _is_sum(reduction) or not _are_independent(op.reduce_axis):
+    if not is_sum(reduction) or not _are_independent(op.reduce_axis):
         return tensor
     where = split(reduction.condition)
     terms = [Term((*where, *term.conditions), term.value) for term in lifted(reduction.source[0])]
@@ -55,14 +55,6 @@ def _simplified(op: ComputeOp, tensor: Tensor) -> Tensor:
         return tensor
     simple = analyzer_of(op.axis).simplify(body)
     return tensor if simple is body else _tensor(op, Solved((), (), simple), op.name, whole=True)
-
-
-def _is_sum(reduction: Reduce) -> bool:
-    """Tells whether a reduction is one of te.sum, that starts at 0."""
-    combiner = reduction.combiner
-    result, start = combiner.result[0], combiner.identity_element[0]
-    return (len(reduction.source) == 1 and not reduction.init and isinstance(result, Add)
-            and {result.a, result.b} == {combiner.lhs[0], combiner.rhs[0]} and build.constant_equality(start, 0) is True)
 
 
 def _are_independent(axes: Sequence[IterVar]) -> bool:

@@ -25,6 +25,7 @@ from tedsl.ir.expr import (
     Min,
     Mul,
     Or,
+    Reduce,
     Select,
     Sub,
 )
@@ -83,6 +84,14 @@ def _all(conditions: list[Expr]) -> Expr:
 
 def _is_zero(value: Expr) -> bool:
     return isinstance(value, (IntImm, FloatImm)) and value.value == 0
+
+
+def is_sum(reduction: Reduce) -> bool:
+    """Tells whether a reduction is one of te.sum, that starts at 0."""
+    combiner = reduction.combiner
+    result, start = combiner.result[0], combiner.identity_element[0]
+    return (len(reduction.source) == 1 and not reduction.init and isinstance(result, Add)
+            and {result.a, result.b} == {combiner.lhs[0], combiner.rhs[0]} and build.constant_equality(start, 0) is True)
 
 
 class _Lift:

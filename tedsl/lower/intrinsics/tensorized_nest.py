@@ -71,6 +71,11 @@ class TensorizedNest:
             raise LoweringError(f"{plan.name} is tensorized, and a split of {names} is rounded up: it reads elements that do "
                                 "not exist", hint="pad the tensors themselves, or split by a factor that divides the extent",
                                 about=said(plan.stage, "relations"))
+        for loop in plan.loops[self.at:]:
+            if loop.attr.skips_zeros:
+                raise LoweringError(f"{plan.name} skips zeros at loop {loop.leaf.name}, which an intrinsic replaces",
+                                    hint="skip zeros at a loop outside of the one that is tensorized",
+                                    about=annotated(plan.stage, loop.leaf, "skips_zeros"))
         for loop in plan.loops[:self.at]:
             if loop.leaf.is_reduction and loop.attr.bind_thread is not None and build.as_int(loop.extent) != 1:
                 raise LoweringError(
@@ -138,6 +143,11 @@ class TensorizedNest:
     def first_by_body(self, use: Use, update: Stmt, begin: int) -> Stmt:
         """The body in the first iteration of the reduction's loops, the update in the others."""
         for loop in self.plan.loops[begin:self.at]:
+            if loop.attr.skips_zeros:
+                raise LoweringError(f"the intrinsic {use.intrin.name} in {self.plan.name} has no reduce_init, and the first "
+                                    f"iteration of {loop.leaf.name}, which writes the start values, may be skipped as zeros",
+                                    hint="return (body, reduce_init, reduce_update) from the function of decl_tensor_intrin, "
+                                    "or leave out skip_zeros", about=annotated(self.plan.stage, loop.leaf, "skips_zeros"))
             if loop.leaf.is_reduction and not self.analyzer.can_prove(build.greater_equal(loop.extent, 1)):
                 raise LoweringError(f"the intrinsic {use.intrin.name} in {self.plan.name} has no reduce_init, and loop "
                                     f"{loop.leaf.name} of the reduction may have no iteration (its extent is "

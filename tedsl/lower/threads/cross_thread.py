@@ -66,6 +66,7 @@ class Nested(Protocol):
     def place(self, translate: Translator) -> tuple[Expr, ...]: ...
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]: ...
     def inside(self, at: int, body: Stmt) -> Stmt: ...
+    def iteration(self, at: int, body: Stmt) -> Stmt: ...
 
 
 def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
@@ -164,7 +165,7 @@ def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence
     for condition in reversed(within):
         update = IfThenElse(build.likely(condition), update)
     for at in reversed(serial):
-        update = nest.inside(at, nest.site.after_guests(at, update))
+        update = nest.inside(at, nest.iteration(at, update))
     return seq(*[Store(var, value, zero) for var, value in zip(kept, combiner.identity_element)], update)
 
 

@@ -16,12 +16,12 @@ from tedsl.schedule.record.term import SCHEDULE, Term, enclosed, names_defined, 
 
 # Of a stage; each version that specialize makes has them for itself.
 OF_LOOPS = frozenset(("split", "fuse", "reorder", "tile", "decompose_reduction", "vectorize", "unroll", "parallel", "tensorize",
-                      "pragma"))
+                      "pragma", "skip_zeros"))
 # Of a stage as a whole, with its versions.
 OF_WHOLE_STAGES = frozenset((
     "bind", "by_threads", "compute_at", "compute_inline", "compute_root", "compute_with", "double_buffer", "env_threads",
-    "nontemporal", "prefetch", "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize",
-    "storage_align", "transform_layout"))
+    "nontemporal", "prefetch", "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate",
+    "specialize", "storage_align", "transform_layout"))
 OF_STAGES = OF_LOOPS | OF_WHOLE_STAGES
 OF_GROUPS = frozenset(("compute_at", "compute_root"))
 OF_SCHEDULES = frozenset(("cache_read", "reindex_cache_read", "cache_write", "rfactor", "create_group"))
