@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from topi.kinds import ConvOp, PackedConvOp
-from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
+from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import ask_for_panels, planes_last
+from topi.schedules.cpu.conv.sums import ask_for_panels, loops_of_sums, planes_last
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -107,12 +107,6 @@ def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks 
 def rows_at(kernel: Kernel) -> int:
     """The dimension of the rows of an image."""
     return 1 if kernel.record.layout.endswith("C") else 2
-
-
-def loops_of_sums(kernel: Kernel, sums: Any) -> tuple[Any, list[Any]]:
-    """The loop of the sums over channels of the data, and those over the window."""
-    window = list(sums.reduce_axis)
-    return window.pop(channel_loop(kernel) if type(kernel.record) is ConvOp else 0), window
 
 
 def _channels(kernel: Kernel) -> int | None:

@@ -71,6 +71,12 @@ def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
     return loops
 
 
+def loops_of_sums(kernel: Kernel, sums: Any) -> tuple[Any, list[Any]]:
+    """The loop of the sums over channels of the data, and those over the window."""
+    window = list(sums.reduce_axis)
+    return window.pop(channel_loop(kernel) if type(kernel.record) is ConvOp else 0), window
+
+
 def planes_last(stage: Any, channels: Any, count: int, window: list[Any]) -> list[Any]:
     """The loops over the `count` channels of data that are stored as planes, and over the window, outermost first: some planes
     are innermost. Steps through a window have elements in common, for which a tile has no registers.
