@@ -18,6 +18,7 @@ from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, Step
 from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
@@ -158,11 +159,12 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
     if not fixed:
         return None
     candidates = _candidates(loop.body)
+    once = _Once([loop, *(n for n in nodes if isinstance(n, For))], analyzer)
     plan = Plan([], {}, {})
     for memory in wanted:
         if memory not in fixed:
             continue
-        group = _Group(memory, candidates[memory], number, analyzer, lambda e: not depends.on_any(e, bound))
+        group = _Group(memory, candidates[memory], number, analyzer, lambda e: not depends.on_any(e, bound), once)
         slots = group.slots(sum(s.dtype.bytes * s.dtype.lanes for s in plan.slots), len(plan.slots))
         if slots:
             _add(plan, memory, slots, group)
@@ -180,8 +182,9 @@ class _Group:
     """The accesses of a loop to one buffer, from which slots are formed."""
 
     def __init__(self, memory: Var, accesses: list[Candidate], number: Numbering, analyzer: Analyzer,
-                 is_fixed: Callable[[Expr], bool]) -> None:
+                 is_fixed: Callable[[Expr], bool], once: _Once) -> None:
         self.memory, self.accesses, self.number, self.analyzer, self.is_fixed = memory, accesses, number, analyzer, is_fixed
+        self.once = once
         self.local = pointer_var(f"{memory.name}.acc", accesses[0].dtype.element, "local")
         self.slot_of: dict[int, Slot] = {}
         self.size = 0
@@ -207,20 +210,21 @@ class _Group:
         return slots
 
     def leader(self, same: list[Candidate]) -> Candidate | None:
-        """Returns a store to this location that is executed in every iteration that executes any of the accesses `same`; None
-        if there is none.
+        """Returns a store to this location that is executed whenever the loop executes any of the accesses `same`, with the
+        guards that do not change in the loop; None if there is none.
         """
         stores = [a for a in same if isinstance(a.node, Store)]
         for store in stores:
-            mine = {self.number(g) for g in store.guards}
-            if not all(self.is_fixed(g) for g in store.guards):
+            fixed = tuple([g for g in store.guards if self.is_fixed(g)])
+            mine = {self.number(g) for g in fixed}
+            if len(fixed) < len(store.guards) and not self.once.holds([g for g in store.guards if self.number(g) not in mine]):
                 continue
             predicate = store.node.predicate
             if predicate is not None and not self.is_fixed(predicate):
                 continue
             if all(mine <= {self.number(g) for g in a.guards} and a.dtype is store.dtype
                    and self.same_lanes(a, store) for a in same):
-                return store
+                return store if len(fixed) == len(store.guards) else Candidate(store.node, fixed, store.reader)
         return None
 
     def same_lanes(self, access: Candidate, store: Candidate) -> bool:
@@ -257,6 +261,22 @@ class _Group:
             spans.append((offset, offset + index.dtype.lanes))
         spans.sort()
         return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+class _Once:
+    """Tells whether conditions hold together in at least one iteration of nested loops: in the middle of each."""
+
+    def __init__(self, loops: list[For], analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+        self.middle = {loop.loop_var: build.add(loop.min, count // 2) for loop in loops
+                       if (count := build.as_int(loop.extent)) is not None}
+        self.known: dict[tuple[Expr, ...], bool] = {}
+
+    def holds(self, conditions: list[Expr]) -> bool:
+        key = tuple(conditions)
+        if key not in self.known:
+            self.known[key] = all(self.analyzer.can_prove(substitute(one, self.middle)) for one in conditions)
+        return self.known[key]
 
 
 def _statements(root: Stmt) -> list[Stmt]:

@@ -5,7 +5,8 @@ after:   allocate(C.acc, [1]) { C.acc[0] = 0; for (k: 0, m) { C.acc[0] = C.acc[0
 
 The loop must read and write a buffer only at loop-invariant addresses that are proved disjoint (a tile: `C[i]`, `C[i + 16]`,
 ...). Then they become elements of a small array with constant indices, which the code generator turns into registers. The
-outermost such loop is chosen. A store of the start value just before the loop becomes the start value of the register.
+outermost such loop is chosen. A store of the start value just before the loop becomes the start value of the register. A
+condition that changes in the loop, as in sums that skip zeros, has to hold in some iteration: then the loop writes there.
 """
 
 from __future__ import annotations

@@ -108,10 +108,37 @@ def test_a_guard_that_the_loop_does_not_change_guards_both_ends(golden):
         check(promote_accumulators, f.func(loop(K, 16, rows), n), scalars=(value,), golden=golden)
 
 
-def test_a_guard_that_changes_keeps_the_place_in_memory():
+def test_a_guard_that_changes_and_holds_once():
+    """In the middle of the loop it does, so that the place in memory is one that is read and written."""
     f = Function(A=(16,), C=(2,))
     before = f.func(loop(K, 16, when(build.greater(K, 3), accumulate(f, imm(0), f.load("A", K)))))
-    assert promote_accumulators(before) is before
+    assert body_text(check(promote_accumulators, before)) == (
+        "allocate(C.acc: Pointer(local float32), float32, [1]), storage_scope = local {\n"
+        "  C.acc[0] = (float32*)C_1[0]\n"
+        "  for (k: int32, 0, 16) {\n"
+        "    if (k > 3) {\n"
+        "      C.acc[0] = ((float32*)C.acc[0] + (float32*)A_1[k])\n"
+        "    }\n"
+        "  }\n"
+        "  C_1[0] = (float32*)C.acc[0]\n}")
+
+
+def test_rows_of_a_window_that_lie_in_a_border():
+    """Of each row of the result some row of the window lies inside of the image."""
+    f = Function(A=(36,), C=(4,))
+    inside = build.logical_and(build.less_equal(1, build.add(I, J)), build.less(build.add(I, J), 5))
+    update = when(inside, loop(K, 6, accumulate(f, I, f.load("A", build.add(build.mul(build.add(I, J), 6), K)))))
+    before = f.func(loop(I, 4, seq(f.store("C", I, 0), loop(J, 3, update))))
+    after = body_text(check(promote_accumulators, before))
+    assert after.index("C.acc[0] = 0f32") < after.index("for (j:") and after.rindex("C_1[i] = ") > after.rindex("for (k:")
+
+
+def test_a_guard_that_may_never_hold_keeps_the_place_in_memory():
+    n = SizeVar("n")
+    f = Function(A=(16,), C=(2,))
+    for guard in (build.greater(K, n), build.greater(K, 15), build.greater(f.load("A", K), 0.0)):
+        before = f.func(loop(K, 16, when(guard, accumulate(f, imm(0), f.load("A", K)))), n)
+        assert promote_accumulators(before) is before
 
 
 def test_aliasing_and_effects_forbid_it():
