@@ -52,6 +52,12 @@ class Conv:
         """Of one image; a multiply-add counts two."""
         return 2.0 * self.filters * self.out**2 * self.channels // self.groups * self.kernel**2
 
+    @property
+    def needed_operations(self) -> float:
+        """Those of one image without the products of zeros of the border, which nobody has to compute."""
+        inside = sum(0 <= at * self.stride + tap - self.pad < self.size for at in range(self.out) for tap in range(self.kernel))
+        return 2.0 * self.filters * self.channels // self.groups * inside**2
+
     def __str__(self) -> str:
         kind = f"depthwise {self.channels}" if self.groups == self.channels > 1 else f"{self.channels}->{self.filters}"
         return f"{kind} {self.kernel}x{self.kernel} {self.size}²" + (f" stride {self.stride}" if self.stride > 1 else "")

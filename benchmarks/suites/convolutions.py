@@ -53,7 +53,7 @@ def _case(row: str, spec: Conv, contenders: dict[str, Contender], x: Any, w: Any
           factor: float = 1.0) -> Case:
     return Case(row, contenders,
                 lambda: reference.convolution(x, w, b, spec.stride, spec.pad, spec.groups, spec.activation),
-                spec.channels // spec.groups * spec.kernel**2, spec.operations * x.shape[0], bytes_of(x, w, b),
+                spec.channels // spec.groups * spec.kernel**2, spec.needed_operations * x.shape[0], bytes_of(x, w, b),
                 bytes_of(result_like(spec, x.shape[0])), factor, times=times)
 
 
@@ -112,7 +112,7 @@ def winograd(spec: Conv, threads: int) -> Case:
     made = _case("winograd", spec, contenders, x, w, b, factor=WINOGRAD_ERROR)
     if size is None:
         return replace(made, goal=Goal(1.0, AT_LIMIT, either=True))
-    return replace(made, operations=made.operations * (size + 2) ** 2 / (size * size * 9))
+    return replace(made, operations=spec.operations * (size + 2) ** 2 / (size * size * 9))
 
 
 # --- the shapes of networks -----------------------------------------------------------------------------------------------

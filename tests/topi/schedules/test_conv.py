@@ -218,8 +218,8 @@ def test_weights_that_do_not_stay_in_the_second_cache_are_copied_into_panels(cor
 def test_terms_are_free_of_conditions_where_tiles_of_rows_leave_a_rest():
     target = "llvm -mcpu=znver4 -model=znver5"  # whose tiles have two of seven rows
     with Target(target):
-        a, b = te.placeholder((1, 2, 7, 7, 16), name="a"), te.placeholder((4, 2, 3, 3, 16, 16), name="w")
-        made = nn.conv2d_NCHWc(a, b, 1, 1, 1)
+        a, b = te.placeholder((1, 2, 9, 9, 16), name="a"), te.placeholder((4, 2, 3, 3, 16, 16), name="w")
+        made = nn.conv2d_NCHWc(a, b, 1, 0, 1)
         text = tedsl.build(topi.schedules.schedule(made), [a, b, made], target=target).get_source("tir")
     assert "for (oh.outer: int32, 0, 3)" in text and " if (" not in text
 

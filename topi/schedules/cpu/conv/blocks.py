@@ -19,12 +19,12 @@ from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import ask_for_panels, loops_of_sums, planes_last
+from topi.schedules.cpu.conv.sums import ask_for_panels, loops_of_sums, planes_last, skip_border
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
-_FULL = 0.75  # of the second cache: what is used again stays there; its sets are not filled evenly
+FULL = 0.75  # of the second cache: what is used again stays there; its sets are not filled evenly
 _WALK = 20  # cycles to find a page in the second table of addresses, and to go on
 _PLANES = 8  # planes, pieces of which processors read ahead of a tile: 16 and more at once are waited for
 _LEAST = 8  # channels: sums that are loaded and stored for fewer of them take longer than what is saved
@@ -88,6 +88,20 @@ def copied_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
     return ChannelBlocks(image[0], block) if pays and terms >= _LEAST_TERMS else None
 
 
+def is_in_blocks(kernel: Kernel, tile: ImageTile) -> bool:
+    """Whether sums by that tile are computed block by block of the channels, so that no panel is read as a whole."""
+    kept = channel_blocks(kernel, tile)
+    if rows_at(kernel) == 1:
+        return kept is not None and kept.rows == extent_of(kernel.tail.axis[1])
+    return kept is not None or (kernel.record.layout.endswith("W") and copied_blocks(kernel, tile) is not None)
+
+
+def bytes_of_panel(kernel: Kernel, tile: ImageTile) -> int:
+    """The bytes of the weights of the channels of a tile; 0 where they are not known."""
+    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 0
+    return terms * tile.wide * weights_of(kernel).dtype.bits // 8
+
+
 def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks | None:
     """The blocks for a window of one pixel, of data that are stored as planes: as many planes as are read ahead together.
 
@@ -97,7 +111,7 @@ def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks 
     channels, element = extent_of(kernel.anchor.reduce_axis[0]) or 1, kernel.record.padded.dtype.bits // 8
     planes = channels // together
     bytes_read = channels * (pixels * element + tile.wide * weights_of(kernel).dtype.bits // 8)
-    if planes <= 2 * _PLANES or bytes_read <= _FULL * machine.l2.size:
+    if planes <= 2 * _PLANES or bytes_read <= FULL * machine.l2.size:
         return None
     most = max(1, machine.l1.size // 2 // (tile.across * tile.wide * kernel.anchor.output(0).dtype.bits // 8))
     tiles = -(-pixels // tile.across)
@@ -137,7 +151,7 @@ def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
 
 def _evicts_weights(kernel: Kernel, sizes: _Sizes) -> bool:
     """Whether an image that stays in the second cache does not stay there beside a panel of weights."""
-    room = _FULL * kernel.target.machine.l2.size
+    room = FULL * kernel.target.machine.l2.size
     return sizes.image <= room < sizes.image + sizes.panel
 
 
@@ -171,6 +185,7 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     tiles = [stage.split(axis, factor=size) for axis, size in zip(reversed(axes), (tile.across, tile.down))][::-1]
     inside = [inner for _, inner in tiles]
     channel, window = loops_of_sums(kernel, stage.op)
+    rows = list(window)
     outer, channel = stage.split(channel, factor=blocks.channels)
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
@@ -183,5 +198,6 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     for axis in (*inside, *part):
         stage.unroll(axis)
     stage.vectorize(c)
+    skip_border(kernel, stage, rows)
     ask_for_panels(kernel, stage, terms[:-1], blocks.channels)
     return stage, outer

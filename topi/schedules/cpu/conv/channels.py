@@ -26,7 +26,7 @@ from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
 from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
 from topi.schedules.cpu.conv.sums import sum_up
-from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
+from topi.schedules.cpu.conv.tiles import image_of, tile_of_image, window_of
 from topi.schedules.cpu.parallel import SHARES, Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
@@ -163,7 +163,8 @@ def turned_cycles(kernel: Kernel) -> float:
     record, lanes, image = kernel.record, kernel.lanes(kernel.anchor), image_of(kernel.tail.axis[2:])
     channels, terms = extent_of(kernel.tail.axis[1]) or 0, product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 0
     apart = record.padded.dtype.bits // 8 * record.strides[-1]
-    tiles = cycles_of_image(kernel.target, image, channels, terms, lanes, apart, _turned_tile(kernel)[0])
+    tiles = cycles_of_image(kernel.target, image, channels, terms, lanes, apart, _turned_tile(kernel)[0],
+                            window_of(kernel))
     images = product([extent_of(axis) for axis in (kernel.tail.axis[0], *kernel.tail.axis[2:-2])]) or 0
     vectors = -(-channels // lanes) * (image[0] or 0) * (image[1] or 0)
     return images * (tiles + _TURN * vectors) + _PACK * channels * terms / lanes

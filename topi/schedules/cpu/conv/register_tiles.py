@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tedsl.record import record
 from tedsl.target import Target
@@ -22,6 +23,7 @@ _SLACK = 1.1  # additions do not start in the very cycle in which they could
 _RESULT = 4  # cycles for each vector of a result beside the multiply-adds: cleared, turned, stored
 _MASKED = 1.04  # the last tile is not full: tiles with masks, and tiles without
 _END = 1.02  # each kind of tile is code of its own
+_BEYOND = 0.45  # of the bits of L2 come from the cache beyond it: 230 of 512 in a cycle of a Zen 5
 
 Parts = list[tuple[float, int]]  # how often a tile of which size occurs along a dimension
 
@@ -33,6 +35,16 @@ class ImageTile:
     down: int
     across: int
     wide: int
+
+
+class Window(NamedTuple):
+    """The rows of a window, and of the data without the `before` rows of their border above; strides in rows of the data."""
+
+    rows: int
+    before: int
+    high: int
+    stride: int
+    dilation: int
 
 
 @functools.lru_cache(maxsize=4096)
@@ -60,16 +72,19 @@ def cycles_of_rows(target: Target, rows: int | None, columns: int | None, terms:
 
 @functools.lru_cache(maxsize=4096)
 def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-               apart: int, block: int = 1, whole: bool = False, dividing: bool = False) -> ImageTile:
+               apart: int, block: int = 1, whole: bool = False, dividing: bool = False, window: Window | None = None,
+               room: int | None = None) -> ImageTile:
     """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
     apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
-    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row.
+    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row. window: whose
+    rows in the border are skipped. room: the bytes that L2 has for a panel of weights, where that of larger ones is waited for.
     """
     tiles = list(image_tiles(target, image, channels, lanes, block, whole, dividing))
     if not tiles:
         return ImageTile(1, 1, block)
-    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile), tile.down))
+    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile, window, room),
+                                        tile.down))
     return best if block == 1 else ImageTile(best.down, best.across, best.wide // lanes // -(-block // lanes) * block)
 
 
@@ -89,12 +104,38 @@ def image_tiles(target: Target, image: tuple[int | None, int | None], channels: 
 
 
 def cycles_of_image(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-                    apart: int, tile: ImageTile) -> float:
+                    apart: int, tile: ImageTile, window: Window | None = None, room: int | None = None) -> float:
     """The cycles of a result by tiles of pixels and channels, as of `image_tile`."""
     pixels = _products(_parts(image[0], tile.down), _parts(image[1], tile.across))
     masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
     across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes, target.has_mask_registers)
-    return _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS) * masked
+    share = 1.0 if window is None or image[0] is None else share_of_window(window, image[0], tile.down)
+    cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS, room=room) * share
+    return (cycles + _first_reads(target, pixels, across_channels, terms, lanes, apart, room)) * masked
+
+
+def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
+                 room: int | None) -> float:
+    """What the first tile of each panel takes longer, of weights that come from beyond L2 and stay there for the others."""
+    panels = sum(count * wide for count, wide in across) * (terms or _TERMS) * target.vector_bits // 8
+    if room is not None or panels <= target.machine.l2.size:
+        return 0.0
+    tall = pixels[0][1]
+    first, other = ([_one(target, tall, wide, terms or _TERMS, lanes, apart, 1.0, _WAITS, room) for _, wide in across]
+                    for room in (-1, None))
+    return sum(count * (a - b) for (count, _), a, b in zip(across, first, other))
+
+
+@functools.lru_cache(maxsize=4096)
+def share_of_window(window: Window, rows: int, down: int) -> float:
+    """The part of the rows of the window that tiles of `down` rows of the result add up: not those that lie in the border."""
+    added = 0
+    for first in range(0, rows, down):
+        above, below = first * window.stride, (min(first + down, rows) - 1) * window.stride
+        top = max(0, -(-(window.before - below) // window.dilation))
+        bottom = min(window.high - 1, (window.before + window.rows - 1 - above) // window.dilation)
+        added += max(0, bottom - top + 1) * (min(first + down, rows) - first)
+    return added / max(1, rows * window.high)
 
 
 def _fits(target: Target, tall: int, wide: int) -> bool:
@@ -123,19 +164,22 @@ def _products(one: Parts, other: Parts) -> Parts:
 
 
 def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
-            lines: float = 1.0, waits: float = 0.0) -> float:
+            lines: float = 1.0, waits: float = 0.0, room: int | None = None) -> float:
     """The cycles of all tiles, of which `down` gives the rows, or pixels, and `across` the vectors.
 
-    waits: the part of what comes from L2 that is waited for.
+    waits: the part of what comes from L2, or from beyond it, that is waited for.
     """
-    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines, waits)
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines, waits, room)
                 for n, tall in down for m, wide in across)
     return whole * _END ** (len(down) + len(across) - 2)
 
 
 @functools.lru_cache(maxsize=4096)
-def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float, waits: float) -> float:
+def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float, waits: float,
+         room: int | None) -> float:
     """The cycles of one tile. Bounds that are close to each other are not reached: they are added as powers."""
     *near, far = tile_bounds(tall, wide, terms, lanes, target, apart, lines=lines)
+    if room is not None and terms * wide * target.vector_bits // 8 > room:
+        far /= _BEYOND
     bounds = *near, far, target.machine.fma_latency * _SLACK
     return float(terms * (sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + waits * far) + _RESULT * tall * wide)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PanelsOp
+from topi.kinds import ConvOp, PackedConvOp, PanelsOp
 from topi.schedules.cpu.ahead import bytes_ahead
 from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
@@ -31,6 +31,7 @@ def sum_up(kernel: Kernel, sums: Any, tail: Any, place: Any, blocked: bool = Fal
     for axis in axes:
         stage.unroll(axis)
     stage.vectorize(c)
+    skip_border(kernel, stage, loops_of_sums(kernel, stage.op)[1])
     ask_for_panels(kernel, stage, outer, extent_of(stage.op.reduce_axis[0]))
 
 
@@ -75,6 +76,19 @@ def loops_of_sums(kernel: Kernel, sums: Any) -> tuple[Any, list[Any]]:
     """The loop of the sums over channels of the data, and those over the window."""
     window = list(sums.reduce_axis)
     return window.pop(channel_loop(kernel) if type(kernel.record) is ConvOp else 0), window
+
+
+def skip_border(kernel: Kernel, stage: Any, window: list[Any]) -> None:
+    """Skip the rows of the window that lie in the border of the image; a tile has few rows, and many pixels of each.
+
+    window: the loops over it, which `loops_of_sums` returns.
+    """
+    record = kernel.record
+    if type(record) not in (ConvOp, PackedConvOp):
+        return
+    for loop, before, after in zip(window[:-1], record.before, record.after):
+        if extent_of(loop) != 1 and (before, after) != (0, 0):
+            stage.skip_zeros(loop)
 
 
 def planes_last(stage: Any, channels: Any, count: int, window: list[Any]) -> list[Any]:
