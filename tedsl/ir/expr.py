@@ -40,7 +40,7 @@ from tedsl.ir.node import FLOAT_PRODUCT, MASKED, POINTER, Node, kind_bit, node, 
 from tedsl.ir.operators import ExprOperators, NamedCall, adopt
 from tedsl.ir.ops import ACCESS_PTR, CALL_EXTERN, Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import FlatAccess, check_access_lanes, check_condition, check_name, check_rank, producer_dtype
+from tedsl.ir.wellformed import FlatAccess, check_access_lanes, check_condition, check_name, check_rank, last_of, producer_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -510,7 +510,7 @@ class Shuffle(Expr):
         lanes = sum(v.dtype.lanes for v in self.vectors)
         if any(v.dtype.element is not element for v in self.vectors):
             raise DTypeError("Shuffle of vectors of different dtypes")
-        if not all(map(range(lanes).__contains__, [i.value if isinstance(i, IntImm) else -1 for i in self.indices])):
+        if not 0 <= last_of(self.indices) < lanes:
             raise DTypeError(f"Shuffle takes constant indices from 0 to {lanes - 1}")
         set_field(self, "dtype", element.with_lanes(len(self.indices)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import (
@@ -26,6 +27,13 @@ def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what:
         raise DTypeError(f"{type(what).__name__} of {access} at an index of {index.dtype.lanes} lanes")
     if predicate is not None and (not predicate.dtype.is_bool or predicate.dtype.lanes not in (1, access.lanes)):
         raise DTypeError(f"{type(what).__name__} of {access} under a predicate of dtype {predicate.dtype}")
+
+
+@lru_cache(maxsize=256)
+def last_of(indices: tuple[Any, ...]) -> int:
+    """The largest index of a shuffle; -1 if one is negative, or no constant. Many shuffles have the same few orders."""
+    values = [value if type(value := getattr(index, "value", -1)) is int else -1 for index in indices]
+    return -1 if min(values) < 0 else max(values)
 
 
 def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:

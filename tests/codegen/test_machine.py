@@ -5,6 +5,7 @@ import sys
 import threading
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import pytest
 
@@ -170,6 +171,23 @@ def test_only_functions_with_plain_loops_get_the_pipeline_of_llvm():
         "plain.kernel": True, "shaped.kernel": False, "none.entry": False}
     assert "%x5 " not in str(module.get_function("shaped.kernel"))  # but the lean list has been over it
     assert "%x5 " in str(module.get_function("none.entry")) and str(module).count("optnone }") == 1
+
+
+def test_each_run_of_passes_has_a_builder_of_its_own(monkeypatch):
+    """A second run with a builder calls what watched the first one, which is gone: LLVM printed that it skipped passes."""
+    used = []
+
+    def counted(run):
+        return lambda passes, unit, builder: (used.append(builder), run(passes, unit, builder))
+
+    for manager in (llvmlite.binding.ModulePassManager, llvmlite.binding.FunctionPassManager):
+        monkeypatch.setattr(manager, "run", counted(manager.run))
+    text = "declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)\n\n" + \
+        shaped("one", "  %same = add i64 %n, 0", "i64") + "".join(
+            shaped(name, "  %same = or <8 x i1> %y, zeroinitializer", "<8 x i1>") for name in ("other", "third"))
+    optimize(text, AVX2, vectorize=False)
+    optimize(text + plain_loop("plain.kernel", 40), AVX2, vectorize=True)
+    assert len(used) > 5 and len({id(builder) for builder in used}) == len(used)
 
 
 def test_without_llvmlite_lower_works_and_build_says_what_is_missing():

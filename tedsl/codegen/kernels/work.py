@@ -25,10 +25,7 @@ def rare_loops(body: Stmt) -> frozenset[For]:
     while stack:
         stmt, around, times = stack.pop()
         if isinstance(stmt, Store):
-            bits = stmt.value.dtype.bits * stmt.value.dtype.lanes * times
-            while around >= 0:
-                work[around] += bits
-                around = nests[around][1]
+            work[around] += stmt.value.dtype.bits * stmt.value.dtype.lanes * times
         elif isinstance(stmt, For):
             extent = as_int(stmt.extent)
             if extent is not None and as_int(stmt.min) == 0:
@@ -45,6 +42,8 @@ def rare_loops(body: Stmt) -> frozenset[For]:
             stack.append((stmt.body, around, times))
         elif type(stmt) not in ENDS:
             stack += [(child, around, times) for child in stmt.child_nodes() if isinstance(child, Stmt)]
+    for inner in range(len(nests) - 1, 0, -1):
+        work[nests[inner][1]] += work[inner]
     whole: list[float] = []
     rare: list[For] = []
     for own, (loop, around) in zip(work, nests):

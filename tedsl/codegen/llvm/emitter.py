@@ -257,42 +257,44 @@ class Emitter(Sink):
     def value(self, e: Expr) -> str:
         """Returns the register or constant that holds `e`, of type `register_type(e.dtype)`."""
         register = self.memo.get(e)
+        if register is not None:
+            return register
+        self.depth += 1
+        if self.depth > DEEP:
+            self.depth = 0
+            self.tables.deep(self, e, False)
+            self.depth = DEEP + 1
+            register = self.memo.get(e)
         if register is None:
-            self.depth += 1
-            if self.depth > DEEP:
-                self.depth = 0
-                self.tables.deep(self, e, False)
-                self.depth = DEEP + 1
-            if e not in self.memo:
-                write = self.tables.data.get(type(e))
-                if write is None:
-                    raise InternalError(f"{type_in_words(e)} reached machine code: an earlier pass should have replaced it")
-                self.memo[e] = write(self, e)
-            self.depth -= 1
-            register = self.memo[e]
+            write = self.tables.data.get(type(e))
+            if write is None:
+                raise InternalError(f"{type_in_words(e)} reached machine code: an earlier pass should have replaced it")
+            register = self.memo[e] = write(self, e)
+        self.depth -= 1
         return register
 
     def index(self, e: Expr) -> AnyIndex:
         """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to 64 bits."""
         kind = type(e)
         if kind is IntImm:  # the most frequent kinds, without a table
-            return Index({}, e.value)  # type: ignore[attr-defined]
-        if kind is Var and e in self.scope.index:
-            return self.scope.index[e]  # type: ignore[index]
-        index = self.index_memo.get(e)
+            return Index(_NO_TERMS, e.value)  # type: ignore[attr-defined]
+        index = self.scope.index.get(e) if kind is Var else None  # type: ignore[call-overload]
         if index is None:
-            self.depth += 1
-            if self.depth > DEEP:
-                self.depth = 0
-                self.tables.deep(self, e, True)
-                self.depth = DEEP + 1
-            if e in self.given:
-                self.index_memo[e] = self.given[e]
-            elif e not in self.index_memo:
-                emit = self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf)
-                self.index_memo[e] = emit(self, e)
-            self.depth -= 1
-            index = self.index_memo[e]
+            index = self.index_memo.get(e)
+        if index is not None:
+            return index
+        self.depth += 1
+        if self.depth > DEEP:
+            self.depth = 0
+            self.tables.deep(self, e, True)
+            self.depth = DEEP + 1
+            index = self.index_memo.get(e)
+        if e in self.given:
+            index = self.given[e]
+        elif index is None:
+            index = (self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf))(self, e)
+        self.index_memo[e] = index
+        self.depth -= 1
         return index
 
     def scalar_index(self, e: Expr) -> Index:
@@ -331,9 +333,12 @@ class Emitter(Sink):
             if atom.unit != 1:
                 expect(c % atom.unit == 0, "a shift that is not a whole number of elements")
                 c //= atom.unit
-            term = atom.name if atom.bits == bits else self.pure(f"sext i32 {atom.name} to i64", atom.level)
-            term = term if c == 1 else self.pure(f"mul i{bits} {term}, {c}", atom.level)
-            at = max(at, atom.level)
+            level = atom.level
+            term = atom.name if atom.bits == bits else self.pure(f"sext i32 {atom.name} to i64", level)
+            if c != 1:
+                term = self.pure(f"mul i{bits} {term}, {c}", level)
+            if level > at:
+                at = level
             text = term if not text else self.pure(f"add i{bits} {text}, {term}", at)
         if not text:
             return str(index.const), 0
@@ -366,6 +371,9 @@ class Emitter(Sink):
 
     def text(self, header: str) -> str:
         return super().text(f"{header} !dbg {self.subprogram}" if self.subprogram else header)
+
+
+_NO_TERMS: dict[Atom, int] = {}
 
 
 def _by_level(term: tuple[Atom, int]) -> int:

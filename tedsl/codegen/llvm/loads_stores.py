@@ -44,8 +44,9 @@ def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: 
         pointer = out.pure(f"addrspacecast ptr {pointer} to {kind}", level)
     step = f"getelementptr inbounds {element}" if inside and index.is_nonnegative else f"getelementptr {element}"
     terms = index.terms
-    for at in sorted({atom.level for atom in terms}):
-        text, _ = out.register(Index({atom: c for atom, c in terms.items() if atom.level == at}))
+    levels = sorted({atom.level for atom in terms}) if terms else ()
+    for at in levels:
+        text, _ = out.register(Index(terms if len(levels) == 1 else {atom: c for atom, c in terms.items() if atom.level == at}))
         level = max(level, at)
         pointer = out.pure(f"{step}, {kind} {pointer}, i64 {text}", level)
     return out.pure(f"{step}, {kind} {pointer}, i64 {index.const}", level) if index.const else pointer

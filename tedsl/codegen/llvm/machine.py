@@ -70,7 +70,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
     with _lock, _switched("instcombine-code-sinking", target.architecture != "nvptx64"):
         module = _parsed(llvm, directed(text, effort))
         machine = target_machine(target)
-        module.data_layout = str(machine.target_data)
+        module.data_layout = _data_layout(machine)
         if link is not None:
             link(module)
         apart = effort.combine and bool(effort.settled) and not vectorize and not unroll and link is None
@@ -78,12 +78,17 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         passes.run(module, builder)
         _free(llvm, passes)
         if apart:
-            _combine(llvm, module, builder, effort.settled)
+            _combine(llvm, module, machine, effort.settled)
         if effort.lean:
-            module = _with_lean(llvm, module, builder, unroll)
+            module = _with_lean(llvm, module, machine, unroll)
         if link is not None:
-            _drop_unused(llvm, module, builder)
+            _drop_unused(llvm, module, machine)
         return module
+
+
+@lru_cache(maxsize=64)
+def _data_layout(machine: Any) -> str:
+    return str(machine.target_data)
 
 
 def parsed(text: str) -> Any:
@@ -91,7 +96,7 @@ def parsed(text: str) -> Any:
     return _parsed(_binding(), text)
 
 
-def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
+def _with_lean(llvm: Any, module: Any, machine: Any, unroll: bool) -> Any:
     """Returns `module` with the lean list applied to the functions that LLVM's pipeline left out.
 
     Their attribute for that is removed, for under it the selection of instructions would do little, too.
@@ -101,12 +106,12 @@ def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
     module = _parsed(llvm, _LEFT_OUT.sub(r"\1\2", str(module)))
     passes = _lean_passes(llvm.create_new_function_pass_manager(), unroll)
     for name in names:
-        passes.run(module.get_function(name), builder)
+        passes.run(module.get_function(name), _builder(llvm, machine))
     _free(llvm, passes)
     return module
 
 
-def _combine(llvm: Any, module: Any, builder: Any, settled: frozenset[str]) -> None:
+def _combine(llvm: Any, module: Any, machine: Any, settled: frozenset[str]) -> None:
     """Combines the instructions of the functions of `module` but for those that are `settled`."""
     passes = None
     for function in module.functions:
@@ -115,7 +120,7 @@ def _combine(llvm: Any, module: Any, builder: Any, settled: frozenset[str]) -> N
                 passes = llvm.create_new_function_pass_manager()
                 passes.add_instruction_combine_pass()
                 passes.add_simplify_cfg_pass()
-            passes.run(function, builder)
+            passes.run(function, _builder(llvm, machine))
     if passes is not None:
         _free(llvm, passes)
 
@@ -128,19 +133,24 @@ def _parsed(llvm: Any, text: str) -> Any:
         raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
 
 
-def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
+def _drop_unused(llvm: Any, module: Any, machine: Any) -> None:
     """Removes imported functions that are no longer called."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, builder)
+    passes.run(module, _builder(llvm, machine))
     _free(llvm, passes)
 
 
-def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, combine: bool = True) -> tuple[Any, Any]:
+def _builder(llvm: Any, machine: Any, vectorize: bool = False) -> Any:
+    """Returns a pass builder, for one run: in a second it would call what watched the first, whose memory is gone."""
     options = llvm.create_pipeline_tuning_options(speed_level=2 if vectorize else 1)
     options.loop_vectorization = vectorize
     options.slp_vectorization = False  # it uses values before their definition (LLVM 22), and the process ends in selection
-    builder = llvm.create_pass_builder(machine, options)
+    return llvm.create_pass_builder(machine, options)
+
+
+def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, combine: bool = True) -> tuple[Any, Any]:
+    builder = _builder(llvm, machine, vectorize)
     if vectorize:
         return builder, builder.getModulePassManager()
     passes = llvm.create_new_module_pass_manager()

@@ -156,6 +156,11 @@ def _share(elements: list[Element], count: int) -> bool:
 
 def _apart(index: Expr, var: Var) -> int | None:
     """Returns by how much `index` grows with `var`; None if that is not always the same, or memory is read for it."""
+    kind = type(index)
+    if kind is IntImm:
+        return 0
+    if kind is Var:
+        return int(index is var)
     match index:
         case Var():
             return int(index is var)

@@ -8,7 +8,23 @@ from typing import Any
 from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.expr import FloatImm, IntImm, Load, SizeVar, StringImm, Var
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, BufferStore, Evaluate, Prefetch, ProducerStore, Stmt, Store
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    LetStmt,
+    Prefetch,
+    ProducerRealize,
+    ProducerStore,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+)
 from tedsl.ir.walk.contents import POINTER, of_kinds
 
 LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))  # half of all nodes: nothing stands below them
@@ -45,15 +61,23 @@ def post_order(root: Node) -> Iterator[Node]:
 
 
 ENDS = frozenset((Store, BufferStore, Evaluate, ProducerStore, Prefetch))  # statements with no others below them
+WITH_BODY = frozenset((For, While, LetStmt, AttrStmt, Allocate, BufferRealize, ProducerRealize, AssertStmt))  # and with one
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
     """Iterates over `root` and every statement below it, parents first, without descending into expressions."""
-    stack = [root]
+    stack: list[Any] = [root]
     while stack:
         s = stack.pop()
         yield s
-        if type(s) not in ENDS:
+        kind = type(s)
+        if kind in ENDS:
+            continue
+        if kind is SeqStmt:
+            stack += reversed(s.seq)
+        elif kind in WITH_BODY:
+            stack.append(s.body)
+        else:
             stack += [child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)]
 
 

@@ -13,13 +13,13 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
 from tedsl.ir.ops import ADDRESS_OF, PREFETCH
-from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, Step
 from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, statements
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
 from tedsl.passes.facts.structure import Numbering
@@ -130,14 +130,19 @@ class _ToRegisters(Rewriter):
 def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends: Dependence, noalias: bool,
                       allocated: set[Var], registers: set[Var]) -> Plan | None:
     """Returns the accumulators of `loop`; None if it has none that may be kept in registers."""
-    inside = _statements(loop.body)
-    own = {loop.loop_var} | {_bound_by(s) for s in inside if isinstance(s, (For, LetStmt, Allocate))}
-    hopeful = {s.buffer_var for s in inside if isinstance(s, Store)} - registers
-    hopeful -= {s.buffer_var for s in inside if isinstance(s, Store) and s.buffer_var in hopeful
-                and depends.on_any(s.index, own)}
-    if hopeful:  # as the tile that is turned after its sums
-        loads = [s.value for s in inside if isinstance(s, LetStmt) and isinstance(s.value, Load)]
-        hopeful -= {load.buffer_var for load in loads if load.buffer_var in hopeful and depends.on_any(load.index, own)}
+    own = {loop.loop_var}
+    places: list[Store | Load] = []  # what is stored, and loaded to be bound, as the tile that is turned after its sums
+    for s in statements(loop.body):
+        if isinstance(s, Store):
+            places.append(s)
+        elif isinstance(s, (For, LetStmt, Allocate)):
+            own.add(_bound_by(s))
+            if isinstance(s, LetStmt) and isinstance(s.value, Load):
+                places.append(s.value)
+    hopeful = {place.buffer_var for place in places if isinstance(place, Store)} - registers
+    for place in places:
+        if place.buffer_var in hopeful and depends.on_any(place.index, own):
+            hopeful.discard(place.buffer_var)
     if not hopeful:
         return None
     nodes = list(of_kinds(loop.body, Load, Store, For, LetStmt, Let, Allocate, While, Call))
@@ -277,18 +282,6 @@ class _Once:
         if key not in self.known:
             self.known[key] = all(self.analyzer.can_prove(substitute(one, self.middle)) for one in conditions)
         return self.known[key]
-
-
-def _statements(root: Stmt) -> list[Stmt]:
-    """Returns the statements below `root`, without visiting their expressions."""
-    statements: list[Stmt] = []
-    stack: list[Stmt] = [root]
-    while stack:
-        stmt = stack.pop()
-        statements.append(stmt)
-        if not isinstance(stmt, (Store, Evaluate)):
-            stack += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
-    return statements
 
 
 def _base(index: Expr) -> Expr:

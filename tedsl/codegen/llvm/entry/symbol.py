@@ -19,26 +19,41 @@ def with_call(source: str, name: str, kernel: KernelSymbol, tensors: int) -> str
     """Returns `source` with the call of its kernel instead of it, or into which LLVM inlines it; None if the kernel is long, or
     used otherwise.
     """
-    symbol = re.escape(global_name(kernel.symbol))
-    found = re.search(rf"^define i32 {symbol}(\(.*\)) (.*) \{{\n((?:.*\n){{1,{_SHORT}}}?\}}\n)", source, re.MULTILINE)
-    if found is None or any(mark in found[2] for mark in _OWN) or len(re.findall(rf"{symbol}(?![\w.])", source)) != 1:
+    symbol = global_name(kernel.symbol)
+    begin = source.find(f"\ndefine i32 {symbol}(") + 1
+    end = source.find("\n}\n", begin) + 3
+    if not begin or source.count("\n", begin, end) > _SHORT + 2 or _is_used(source, symbol, begin):
         return None
-    parameters, attributes, body = found.groups()
+    header, body = source[begin:end].split(" {\n", 1)
+    parameters, attributes = header[len(f"define i32 {symbol}"):].split(") ", 1)
+    if any(mark in attributes for mark in _OWN):
+        return None
     if QUICK in attributes:
         plain = kernel.result is None and not kernel.messages_before
-        return source[:found.start()] + _on_slots(name, parameters, attributes, body) + source[found.end():] if plain else None
+        return source[:begin] + _on_slots(name, parameters, attributes, body) + source[end:] if plain else None
     if _TILE.search(body):
         return None
-    inlined = f"define internal i32 {global_name(kernel.symbol)}{parameters} alwaysinline {attributes} {{\n{body}"
+    inlined = f"define internal i32 {symbol}{parameters}) alwaysinline {attributes} {{\n{body}"
     call = call_source(name, kernel, tensors, attributes, inlined=True)
-    return "\n".join([source[:found.start()] + inlined + source[found.end():], call])
+    return "\n".join([source[:begin] + inlined + source[end:], call])
+
+
+def _is_used(source: str, symbol: str, begin: int) -> bool:
+    """Tells whether `symbol` stands elsewhere in `source` than in its definition, which begins at `begin`."""
+    at = source.find(symbol)
+    while at >= 0:
+        following = source[at + len(symbol):at + len(symbol) + 1]
+        if not (following == "." or following == "_" or following.isalnum()) and at != begin + len("define i32 "):
+            return True
+        at = source.find(symbol, at + 1)
+    return False
 
 
 def _on_slots(name: str, parameters: str, attributes: str, body: str) -> str:
     """Returns a kernel that takes its parameters from an array of 64-bit slots: what `call_source` would call."""
     entry, rest = body.split("\n", 1)
     lines = [f"define i32 {global_name(name + '.call')}(ptr %\"the slots\") {attributes} {{", entry]
-    for k, parameter in enumerate(parameters[1:-1].split(", ") if len(parameters) > 2 else ()):
+    for k, parameter in enumerate(parameters[1:].split(", ") if len(parameters) > 1 else ()):
         *types, value = parameter.split()  # names of the kernel have no spaces
         lines += [f'  %"slot {k}" = getelementptr i64, ptr %"the slots", i64 {k}',
                   f'  {value} = load {types[0]}, ptr %"slot {k}", align 8']

@@ -9,6 +9,7 @@ inner loops, and copies of a statement that differ by a constant share everythin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -61,8 +62,6 @@ class Index:
 
     def divisor(self) -> int:
         """Returns the largest number known to divide the value; 0 for the value 0."""
-        from math import gcd
-
         return gcd(self.const, *(c // atom.unit for atom, c in self.terms.items()))
 
 

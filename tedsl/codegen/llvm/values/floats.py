@@ -77,10 +77,13 @@ def _lanes(out: Emitter, t: str, a: str, b: str, first: int, count: int) -> str:
 
 def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
     """Emits a call of the LLVM intrinsic `name` whose arguments and result are registers of dtype `d`."""
-    t = register_type(d)
-    full = f"llvm.{name}.{suffix(d)}"
-    symbol = out.module.declare(full, f"declare {t} @{full}({', '.join([t] * len(args))})")
-    return out.assign(f"call {t} {symbol}({', '.join(f'{t} {a}' for a in args)})")
+    t, known = register_type(d), out.module.cache
+    call = known.get((name, d))
+    if call is None:
+        full = f"llvm.{name}.{suffix(d)}"
+        symbol = out.module.declare(full, f"declare {t} @{full}({', '.join([t] * len(args))})")
+        call = known[name, d] = f"call {t} {symbol}("
+    return out.assign(f"{call}{', '.join([f'{t} {a}' for a in args])})")
 
 
 def has_rounding(out: Emitter) -> bool:
@@ -135,7 +138,7 @@ def _emulated(out: Emitter, name: str, d: DType, x: str) -> str:
 def emit_fma(out: Emitter, e: Call) -> str:
     """Emits a * b + c, rounded once."""
     d = e.dtype
-    a, b, c = (out.value(x) for x in e.args)
+    a, b, c = [out.value(x) for x in e.args]
     t = register_type(d)
     if not d.is_float:
         return out.assign(f"add {t} {out.assign(f'mul {t} {a}, {b}')}, {c}")

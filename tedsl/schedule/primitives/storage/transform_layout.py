@@ -205,6 +205,10 @@ def _check_inside(stage: StageState, op: Operation, load: ProducerLoad, facts: S
     for index, extent in zip(load.indices, load.producer.shape):
         if has_load(index):
             continue  # it is sent to the nearest element, as ever
+        low, high = analyzer.bounds(index)
+        limit = build.as_int(extent)
+        if low is not None and low >= 0 and high is not None and limit is not None and high < limit:
+            continue
         with ExitStack() as known:
             for fact in facts:
                 if not has_load(fact):
