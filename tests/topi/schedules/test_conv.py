@@ -259,8 +259,8 @@ def test_weights_of_several_vectors_of_channels_are_turned_in_registers(cpu, ins
 
 
 @pytest.mark.parametrize("channels, filters, size, window, stride, loop, ahead", [
-    (512, 512, 7, 3, 1, "rx", 96),          # iterations of 128 bytes: a quarter of the nearest cache
-    (512, 512, 14, 3, 2, "rx", 96),         # by blocks of channels
+    (512, 512, 7, 3, 1, "ry", 96),          # iterations of 128 bytes, in columns written one after the other: a quarter of L1
+    (512, 512, 14, 3, 2, "ry", 96),         # by blocks of channels
     (2048, 512, 7, 1, 1, "rc.outer", 24),   # of four planes
     (64, 128, 56, 3, 2, "rx", 96),          # stays near between tiles, not between calls of a network
 ])
@@ -271,7 +271,9 @@ def test_packed_weights_are_asked_for_piece_by_piece(channels, filters, size, wi
     with Target("llvm -mcpu=znver5 -model=znver5 -num-cores=1"):
         made = nn.conv2d_nchw(a, nn.conv2d_unpack_weights(panels, filters), stride, window // 2, 1)
         lines = str(tedsl.lower(topi.schedules.schedule(made), [a, panels, made], simple_mode=True)).splitlines()
-    at, = (number for number, line in enumerate(lines) if "tir.prefetch" in line)
+    asked = [number for number, line in enumerate(lines) if "tir.prefetch" in line]
+    assert len(asked) == (3 if loop == "ry" else 1)
+    at = asked[0]
     before = next(line for line in reversed(lines[:at]) if " for (" in line and "prefetch" not in line)
     assert f"for ({loop}" in before
     bytes_of_iteration = wide * 4 * (4 * window * window if loop == "rc.outer" else 1)

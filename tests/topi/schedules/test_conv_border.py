@@ -8,7 +8,7 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.target import Target
-from topi.schedules.cpu.conv.register_tiles import Window, cycles_of_image, image_tile, share_of_window
+from topi.schedules.cpu.conv.register_tiles import Border, ImageTile, cycles_of_image, image_tile, share_inside
 
 TARGETS = ["llvm -mcpu=x86-64-v3 -model=znver3", "llvm -mcpu=znver4 -model=znver5"]
 
@@ -90,12 +90,40 @@ def test_symbolic_sizes():
 
 
 def test_the_part_of_the_window_that_is_added_up():
-    window = Window(rows=7, before=1, high=3, stride=1, dilation=1)
-    assert share_of_window(window, 7, 1) == pytest.approx(19 / 21)
-    assert share_of_window(window, 7, 2) == pytest.approx(20 / 21)  # the last row is a tile of its own
-    assert share_of_window(window, 7, 7) == 1
-    assert share_of_window(Window(14, 1, 3, 2, 1), 7, 1) == pytest.approx(20 / 21)  # a stride of two ends inside
-    assert share_of_window(Window(6, 4, 3, 1, 4), 6, 1) == pytest.approx(10 / 18)  # what dilation reaches
+    border = Border(size=7, before=1, window=3, stride=1, dilation=1)
+    assert share_inside(border, 7, 1) == pytest.approx(19 / 21)
+    assert share_inside(border, 7, 2) == pytest.approx(20 / 21)  # the last row is a tile of its own
+    assert share_inside(border, 7, 7) == 1
+    assert share_inside(Border(14, 1, 3, 2, 1), 7, 1) == pytest.approx(20 / 21)  # a stride of two ends inside
+    assert share_inside(Border(6, 4, 3, 1, 4), 6, 1) == pytest.approx(10 / 18)  # what dilation reaches
+
+
+def test_the_model_counts_rows_that_are_skipped():
+    """Tiles of one row skip more than those of two."""
+    target, border = Target("llvm -mcpu=znver4 -model=znver5"), Border(7, 1, 3, 1, 1)
+    asked = target, (7, 7), 512, 4608, 16, 64
+
+    def part(tile):
+        return cycles_of_image(*asked, tile, border) / cycles_of_image(*asked, tile)
+
+    one, two = ImageTile(1, 7, 32), ImageTile(2, 7, 32)
+    assert part(one) < part(two) < 1
+    assert image_tile(*asked) == two and image_tile(*asked, border=border) == one
+
+
+def test_pixels_beside_the_image_are_left_out_by_tiles_as_wide_as_it():
+    with Target("llvm -mcpu=znver4 -model=znver5"):
+        x, w, y = made("NCHWc", 64, 7, 64, 3, 1, 1)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, w, y], simple_mode=True))
+    terms = [line for line in text.splitlines() if "*(float32x16*)w" in line]
+    assert "for (kw:" not in text and len(terms) == 2 * (7 + 2 * 6)  # of two vectors, for three columns of the window
+
+
+def test_columns_are_not_left_out_where_multiply_adds_would_wait():
+    with Target("llvm -mcpu=x86-64-v3 -model=znver3"):
+        x, w, y = made("NCHWc", 64, 4, 64, 3, 1, 1)
+        text = str(tedsl.lower(topi.schedules.schedule(y), [x, w, y], simple_mode=True))
+    assert "for (kw:" in text
 
 
 def test_panels_that_come_from_beyond_the_second_cache_are_read_less_often():

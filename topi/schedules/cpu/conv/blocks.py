@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from topi.kinds import ConvOp, PackedConvOp
+from topi.schedules.cpu.conv.border import loops_of_sums, skip_border
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import ask_for_panels, loops_of_sums, planes_last, skip_border
+from topi.schedules.cpu.conv.sums import ask_for_panels, planes_last
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -185,7 +186,6 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     tiles = [stage.split(axis, factor=size) for axis, size in zip(reversed(axes), (tile.across, tile.down))][::-1]
     inside = [inner for _, inner in tiles]
     channel, window = loops_of_sums(kernel, stage.op)
-    rows = list(window)
     outer, channel = stage.split(channel, factor=blocks.channels)
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
@@ -198,6 +198,6 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     for axis in (*inside, *part):
         stage.unroll(axis)
     stage.vectorize(c)
-    skip_border(kernel, stage, rows)
+    skip_border(kernel, stage, inside[-1], tile)
     ask_for_panels(kernel, stage, terms[:-1], blocks.channels)
     return stage, outer

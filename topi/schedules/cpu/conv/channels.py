@@ -18,6 +18,7 @@ from tedsl import te
 from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
 from topi.schedules.cpu.conv.bands import copy_image, has_border, rows_of_band, share_out_bands
 from topi.schedules.cpu.conv.blocks import channel_blocks, copied_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.border import border_of_rows
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
 from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.images import is_by_image
@@ -26,7 +27,7 @@ from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
 from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
 from topi.schedules.cpu.conv.sums import sum_up
-from topi.schedules.cpu.conv.tiles import image_of, tile_of_image, window_of
+from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
 from topi.schedules.cpu.parallel import SHARES, Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
@@ -69,7 +70,7 @@ def schedule_channels_last(kernel: Kernel) -> None:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
         _place(kernel, copy, tail, place if alone else None, -1)
-    sum_up(kernel, sums, tail, xo, group=group)
+    sum_up(kernel, sums, tail, xo, tile, group=group)
 
 
 def schedule_blocks(kernel: Kernel) -> None:
@@ -108,7 +109,7 @@ def schedule_blocks(kernel: Kernel) -> None:
         covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), max(1, tile.wide // (block or 1))),
                   **_covers_of_rows(rows, image, tile)}
         share_out(tail, whole_loops(kernel.target, [n, *panels], covers, co), work_of(kernel))
-    sum_up(kernel, sums, tail, xo, blocked=True, group=group)
+    sum_up(kernel, sums, tail, xo, tile, blocked=True, group=group)
 
 
 def _split_image(tail: Any, image: list[Any], tile: ImageTile) -> tuple[list[Any], Any, list[Any]]:
@@ -164,7 +165,7 @@ def turned_cycles(kernel: Kernel) -> float:
     channels, terms = extent_of(kernel.tail.axis[1]) or 0, product([extent_of(axis) for axis in kernel.anchor.reduce_axis]) or 0
     apart = record.padded.dtype.bits // 8 * record.strides[-1]
     tiles = cycles_of_image(kernel.target, image, channels, terms, lanes, apart, _turned_tile(kernel)[0],
-                            window_of(kernel))
+                            border_of_rows(kernel))
     images = product([extent_of(axis) for axis in (kernel.tail.axis[0], *kernel.tail.axis[2:-2])]) or 0
     vectors = -(-channels // lanes) * (image[0] or 0) * (image[1] or 0)
     return images * (tiles + _TURN * vectors) + _PACK * channels * terms / lanes
@@ -204,7 +205,7 @@ def schedule_turned(kernel: Kernel) -> None:
     elif phases > 1:
         sum_up_by_phases(kernel, sums, tail, inside, tile, phases)
     else:
-        sum_up(kernel, sums, tail, xo)
+        sum_up(kernel, sums, tail, xo, tile)
     _spread_channels(kernel)
 
 

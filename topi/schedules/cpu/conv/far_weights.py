@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from topi.schedules.cpu.conv.blocks import ChannelBlocks, channel_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.border import loops_of_sums
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import loops_of_sums
 from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import extent_of, product

@@ -69,7 +69,7 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     place = share_out(tail, shared, work_of(kernel))
     inside = place if po in shared else po
     if kept is None:
-        sum_up(kernel, sums, tail, inside, blocked=True)
+        sum_up(kernel, sums, tail, inside, tile, blocked=True)
     else:
         sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
 

@@ -37,12 +37,14 @@ class ImageTile:
     wide: int
 
 
-class Window(NamedTuple):
-    """The rows of a window, and of the data without the `before` rows of their border above; strides in rows of the data."""
+class Border(NamedTuple):
+    """A dimension of an image with a border, and of the window on it: the size of the image, the pixels before it, and the size
+    of the window, its stride and its dilation.
+    """
 
-    rows: int
+    size: int
     before: int
-    high: int
+    window: int
     stride: int
     dilation: int
 
@@ -72,18 +74,19 @@ def cycles_of_rows(target: Target, rows: int | None, columns: int | None, terms:
 
 @functools.lru_cache(maxsize=4096)
 def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-               apart: int, block: int = 1, whole: bool = False, dividing: bool = False, window: Window | None = None,
+               apart: int, block: int = 1, whole: bool = False, dividing: bool = False, border: Border | None = None,
                room: int | None = None) -> ImageTile:
     """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
     apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
-    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row. window: whose
-    rows in the border are skipped. room: the bytes that L2 has for a panel of weights, where that of larger ones is waited for.
+    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row. border: above
+    and below, where rows of the window are skipped. room: the bytes that L2 has for a panel of weights, where larger ones are
+    waited for.
     """
     tiles = list(image_tiles(target, image, channels, lanes, block, whole, dividing))
     if not tiles:
         return ImageTile(1, 1, block)
-    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile, window, room),
+    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile, border, room),
                                         tile.down))
     return best if block == 1 else ImageTile(best.down, best.across, best.wide // lanes // -(-block // lanes) * block)
 
@@ -104,12 +107,12 @@ def image_tiles(target: Target, image: tuple[int | None, int | None], channels: 
 
 
 def cycles_of_image(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-                    apart: int, tile: ImageTile, window: Window | None = None, room: int | None = None) -> float:
+                    apart: int, tile: ImageTile, border: Border | None = None, room: int | None = None) -> float:
     """The cycles of a result by tiles of pixels and channels, as of `image_tile`."""
     pixels = _products(_parts(image[0], tile.down), _parts(image[1], tile.across))
     masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
     across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes, target.has_mask_registers)
-    share = 1.0 if window is None or image[0] is None else share_of_window(window, image[0], tile.down)
+    share = 1.0 if border is None or image[0] is None else share_inside(border, image[0], tile.down)
     cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS, room=room) * share
     return (cycles + _first_reads(target, pixels, across_channels, terms, lanes, apart, room)) * masked
 
@@ -127,15 +130,15 @@ def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None
 
 
 @functools.lru_cache(maxsize=4096)
-def share_of_window(window: Window, rows: int, down: int) -> float:
-    """The part of the rows of the window that tiles of `down` rows of the result add up: not those that lie in the border."""
+def share_inside(border: Border, extent: int, size: int) -> float:
+    """The part of the window that tiles of `size` of `extent` results add up: what lies in the image for one of a tile."""
     added = 0
-    for first in range(0, rows, down):
-        above, below = first * window.stride, (min(first + down, rows) - 1) * window.stride
-        top = max(0, -(-(window.before - below) // window.dilation))
-        bottom = min(window.high - 1, (window.before + window.rows - 1 - above) // window.dilation)
-        added += max(0, bottom - top + 1) * (min(first + down, rows) - first)
-    return added / max(1, rows * window.high)
+    for first in range(0, extent, size):
+        last = min(first + size, extent) - 1
+        top = max(0, -(-(border.before - last * border.stride) // border.dilation))
+        bottom = min(border.window - 1, (border.before + border.size - 1 - first * border.stride) // border.dilation)
+        added += max(0, bottom - top + 1) * (last + 1 - first)
+    return added / max(1, extent * border.window)
 
 
 def _fits(target: Target, tall: int, wide: int) -> bool:

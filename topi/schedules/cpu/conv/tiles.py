@@ -6,8 +6,8 @@ from typing import Any
 
 from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.blocks import FULL, bytes_of_panel, is_in_blocks, rows_at
-from topi.schedules.cpu.conv.register_tiles import ImageTile, Window, image_tile
-from topi.schedules.cpu.conv.sums import loops_of_sums
+from topi.schedules.cpu.conv.border import border_of_rows, loops_of_sums
+from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -30,23 +30,11 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
     steps = None if terms is None else -(-terms // group)
-    asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, window_of(kernel))
+    asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel))
     tile, room = image_tile(*asked), _room_for_panel(kernel)
     if room is not None and bytes_of_panel(kernel, tile) > room and not is_in_blocks(kernel, tile):
         tile = image_tile(*asked, room)
     return tile, None if channels is None else -(-channels // tile.wide) * groups
-
-
-def window_of(kernel: Kernel) -> Window | None:
-    """The window of a convolution whose rows in the border are skipped; None for others, and where a size is not known."""
-    record = kernel.record
-    if type(record) not in (ConvOp, PackedConvOp) or len(record.strides) < 2 or (record.before[-2], record.after[-2]) == (0, 0):
-        return None
-    rows = constant(record.data.shape[rows_at(kernel) + len(record.strides) - 2])
-    high = extent_of(loops_of_sums(kernel, kernel.anchor)[1][len(record.strides) - 2])
-    if rows is None or high is None:
-        return None
-    return Window(rows, record.before[-2], high, record.strides[-2], record.dilation[-2])
 
 
 def _room_for_panel(kernel: Kernel) -> int | None:
