@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import gcd
 from typing import Any
@@ -57,6 +57,7 @@ class Bounds(Canonical):
         self.spent = 0  # steps of all proofs that failed (inequality.py)
         self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
         self.combinations: dict[Terms, Sum] = {}  # the terms of facts in the order in which they were met
+        self._pins: bool | None = None  # what `pins` returns, if it is known
         self._met: dict[Expr, int] = {}
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
         self.in_selects = False  # the condition of a Select counts in sides that read no memory
@@ -115,6 +116,18 @@ class Bounds(Canonical):
         low, high = self.range(expr)
         return (low is not None and low > 0) or (high is not None and high < 0)
 
+    def pins(self) -> bool:
+        """Tells whether a condition of this place leaves a single value to the combination that it is about."""
+        if self._pins is None:
+            self._pins = any(low is not None and low == high
+                             for low, high in [self.range_of(self.combinations[key]) for key in self.facts])
+        return self._pins
+
+    def has_single(self, names: Iterable[Any]) -> bool:
+        """Tells whether one of the variables `names` has a single value by its own range."""
+        of_var = self._of_var
+        return any(low is not None and low == high for low, high in [of_var.get(name, EVERYTHING) for name in names])
+
     def has_met(self, var: Var) -> bool:
         """Tells whether an expression that uses `var` has been evaluated."""
         return var in self._values
@@ -170,6 +183,7 @@ class Bounds(Canonical):
         before.
         """
         self._of_var[var] = (low, high)
+        self._pins = None
         if var in self._values:
             self._static, self._here, self.answers = {}, {}, {}
 
@@ -190,12 +204,13 @@ class Bounds(Canonical):
     def scope(self) -> Iterator[None]:
         """Context manager that drops, on exit, the facts learned inside."""
         saved = self._here, self.answers, self.facts, self.truths, self.residues
-        self._here, self.answers = {}, {}
+        self._here, self.answers, self._pins = {}, {}, None
         self.facts, self.truths, self.residues = dict(self.facts), dict(self.truths), dict(self.residues)
         try:
             yield
         finally:
             self._here, self.answers, self.facts, self.truths, self.residues = saved
+            self._pins = None
 
     def order(self, factor: Expr) -> int:
         """Returns a sort key: expressions are numbered in the order of first use, which is the same in every run."""
@@ -214,7 +229,7 @@ class Bounds(Canonical):
         known = _look_up(self.facts, combination)
         self.facts.pop(frozenset([(t, -c) for t, c in key]), None)
         self.facts[key] = ranges.intersect(known, (low, high))
-        self._here, self.answers = {}, {}
+        self._here, self.answers, self._pins = {}, {}, None
 
 
 def _look_up(facts: dict[Terms, Range], s: Sum) -> Range:

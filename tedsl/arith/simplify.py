@@ -182,7 +182,7 @@ def _at_once(e: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = _NESTE
     if kind in LEAVES:
         return e
     if kind is Add or kind is Mul:
-        if (e.dtype is INT32 or e.dtype is INT64) and not known.facts:
+        if (e.dtype is INT32 or e.dtype is INT64) and not (known.facts and known.pins()):
             found = _plain_sum(e, known, done)
     elif kind in _OPERAND and depth and e.dtype is not BOOL and (operand := _OPERAND[kind](e)) is not None:
         x = _at_once(operand, known, done, depth - 1)
@@ -203,8 +203,8 @@ def _plain_sum(e: Any, known: Bounds, done: dict[Expr, Expr]) -> Expr | None:
 
 def _is_plain(e: Any, known: Bounds, done: dict[Expr, Expr]) -> bool:
     """Tells whether `e` adds up multiples of different variables, and a constant, as `Canonical.build` writes them: most
-    indices do. No rule applies to that where no condition is known. One term may be a min or max that is done, if it is
-    multiplied: nothing goes into its sides then.
+    indices do. No rule applies to that where no condition leaves a single value. Where none is known, one term may be a min or
+    max that is done, if it is multiplied: nothing goes into its sides then.
     """
     if type(e) is Add and type(e.b) is IntImm:
         if e.b.value <= 0:
@@ -220,7 +220,7 @@ def _is_plain(e: Any, known: Bounds, done: dict[Expr, Expr]) -> bool:
                 return False
             term = term.a
             if type(term) is not Var:
-                if (type(term) is not Min and type(term) is not Max) or known.data or done.get(term) is not term:
+                if (type(term) is not Min and type(term) is not Max) or known.data or known.facts or done.get(term) is not term:
                     return False
                 term = Min  # one of them
         elif type(term) is not Var:
@@ -229,7 +229,7 @@ def _is_plain(e: Any, known: Bounds, done: dict[Expr, Expr]) -> bool:
             return False
         met.add(term)
         e = e.a if more else e
-    return known.data.isdisjoint(met)
+    return known.data.isdisjoint(met) and not (known.facts and known.has_single(met))
 
 
 def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:

@@ -18,6 +18,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.record import term as terms
@@ -51,6 +52,7 @@ class Recorder:
     line: SourceLine | None = None
     pending: dict[Any, tuple[str, Any]] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
+    outputs: dict[Operation, Tensor] = field(default_factory=dict)  # the first one of each that was asked for
 
     def copy(self, twins: dict[StageState, StageState]) -> Recorder:
         """The same records for the copies `twins` of the stages."""
@@ -161,7 +163,11 @@ class Recorder:
         return terms.field(terms.field(SCHEDULE, "stages", stage.schedule.position(stage)), "op")
 
     def _name_of(self, stage: StageState) -> str | None:
-        return self.names.get(stage.origin_op.output(0)) or self._own_name(stage)
+        op = stage.origin_op
+        tensor = self.outputs.get(op)
+        if tensor is None:
+            tensor = self.outputs[op] = op.output(0)
+        return self.names.get(tensor) or self._own_name(stage)
 
     def _own_name(self, stage: StageState) -> str | None:
         name = stage.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from tedsl.errors import InternalError
@@ -110,9 +110,15 @@ class Object:
         return self.image[at:self.image.index(b"\0", at)].decode()
 
 
+@lru_cache(maxsize=1)
+def read(image: bytes) -> Object:
+    """Returns the object `image`: the one that was read last is read once, for what is compiled is checked, then linked."""
+    return Object(image)
+
+
 def undefined_symbols(image: bytes) -> list[str]:
     """Lists the symbols that the object `image` uses and does not define."""
-    return Object(image).undefined
+    return read(image).undefined
 
 
 def function_ranges(image: bytes) -> list[tuple[str, int, int]]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from tedsl.cache import carried
 from tedsl.cache.store import RUNTIME
 from tedsl.codegen.llvm.linking import lljit
-from tedsl.codegen.llvm.linking.elf import Object, defined_functions
+from tedsl.codegen.llvm.linking.elf import Object, defined_functions, read
 from tedsl.codegen.llvm.linking.kept import laid_out_of, laid_out_pieces
 from tedsl.codegen.llvm.linking.library import Library
 from tedsl.codegen.llvm.linking.loader import LaidOut, NotUnderstood, lay_out, load
@@ -51,7 +51,7 @@ def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), 
         placed = _placed(laid, _bound([name for name in laid.undefined if name not in known]) | given)
         if placed is not None:
             return placed
-    parts = [Object(part) for part in (image, *beside)]
+    parts = [read(part) for part in (image, *beside)]
     needed = {name: None for part in parts for name in part.undefined}
     return _linked(parts, exports, _bound([name for name in needed if name not in known]) | given)
 
