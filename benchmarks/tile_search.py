@@ -72,8 +72,9 @@ def of_products() -> Tiles:
 def of_images() -> Tiles:
     """The tiles of convolutions, without those that the model takes for slow."""
     def fit(target: Target, image: Any, channels: Any, terms: Any, lanes: int, apart: int, block: int = 1,
-            whole: bool = False, dividing: bool = False, border: Any = None, room: Any = None) -> list[Any]:
-        cycles = {tile: cycles_of_image(target, image, channels, terms, lanes, apart, tile, border, room)
+            whole: bool = False, dividing: bool = False, border: Any = None, copied: bool = True,
+            room: Any = None) -> list[Any]:
+        cycles = {tile: cycles_of_image(target, image, channels, terms, lanes, apart, tile, border, copied, room)
                   for tile in image_tiles(target, image, channels, lanes, block, whole, dividing)}
         least = min(cycles.values(), default=0.0)
         return [tile for tile, taken in cycles.items() if taken <= LOOKED * least]

@@ -111,6 +111,14 @@ def test_the_model_counts_rows_that_are_skipped():
     assert image_tile(*asked) == two and image_tile(*asked, border=border) == one
 
 
+def test_weights_that_come_from_memory_are_read_first_by_larger_tiles():
+    """A panel of 512 channels that is read where it lies: its first tile waits for memory."""
+    asked = Target("llvm -mcpu=znver4 -model=znver5"), (7, 7), 512, 4608, 16, 64
+    border = Border(7, 1, 3, 1, 1)
+    assert image_tile(*asked, border=border, copied=True) == ImageTile(1, 7, 32)
+    assert image_tile(*asked, border=border, copied=False) == ImageTile(2, 7, 32)
+
+
 def test_pixels_beside_the_image_are_left_out_by_tiles_as_wide_as_it():
     with Target("llvm -mcpu=znver4 -model=znver5"):
         x, w, y = made("NCHWc", 64, 7, 64, 3, 1, 1)

@@ -24,6 +24,7 @@ _RESULT = 4  # cycles for each vector of a result beside the multiply-adds: clea
 _MASKED = 1.04  # the last tile is not full: tiles with masks, and tiles without
 _END = 1.02  # each kind of tile is code of its own
 _BEYOND = 0.45  # of the bits of L2 come from the cache beyond it: 230 of 512 in a cycle of a Zen 5
+_MEMORY = 0.17  # of them come from memory: 88 of 512, of a Zen 3 40 of 256
 
 Parts = list[tuple[float, int]]  # how often a tile of which size occurs along a dimension
 
@@ -75,19 +76,19 @@ def cycles_of_rows(target: Target, rows: int | None, columns: int | None, terms:
 @functools.lru_cache(maxsize=4096)
 def image_tile(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
                apart: int, block: int = 1, whole: bool = False, dividing: bool = False, border: Border | None = None,
-               room: int | None = None) -> ImageTile:
+               copied: bool = True, room: int | None = None) -> ImageTile:
     """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
     apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
     of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row. border: above
     and below, where rows of the window are skipped. room: the bytes that L2 has for a panel of weights, where larger ones are
-    waited for.
+    waited for. copied: whether weights are copied, panel by panel, before tiles read them.
     """
     tiles = list(image_tiles(target, image, channels, lanes, block, whole, dividing))
     if not tiles:
         return ImageTile(1, 1, block)
-    best = min(tiles, key=lambda tile: (cycles_of_image(target, image, channels, terms, lanes, apart, tile, border, room),
-                                        tile.down))
+    asked = target, image, channels, terms, lanes, apart
+    best = min(tiles, key=lambda tile: (cycles_of_image(*asked, tile, border, copied, room), tile.down))
     return best if block == 1 else ImageTile(best.down, best.across, best.wide // lanes // -(-block // lanes) * block)
 
 
@@ -107,26 +108,34 @@ def image_tiles(target: Target, image: tuple[int | None, int | None], channels: 
 
 
 def cycles_of_image(target: Target, image: tuple[int | None, int | None], channels: int | None, terms: int | None, lanes: int,
-                    apart: int, tile: ImageTile, border: Border | None = None, room: int | None = None) -> float:
+                    apart: int, tile: ImageTile, border: Border | None = None, copied: bool = True,
+                    room: int | None = None) -> float:
     """The cycles of a result by tiles of pixels and channels, as of `image_tile`."""
     pixels = _products(_parts(image[0], tile.down), _parts(image[1], tile.across))
     masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
     across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes, target.has_mask_registers)
     share = 1.0 if border is None or image[0] is None else share_inside(border, image[0], tile.down)
     cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS, room=room) * share
-    return (cycles + _first_reads(target, pixels, across_channels, terms, lanes, apart, room)) * masked
+    return (cycles + _first_reads(target, pixels, across_channels, terms, lanes, apart, copied, room)) * masked
 
 
 def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
-                 room: int | None) -> float:
-    """What the first tile of each panel takes longer, of weights that come from beyond L2 and stay there for the others."""
+                 copied: bool, room: int | None) -> float:
+    """What the first tile of each panel takes longer, of weights that do not fit L2. In a network they come from memory."""
     panels = sum(count * wide for count, wide in across) * (terms or _TERMS) * target.vector_bits // 8
-    if room is not None or panels <= target.machine.l2.size:
+    if panels <= target.machine.l2.size:
         return 0.0
-    tall = pixels[0][1]
-    first, other = ([_one(target, tall, wide, terms or _TERMS, lanes, apart, 1.0, _WAITS, room) for _, wide in across]
-                    for room in (-1, None))
-    return sum(count * (a - b) for (count, _), a, b in zip(across, first, other))
+
+    def one(wide: int, rate: float) -> float:
+        return _one(target, pixels[0][1], wide, terms or _TERMS, lanes, apart, 1.0, _WAITS, rate)
+
+    first = _BEYOND if copied else _MEMORY
+    return sum(count * (one(wide, first) - one(wide, _rate(target, wide, terms, room))) for count, wide in across)
+
+
+def _rate(target: Target, wide: int, terms: int | None, room: int | None) -> float:
+    """The part of the bits of L2 in a cycle at which a panel of `wide` vectors comes, if L2 has `room` for it; None: enough."""
+    return _BEYOND if room is not None and (terms or _TERMS) * wide * target.vector_bits // 8 > room else 1.0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -172,17 +181,17 @@ def _cycles(target: Target, down: Parts, across: Parts, terms: int | None, lanes
 
     waits: the part of what comes from L2, or from beyond it, that is waited for.
     """
-    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines, waits, room)
+    whole = sum(n * m * _one(target, tall, wide, terms or _TERMS, lanes, apart, lines, waits,
+                             _rate(target, wide, terms, room))
                 for n, tall in down for m, wide in across)
     return whole * _END ** (len(down) + len(across) - 2)
 
 
 @functools.lru_cache(maxsize=4096)
 def _one(target: Target, tall: int, wide: int, terms: int, lanes: int, apart: int, lines: float, waits: float,
-         room: int | None) -> float:
+         rate: float) -> float:
     """The cycles of one tile. Bounds that are close to each other are not reached: they are added as powers."""
     *near, far = tile_bounds(tall, wide, terms, lanes, target, apart, lines=lines)
-    if room is not None and terms * wide * target.vector_bits // 8 > room:
-        far /= _BEYOND
+    far /= rate
     bounds = *near, far, target.machine.fma_latency * _SLACK
     return float(terms * (sum(bound**_POWER for bound in bounds) ** (1 / _POWER) + waits * far) + _RESULT * tall * wide)

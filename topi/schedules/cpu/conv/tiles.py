@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PackedConvOp
+from topi.kinds import ConvOp, PackedConvOp, PanelsOp
 from topi.schedules.cpu.conv.blocks import FULL, bytes_of_panel, is_in_blocks, rows_at
 from topi.schedules.cpu.conv.border import border_of_rows, loops_of_sums
+from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -30,7 +31,8 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
     steps = None if terms is None else -(-terms // group)
-    asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel))
+    are_copied = kernel.record.layout != "NCHWc" and not isinstance(getattr(weights_of(kernel).op, "info", None), PanelsOp)
+    asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel), are_copied)
     tile, room = image_tile(*asked), _room_for_panel(kernel)
     if room is not None and bytes_of_panel(kernel, tile) > room and not is_in_blocks(kernel, tile):
         tile = image_tile(*asked, room)
