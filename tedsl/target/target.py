@@ -221,6 +221,12 @@ class Target:
         return 4 if bits == {8} and self.architecture == "aarch64" and "dotprod" in self.features else 1
 
     @property
+    def has_vnni(self) -> bool:
+        """Tells whether an x86 processor adds up four products of unsigned and signed bytes, in vectors of all its widths."""
+        narrow = "avxvnni" in self.features and self.vector_bits < 512
+        return self.architecture == "x86-64" and (narrow or {"avx512vnni", "avx512bw", "avx512vl"} <= self.features)
+
+    @property
     def has_sve_width(self) -> bool:
         """Tells whether the code uses SVE, for processors whose registers have `vector_bits` bits."""
         return "sve" in self.features and self.architecture == "aarch64" and self.vector_bits > 128

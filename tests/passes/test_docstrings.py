@@ -35,6 +35,7 @@ from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.loops.hoist_lets import hoist_lets
+from tedsl.passes.loops.move_signs import move_signs
 from tedsl.passes.loops.share_subexpressions import share_subexpressions
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.lower_datatypes import lower_datatypes
@@ -56,6 +57,7 @@ from tedsl.passes.threads.own_memory import own_memory
 from tedsl.target import Target, datatype
 from tests.passes.device.test_share_memory import chain
 from tests.passes.programs import PARALLEL, VECTORIZED, Function, allocate, body_text, imm, loop, seq, when
+from tests.passes.test_move_signs import VNNI, product
 
 PASSES = Path(tedsl.__file__).parent / "passes"
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"
@@ -578,6 +580,11 @@ def a_long_tail():
 def a_let_that_the_loop_does_not_change():
     f, x = Function(B=(16, "int32")), Var("x")
     return f.func(loop(I, 16, tir.LetStmt(x, build.mul(N, 2), f.store("B", I, x))), N)
+
+
+@example("move_signs", run=lambda func: move_signs(func, VNNI))
+def a_product_of_signed_bytes():
+    return product("int8", tiles=2, lanes=4, steps=2)
 
 
 @example("share_subexpressions", run=share_subexpressions)

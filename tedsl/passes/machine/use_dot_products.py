@@ -29,6 +29,7 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.loops.move_signs import move_signs
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
 from tedsl.passes.machine.split_vectors import lanes_on
 from tedsl.passes.storage.fill_registers import fill_registers
@@ -64,7 +65,7 @@ def use_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
         return func
     func = fill_registers(func, target)
     allocated = {n.buffer_var for n in nodes if isinstance(n, Allocate)}
-    return func.with_body(_Dots(target, bool(func.attrs.get("tir.noalias")), allocated)(func.body))
+    return move_signs(func.with_body(_Dots(target, bool(func.attrs.get("tir.noalias")), allocated)(func.body)), target)
 
 
 def _is_narrow(of: DType) -> bool:

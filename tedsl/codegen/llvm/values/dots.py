@@ -83,7 +83,7 @@ def emit_dot(out: Emitter, e: Call) -> str:
     a, b = (_operand(out, arg, e.dtype.lanes) for arg in e.args[1:])
     if out.target.architecture == "aarch64":
         return _neon(out, total, a, b)
-    vnni = _has_vnni(out.target)
+    vnni = out.target.has_vnni
     if left.bits == 16:
         return _in_parts(out, _x86("vpdpwssd") if vnni else _pairs, total, a.plain(out), b.plain(out), a.lanes)
     return _vnni(out, total, a, b) if vnni else _even_and_odd(out, total, a, b)
@@ -159,12 +159,6 @@ def _width(target: Target) -> int:
     if target.architecture == "aarch64":
         return 4
     return 16 if target.vector_bits == 512 and "avx512bw" in target.features else 8 if "avx2" in target.features else 4
-
-
-def _has_vnni(target: Target) -> bool:
-    """Tells whether vectors of all widths have the instructions."""
-    narrow = "avxvnni" in target.features and target.vector_bits < 512
-    return narrow or {"avx512vnni", "avx512bw", "avx512vl"} <= target.features
 
 
 def _called(out: Emitter, name: str, lanes: int, bits: int, *args: str) -> str:
