@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.ir import build
 from tedsl.ir.expr import Call, Cast, Expr, Mul, ProducerLoad, Reduce, Select
 from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.substitute import substitute
@@ -22,21 +21,26 @@ def conditions_of(value: Expr) -> list[Expr]:
 
     A product with a zero of a formula is zero here, whatever the other factor is: infinity and NaN too.
     """
-    terms = lifted(_opened(value))
-    return [condition for condition in terms[0].conditions if not has_load(condition)] if len(terms) == 1 else []
+    terms = lifted(value)
+    if len(terms) != 1:
+        return []
+    found = [condition for condition in terms[0].conditions if not has_load(condition)]
+    for load in _factors(terms[0].value):
+        if type(load) is ProducerLoad and _is_choice_or_copy(load.producer.op):
+            op = load.producer.op
+            at = {axis.var: index for axis, index in zip(op.axis, load.indices)}
+            found += [placed for one in conditions_of(op.body[0]) if not has_load(placed := substitute(one, at))]
+    return found
 
 
-def _opened(value: Any) -> Any:
-    """Returns `value` with those of its factors that are read from a choice, or from a copy of one, replaced by its formula."""
+def _factors(value: Expr) -> list[Expr]:
+    """Returns the factors of a product, without casts."""
     match value:
         case Mul(a, b):
-            return build.mul(_opened(a), _opened(b))
+            return [*_factors(a), *_factors(b)]
         case Cast():
-            return build.cast(value.dtype, _opened(value.value))
-        case ProducerLoad() if _is_choice_or_copy(value.producer.op):
-            op = value.producer.op
-            return _opened(substitute(op.body[0], {axis.var: index for axis, index in zip(op.axis, value.indices)}))
-    return value
+            return _factors(value.value)
+    return [value]
 
 
 def _is_choice_or_copy(op: Any) -> bool:

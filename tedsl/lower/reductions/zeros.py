@@ -71,7 +71,7 @@ def _end(value: Expr, loops: Sequence[Loop], which: int, analyzer: Analyzer) -> 
     """The least (0) or the greatest (1) value in the iterations of `loops`; None if it is not found."""
     found: Expr | None = value
     for loop in reversed(loops):  # the extent of a loop may depend on those around it
-        if loop.var is not None and found is not None:
+        if loop.var is not None and found is not None and uses(found, [loop.var]):
             last = build.sub(loop.extent, build.const(1, loop.extent.dtype))
             found = relax(found, {loop.var: (build.const(0, loop.var.dtype), last)}, analyzer)[which]
     return found
