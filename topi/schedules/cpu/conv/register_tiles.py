@@ -121,7 +121,9 @@ def cycles_of_image(target: Target, image: tuple[int | None, int | None], channe
 
 def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None, lanes: int, apart: int,
                  copied: bool, room: int | None) -> float:
-    """What the first tile of each panel takes longer, of weights that do not fit L2. In a network they come from memory."""
+    """What the first tile of each panel takes longer, of weights that do not fit L2: in a network they come from memory. Copies
+    of panels for which L2 has no room are written beyond it.
+    """
     panels = sum(count * wide for count, wide in across) * (terms or _TERMS) * target.vector_bits // 8
     if panels <= target.machine.l2.size:
         return 0.0
@@ -130,7 +132,10 @@ def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None
         return _one(target, pixels[0][1], wide, terms or _TERMS, lanes, apart, 1.0, _WAITS, rate)
 
     first = _BEYOND if copied else _MEMORY
-    return sum(count * (one(wide, first) - one(wide, _rate(target, wide, terms, room))) for count, wide in across)
+    written = (terms or _TERMS) * target.vector_bits / target.machine.l2_bits / _BEYOND if copied else 0.0
+    rates = [_rate(target, wide, terms, room) for _, wide in across]
+    return sum(count * (one(wide, first) - one(wide, rate) + (written * wide if rate < 1 else 0))
+               for (count, wide), rate in zip(across, rates))
 
 
 def _rate(target: Target, wide: int, terms: int | None, room: int | None) -> float:
