@@ -124,6 +124,8 @@ class Relaxation:
     def _term(self, term: Any) -> Ends:
         """Returns the ends of a term that varies and whose operands are settled."""
         kind = type(term)
+        if term.dtype.bits < 32 or (kind is Mul and term.dtype.is_uint):  # it may wrap; so may the ends of its operands
+            return self._constant_ends(term)
         if kind is Min or kind is Max:
             return self._min_max(kind, self._ends_of(term.a), self._ends_of(term.b), term)
         if kind is Mul:

@@ -6,6 +6,8 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.ir.evaluate import run
+from tests.lower.end_to_end import check_both
+from tests.lower.programs import whole_numbers
 
 FORMULAS = {
     "add": lambda a, one: a + a, "negate": lambda a, one: -a - one, "multiply": lambda a, one: a * a * (one + one + one),
@@ -54,3 +56,18 @@ def test_sums_of_any_depth(deep):
     a, b, result = np.arange(9, dtype="uint8") * 27, np.arange(9, dtype="float32"), np.empty(9, "float32")
     tedsl.build(s, [A, B, T])(a, b, result)
     np.testing.assert_array_equal(result, b[(a * np.uint8((deep + 1) % 256)).astype("int64") % 9])
+
+
+@pytest.mark.parametrize(("of", "count", "formula"), [
+    ("uint8", 40, lambda a: a * te.const(70, "uint8")), ("int8", 125, lambda a: te.max(a, te.const(3, "int8"))),
+    ("int8", 125, lambda a: a // te.const(3, "int8")), ("uint8", 254, lambda a: a // te.const(3, "uint8")),
+    ("int16", 40, lambda a: te.max(a * te.const(3000, "int16"), te.const(0, "int16")) // te.const(128, "int16")),
+    ("uint32", 40, lambda a: a * te.const(3_000_000_000, "uint32") // te.const(1 << 25, "uint32"))])
+def test_the_region_of_an_index_that_wraps(of, count, formula):
+    A = te.placeholder((300,), name="A")
+    P = te.compute((300,), lambda i: A[i] + 1, name="P")
+    B = te.compute((count,), lambda i: P[formula(i.astype(of)).astype("int32")], name="B")
+    s = te.create_schedule(B.op)
+    outer, _ = s[B].split(B.op.axis[0], factor=6)
+    s[P].compute_at(s[B], outer)
+    check_both(s, [A, B], {A: whole_numbers((300,))})

@@ -11,8 +11,10 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import GE, GT, LE, LT, Expr, Reduce
-from tedsl.ir.walk.visitor import uses
+from tedsl.ir.iters import IterType
+from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.lang.zeros.borders import conditions_of
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.site import Site
@@ -36,9 +38,12 @@ def check_guests_inside(site: Site, at: int) -> None:
 def conditions_inside(plan: StagePlan, at: int, translate: Callable[[Expr], Expr], analyzer: Analyzer) -> list[Expr]:
     """The conditions, on loop number `at` and those around it, without which all iterations of the loops inside add zero.
 
-    Each is an inequality between integers that depends on loop `at`: what the loops inside make of it at best.
+    Each is an inequality between integers that depends on loop `at`: what the loops inside make of it at best. None depends on
+    the lane of a loop of the sum: what the lanes add is added to the element at once, by those that are left out, too.
     """
     reduce, loops = plan.bodies[0], plan.loops
+    lanes = [loop.var for loop in loops[:at + 1]
+             if loop.var is not None and loop.leaf.is_reduction and loop.attr.iter_type == IterType.VECTORIZED]
     assert isinstance(reduce, Reduce), "skip_zeros takes sums only"
     found: list[Expr] = []
     for condition in conditions_of(reduce.source[0]):
@@ -55,16 +60,24 @@ def conditions_inside(plan: StagePlan, at: int, translate: Callable[[Expr], Expr
             continue
         compare = build.less if isinstance(condition, (LT, GT)) else build.less_equal
         needed = analyzer.simplify(compare(least, most))
-        if not build.is_true(needed):
+        if not build.is_true(needed) and not uses(needed, lanes):
             found.append(needed)
     return found
 
 
 def _sides(condition: Expr) -> tuple[Expr, Expr] | None:
-    """The side of an inequality that is less, and the other one; None for other conditions, and for unsigned integers."""
+    """The side of an inequality that is less, and the other one; None for other conditions, and where integers may wrap:
+    unsigned and narrow ones, which no index has.
+    """
     if not isinstance(condition, (LT, LE, GT, GE)) or not condition.a.dtype.is_int or condition.a.dtype.lanes != 1:
         return None
+    if any(isinstance(node, Expr) and _may_wrap(node.dtype) for node in post_order(condition)):
+        return None
     return (condition.a, condition.b) if isinstance(condition, (LT, LE)) else (condition.b, condition.a)
+
+
+def _may_wrap(dtype: DType) -> bool:
+    return dtype.is_uint or (dtype.is_int and dtype.bits < 32)
 
 
 def _end(value: Expr, loops: Sequence[Loop], which: int, analyzer: Analyzer) -> Expr | None:

@@ -8,6 +8,7 @@ from typing import Any
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.primitives.reductions.decompose_reduction import check_init_place
+from tedsl.schedule.primitives.reductions.skip_zeros import check_skips
 from tedsl.schedule.scan.checks import must_keep_steps_in_order
 from tedsl.schedule.script_loops import check_order
 from tedsl.schedule.state import StageState, find, show
@@ -33,6 +34,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     if any(a is not b for a, b in zip(after, stage.leaf_iter_vars)):
         check_order(stage, order, after, directive)
     check_init_place(stage, directive, after)
+    check_skips(stage, directive, after)
     must_keep_steps_in_order(stage, after, directive)
     if stage.guests():
         _check_guests(stage, directive, after)

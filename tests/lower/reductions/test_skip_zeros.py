@@ -177,6 +177,35 @@ def dot(n, parts):
     return te.decl_tensor_intrin(z.op, function, name="dot", default_buffer_params={"offset_factor": 1})
 
 
+@pytest.mark.parametrize("outside", [False, True])
+def test_lanes_of_a_sum_skip_nothing(outside):
+    """The condition of a lane implied that the element exists, and all lanes are added to it at once."""
+    A, k, c = te.placeholder((14, 8), "int32", name="A"), te.reduce_axis((0, 8), "k"), te.reduce_axis((0, 2), "c")
+    B = te.compute((14,), lambda i: te.sum(te.if_then_else(i + k < 14, A[i, k] + c, 0), axis=[k, c]), name="B")
+    s = te.create_schedule(B.op)
+    s[B].fuse(*s[B].split(B.op.axis[0], factor=4, tail="mask"))
+    s[B].skip_zeros(c if outside else k)
+    s[B].vectorize(k)
+    check_both(s, [A, B], {A: np.ones((14, 8), "int32")})
+
+
+@pytest.mark.parametrize("inside", [
+    lambda i: i.astype("int8") * te.const(7, "int8") > 3,
+    lambda i: (i.astype("int8") * te.const(7, "int8")).astype("int32") > 3,
+    lambda i: (i.astype("int16") * te.const(3000, "int16")).astype("int32") + i > 3,
+    lambda i: i.astype("uint8") * te.const(70, "uint8") > te.const(99, "uint8")], ids=["int8", "cast", "sum", "uint8"])
+def test_conditions_on_integers_that_wrap(inside):
+    """The largest value of a tile says nothing of its other values."""
+    A, W, k = te.placeholder((40,), name="A"), te.placeholder((5,), name="W"), te.reduce_axis((0, 5), "k")
+    P = te.compute((45,), lambda i: te.if_then_else(inside(i), A[te.min(i, 39)], 0.0), name="P")
+    B = te.compute((40,), lambda i: te.sum(P[i + k] * W[k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], factor=6)
+    s[B].reorder(outer, k, inner)
+    s[B].skip_zeros(k)
+    check_both(s, [A, W, B], {A: whole_numbers((40,)), W: whole_numbers((5,))})
+
+
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 def refused(call, *said):
@@ -217,6 +246,18 @@ def test_a_loop_that_skips_zeros_is_not_split():
     s[B].skip_zeros(B.op.reduce_axis[0])
     refused(lambda: s[B].split(B.op.reduce_axis[0], factor=2), "ky is already skipping zeros")
     assert "skipping zeros" in str(s)
+
+
+def test_a_loop_that_skips_zeros_is_not_moved_out_of_the_sum():
+    """Start values were skipped with it."""
+    A, W, _, B = conv(5, 6, border=5)
+    s = te.create_schedule(B.op)
+    s[B].reorder(B.op.reduce_axis[0], *B.op.axis)
+    s[B].skip_zeros(B.op.axis[1])
+    refused(lambda: s[B].reorder(*B.op.axis, *B.op.reduce_axis), "on stage B: afterwards x, which skips zeros, is outside of "
+            "the sum, which begins at loop ky", "keep x inside of ky")
+    s[B].reorder(*B.op.reduce_axis, *B.op.axis)
+    check_both(s, [A, W, B], {A: whole_numbers((5, 6, 3)), W: whole_numbers((3, 3, 3))})
 
 
 def test_a_stage_that_is_computed_inside():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl.ir.expr import Reduce
-from tedsl.ir.iters import IterType
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged
 from tedsl.lang.zeros.borders import conditions_of
@@ -39,3 +40,14 @@ def skip_zeros(stage: StageState, loop: Any) -> None:
         raise stage.refuse(directive, f"no factor of what {stage.name} adds is zero by a formula: it reads {read}",
                            hint="read data with a border that te.if_then_else(inside, value, 0) makes, as topi.nn.pad does")
     stage.set_attr(loop, skips_zeros=True)
+
+
+def check_skips(stage: StageState, directive: str, after: Sequence[IterVar]) -> None:
+    """Refuses an order of the loops in which a loop that skips zeros is outside of the sum: it would skip start values, too."""
+    first = first_reduction(after) or 0
+    outside = next((loop for loop in after[:first] if stage.attr_of(loop).skips_zeros), None)
+    if outside is not None:
+        raise stage.refuse(directive, f"afterwards {outside.name}, which skips zeros, is outside of the sum, which begins at "
+                           f"loop {after[first].name}: the start values of {stage.name} would be skipped, too",
+                           hint=f"keep {outside.name} inside of {after[first].name}, or reorder first and then skip zeros at a "
+                                "loop of the sum")
