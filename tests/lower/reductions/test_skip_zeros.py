@@ -231,6 +231,10 @@ def test_what_has_no_zeros():
     s = te.create_schedule(B.op)
     refused(lambda: s[B].skip_zeros(B.op.reduce_axis[0]), "no factor of what B adds is zero by a formula: it reads P, W",
             "te.if_then_else(inside, value, 0)")
+    k = te.reduce_axis((0, 4), "k")
+    C = te.compute((4,), lambda i: te.sum(i + k, axis=k), name="C")
+    s = te.create_schedule(C.op)
+    refused(lambda: s[C].skip_zeros(k), "no factor of what C adds is zero by a formula: it reads no tensor\n")
 
 
 def test_loops_that_do_not_run_one_by_one():

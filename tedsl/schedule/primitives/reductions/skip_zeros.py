@@ -36,7 +36,7 @@ def skip_zeros(stage: StageState, loop: Any) -> None:
     if said is not None and stage.attr_of(loop).iter_type != IterType.UNROLLED:
         raise stage.refuse(directive, f"{loop.name} is {said}", hint="skip zeros at a loop around it, which runs one by one")
     if not conditions_of(op.body[0].source[0]):
-        read = ", ".join(tensor.name for tensor in op.input_tensors)
+        read = ", ".join(tensor.name for tensor in op.input_tensors) or "no tensor"
         raise stage.refuse(directive, f"no factor of what {stage.name} adds is zero by a formula: it reads {read}",
                            hint="read data with a border that te.if_then_else(inside, value, 0) makes, as topi.nn.pad does")
     stage.set_attr(loop, skips_zeros=True)
