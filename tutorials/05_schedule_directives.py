@@ -1,6 +1,6 @@
 """The directives, one by one: what each does to the loops, and that the result stays the same.
 
-Run it: `python tutorials/05_schedule_directives.py`. It prints the loops of three small programs, then for each directive
+Run it: `python tutorials/05_schedule_directives.py`. It prints the loops of four small programs, then for each directive
 (tensorize has tutorial 06) the loops that it makes of them; it builds each schedule, runs it and compares with numpy. The page
 docs/directives.md lists all directives; docs/reading_the_loops.md says how to read the loops.
 """
@@ -15,7 +15,7 @@ from tedsl import te, tir
 rng = np.random.default_rng(0)
 
 
-# --- Three small programs ---------------------------------------------------------------------------------------------
+# --- Four small programs ----------------------------------------------------------------------------------------------
 def chain():
     """B = A + 1, C = B * 2, eight rows of twelve."""
     A = te.placeholder((8, 12), name="A")
@@ -54,7 +54,7 @@ def loops(s, args):
     return textwrap.dedent(tedsl.lower(s, args, simple_mode=True).readable().partition("\n")[2])
 
 
-for program in (chain, blur, row_sum):
+for program in (chain, blur, row_sum, window_sum):
     tensors, args, _ = program()
     print(f"\n=== {program.__name__}: {program.__doc__}\n{loops(te.create_schedule(tensors[-1].op), args)}")
 
