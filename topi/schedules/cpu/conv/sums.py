@@ -53,7 +53,8 @@ def ask_for_panels(kernel: Kernel, stage: Any, loops: list[Any], channels: int |
     line = packed.wide * packed.panels.dtype.bits // 8
     steps = zip(loops, (together * height * width * line, width * line, line), (channels // together, height, width))
     *_, (loop, step, _) = [one for one in steps if one[2] > 1 or one[0] is loops[0]]
-    stage.prefetch(packed.panels, loop, max(1, bytes_ahead(kernel) // step))
+    ahead, window = max(1, bytes_ahead(kernel) // step), height * width if loop is not loops[0] else 1
+    stage.prefetch(packed.panels, loop, -(-ahead // window) * window)  # at the same place of a window, which may be skipped
 
 
 def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
