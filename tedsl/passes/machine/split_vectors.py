@@ -7,8 +7,9 @@ after:   let count = n - i
 
 A statement with a mask other than "the first lanes", or with several masks, is executed lane by lane. A mask that the target
 supports stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register
-file, or are not a power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
-accumulators of a loop do. They are cut into powers of two; with the masks of AVX-512, into vectors of the machine and a rest.
+file, have a mask where masks are no registers, or are not a power of two: LLVM takes those apart into single elements where a
+value goes from block to block, as the accumulators of a loop do. They are cut into powers of two; with the masks of AVX-512,
+into vectors of the machine and a rest.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _Splitter(ScopedRewriter):
             case LetStmt() if stmt.value.dtype.lanes > 1:
                 if self.lacks_mask(stmt):
                     return self.lane_by_lane(stmt, stmt.value.dtype.lanes)
-                return self.bound(stmt, stmt.value.dtype.lanes)
+                return self.by_registers(stmt, stmt.value.dtype.lanes) or self.bound(stmt, stmt.value.dtype.lanes)
             case _:
                 return self.descend(stmt)
 
@@ -72,7 +73,9 @@ class _Splitter(ScopedRewriter):
             pieces = self.pieces(lanes, store.value.dtype)
             if pieces is not None:
                 return pieces_of(self, store, store, lanes, *pieces)
-            return self.unmasked(store, lanes) if self.lacks_mask(store) or self.is_short(store, lanes) else store
+            if self.lacks_mask(store) or self.is_short(store, lanes):
+                return self.unmasked(store, lanes)
+            return self.by_registers(store, lanes) or store
         except CannotSlice:
             return store
 
@@ -107,6 +110,25 @@ class _Splitter(ScopedRewriter):
         return self.lacks_any and contains(stmt, MASKED) and any(
             n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
             for n in of_kinds(stmt, MASKED) if isinstance(n, (Load, Store)))
+
+    def by_registers(self, stmt: Stmt, lanes: int) -> Stmt | None:
+        """Cuts accesses wider than a vector of the machine with masks that depend on a condition on all lanes and one on each,
+        where masks are no registers; None for others.
+
+        LLVM 22 splits such masks wrongly: half of one that is known to be off, beside lanes that the condition turns on, counts
+        as on.
+        """
+        if self.target.has_mask_registers or not contains(stmt, MASKED):
+            return None
+        masked = [access_dtype(n) for n in of_kinds(stmt, MASKED)
+                  if isinstance(n, (Load, Store)) and n.predicate is not None and not is_of_first_lanes(n.predicate)]
+        width = min([self.native(d) for d in masked if d.lanes == lanes], default=lanes)
+        if width >= lanes:
+            return None
+        try:
+            return seq(*(slice_lanes(stmt, lanes, at, min(width, lanes - at)) for at in range(0, lanes, width)))
+        except CannotSlice:
+            return None
 
     def is_short(self, store: Store, lanes: int) -> bool:
         """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper.
@@ -243,6 +265,12 @@ def lanes_on(mask: Expr) -> Expr | None:
         return None
     count = build.sub(limit.value, ramp.base)
     return build.add(count, 1) if equal else count
+
+
+def is_of_first_lanes(mask: Expr) -> bool:
+    """Returns whether `mask` turns on some first lanes, and is nothing else."""
+    parts = mask_parts(mask)
+    return len(parts) == 1 and lanes_on(parts[0]) is not None
 
 
 def access_dtype(node: Load | Store) -> DType:
