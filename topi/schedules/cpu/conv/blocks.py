@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.border import loops_of_sums, skip_border
 from topi.schedules.cpu.conv.groups import terms_of_step
-from topi.schedules.cpu.conv.operands import weights_of
+from topi.schedules.cpu.conv.operands import image_at, weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.conv.sums import ask_for_panels, planes_last
 from topi.schedules.cpu.tiles import divisor_near
@@ -55,7 +55,7 @@ def channel_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
     record, machine = kernel.record, kernel.target.machine
     if type(record) not in (ConvOp, PackedConvOp) or getattr(record, "groups", 1) != 1 or terms_of_step(kernel) > 1:
         return None
-    sizes, channels, height = _sizes(kernel, tile), _channels(kernel), extent_of(kernel.tail.axis[rows_at(kernel)])
+    sizes, channels, height = _sizes(kernel, tile), _channels(kernel), extent_of(kernel.tail.axis[image_at(kernel)])
     window = [one for one in map(extent_of, loops_of_sums(kernel, kernel.anchor)[1]) if one is not None]
     if len(record.strides) != 2 or len(window) != 2 or window == [1, 1] or sizes is None or channels is None or height is None:
         return None
@@ -92,7 +92,7 @@ def copied_blocks(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
 def is_in_blocks(kernel: Kernel, tile: ImageTile) -> bool:
     """Whether sums by that tile are computed block by block of the channels, so that no panel is read as a whole."""
     kept = channel_blocks(kernel, tile)
-    if rows_at(kernel) == 1:
+    if image_at(kernel) == 1:
         return kept is not None and kept.rows == extent_of(kernel.tail.axis[1])
     return kept is not None or (kernel.record.layout.endswith("W") and copied_blocks(kernel, tile) is not None)
 
@@ -119,15 +119,10 @@ def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks 
     return ChannelBlocks(-(-tiles // -(-tiles // most)) * tile.across, together * divisor_near(planes, _PLANES, _PLANES // 2))
 
 
-def rows_at(kernel: Kernel) -> int:
-    """The dimension of the rows of an image."""
-    return 1 if kernel.record.layout.endswith("C") else 2
-
-
 def _channels(kernel: Kernel) -> int | None:
     """The channels of the data."""
     data = kernel.record.padded.shape
-    return product([constant(data[-1 if rows_at(kernel) == 1 else 1]), constant(data[4]) if len(data) == 5 else 1])
+    return product([constant(data[-1 if image_at(kernel) == 1 else 1]), constant(data[4]) if len(data) == 5 else 1])
 
 
 def _channels_together(kernel: Kernel) -> int:
@@ -141,7 +136,7 @@ def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
     terms, data = product([extent_of(axis) for axis in kernel.anchor.reduce_axis]), kernel.record.padded.shape
     if len(data) < 4 or len(kernel.tail.axis) != len(data):
         return None
-    image, across = product([constant(one) for one in data[1:]]), rows_at(kernel) + 1
+    image, across = product([constant(one) for one in data[1:]]), image_at(kernel) + 1
     row, width = constant(data[across]), extent_of(kernel.tail.axis[across])
     if terms is None or image is None or row is None or width is None:
         return None
@@ -180,7 +175,7 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     n, *axes, c = stage.op.axis
     part = [axes.pop(0)] if kernel.record.layout == "NCHWc" else []  # innermost: an element serves all blocks of channels
     panels = []
-    if rows_at(kernel) == 1:
+    if image_at(kernel) == 1:
         panel, c = stage.split(c, factor=tile.wide)
         panels.append(panel)
     tiles = [stage.split(axis, factor=size) for axis, size in zip(reversed(axes), (tile.across, tile.down))][::-1]
@@ -190,7 +185,7 @@ def sum_up_by_blocks(kernel: Kernel, sums: Any, tail: Any, place: Any, tile: Ima
     if part:
         channel, inner = stage.split(channel, factor=_channels_together(kernel))
         window.append(inner)
-    if rows_at(kernel) == 1:
+    if image_at(kernel) == 1:
         terms = [*window, channel]
     else:
         terms = [channel, *window] if part else planes_last(stage, channel, blocks.channels, window)

@@ -13,6 +13,7 @@ from typing import Any
 
 from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.groups import channel_loop
+from topi.schedules.cpu.conv.operands import image_at
 from topi.schedules.cpu.conv.register_tiles import Border, ImageTile, share_inside
 from topi.schedules.formulas import constant, extent_of
 from topi.schedules.kernel import Kernel
@@ -55,7 +56,7 @@ def _skips_columns(kernel: Kernel, tile: ImageTile) -> bool:
     enough, and the others are enough for multiply-adds that do not wait for each other.
     """
     last, machine, bits = len(kernel.record.strides) - 1, kernel.target.machine, kernel.target.vector_bits
-    border, width = _border(kernel, last), extent_of(kernel.tail.axis[_first(kernel) + last])
+    border, width = _border(kernel, last), extent_of(kernel.tail.axis[image_at(kernel) + last])
     if border is None or width is None or tile.across < width or border.window > _WIDEST:
         return False
     sums = tile.down * (width - 1) * -(-tile.wide // kernel.lanes(kernel.anchor))
@@ -65,12 +66,7 @@ def _skips_columns(kernel: Kernel, tile: ImageTile) -> bool:
 def _border(kernel: Kernel, at: int) -> Border | None:
     """The border along dimension `at` of the image; None where there is none, or a size is not known."""
     record = kernel.record
-    size, window = constant(record.data.shape[_first(kernel) + at]), extent_of(loops_of_sums(kernel, kernel.anchor)[1][at])
+    size, window = constant(record.data.shape[image_at(kernel) + at]), extent_of(loops_of_sums(kernel, kernel.anchor)[1][at])
     if size is None or window is None or window == 1 or (record.before[at], record.after[at]) == (0, 0):
         return None
     return Border(size, record.before[at], window, record.strides[at], record.dilation[at])
-
-
-def _first(kernel: Kernel) -> int:
-    """The first dimension of the image."""
-    return 1 if kernel.record.layout.endswith("C") else 2

@@ -15,6 +15,11 @@ def work_of(kernel: Kernel) -> int | None:
     return product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
 
 
+def image_at(kernel: Kernel) -> int:
+    """The first dimension of the image: that of its rows, if it has two."""
+    return 1 if kernel.record.layout.endswith("C") else 2
+
+
 def weights_of(kernel: Kernel) -> te.Tensor:
     """The tensor that the reduction reads as weights."""
     tensor: te.Tensor = kernel.record.flipped if isinstance(kernel.record, TransposedConvOp) else kernel.record.kernel

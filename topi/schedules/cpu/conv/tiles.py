@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from topi.kinds import ConvOp, PackedConvOp, PanelsOp
-from topi.schedules.cpu.conv.blocks import FULL, bytes_of_panel, is_in_blocks, rows_at
+from topi.schedules.cpu.conv.blocks import FULL, bytes_of_panel, is_in_blocks
 from topi.schedules.cpu.conv.border import border_of_rows, loops_of_sums
-from topi.schedules.cpu.conv.operands import weights_of
+from topi.schedules.cpu.conv.operands import image_at, weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -47,7 +47,7 @@ def _room_for_panel(kernel: Kernel) -> int | None:
     if type(record) not in (ConvOp, PackedConvOp) or len(record.strides) < 2:
         return None
     high = extent_of(loops_of_sums(kernel, kernel.anchor)[1][len(record.strides) - 2])
-    size, rows = product(shape[1:]), shape[rows_at(kernel) + len(record.strides) - 2]
+    size, rows = product(shape[1:]), shape[image_at(kernel) + len(record.strides) - 2]
     if high is None or high == 1 or size is None or not rows:
         return None
     read: int = size // rows * high * record.padded.dtype.bits // 8
