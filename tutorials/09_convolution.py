@@ -43,14 +43,15 @@ print("\nThe schedule:\n")
 print(s)
 assert "conv2d_nchw: computed at T_relu" in str(s) and "T_batch_norm: computed inline" in str(s)
 
-# That was for the processor at hand; here are the loops for one with vectors of eight floats, two of them in a tile.
+# That was for the processor at hand; here are the loops for one with vectors of eight floats, two of them in a tile. Each
+# thread has copied the weights of its channels. Rows of the window that lie in the border of zeros are skipped.
 arguments = [image, weight, bias, gamma, beta, mean, var, layer]
 with tedsl.target.Target("llvm -mcpu=haswell"):
     haswell = tedsl.lower(topi.x86.schedule_conv2d_nchw(layer), arguments, simple_mode=True).readable()
 print("\nIts loops for vectors of eight floats, the inner part:\n")
-inner = haswell[haswell.index("    for ax1.outer in parallel("):]
+inner = haswell[haswell.index("        for ax2.outer in range("):]
 print(inner)
-assert "in parallel(" in inner and "conv2d_nchw[0, " in inner
+assert "for ax1.outer in parallel(" in haswell and "conv2d_nchw[0, " in inner
 
 # --- 3. The same in numpy ---------------------------------------------------------------------------------------------
 # A view with the windows as dimensions of their own, and one product of matrices over channels and window.
