@@ -275,10 +275,9 @@ class Emitter(Sink):
 
     def index(self, e: Expr) -> AnyIndex:
         """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to 64 bits."""
-        kind = type(e)
-        if kind is IntImm:  # the most frequent kinds, without a table
-            return Index(_NO_TERMS, e.value)  # type: ignore[attr-defined]
-        index = self.scope.index.get(e) if kind is Var else None  # type: ignore[call-overload]
+        if type(e) is IntImm:  # the most frequent kinds, without a table
+            return Index(_NO_TERMS, e.value)
+        index: AnyIndex | None = self.scope.index.get(e) if type(e) is Var else None
         if index is None:
             index = self.index_memo.get(e)
         if index is not None:
@@ -292,7 +291,7 @@ class Emitter(Sink):
         if e in self.given:
             index = self.given[e]
         elif index is None:
-            index = (self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf))(self, e)
+            index = (self.tables.index_leaf if wraps(e) else self.tables.index.get(type(e), self.tables.index_leaf))(self, e)
         self.index_memo[e] = index
         self.depth -= 1
         return index
