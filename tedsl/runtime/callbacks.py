@@ -9,6 +9,9 @@ takes the result. `frame` is on the stack of the kernel, and all threads of its 
 which the kernel hands over on the thread that called it, where `CheckedCall.fail` raises it; that thread, and the signals that
 it blocks. Workers of the pool block all signals; a function runs with the mask of the caller, which processes that it
 starts inherit. The GIL is acquired on whatever thread this runs; every Python object created here is released.
+
+A worker keeps the state that Python has for a thread from its first call to the end of the process. Python locks the list of
+these states, without the GIL, to make or delete one; before 3.12, a process forked meanwhile waits for that lock for ever.
 """
 
 from __future__ import annotations
@@ -222,7 +225,9 @@ _SOURCE = f"%Frame = type {FRAME}\n" + """
 @tedsl_python_publish = external global i8
 @words = private unnamed_addr constant [3 x i8] c"LL\\00"
 @object = private unnamed_addr constant [2 x i8] c"O\\00"
+declare ptr @PyGILState_GetThisThreadState()
 declare i32 @PyGILState_Ensure()
+declare ptr @PyEval_SaveThread()
 declare void @PyGILState_Release(i32)
 declare ptr @PyObject_CallFunction(ptr, ptr, ...)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
@@ -255,6 +260,14 @@ here:
   %status = call i32 @call_python(ptr %text, ptr %slots, ptr %frame)
   ret i32 %status
 elsewhere:
+  %known = call ptr @PyGILState_GetThisThreadState()
+  %unknown = icmp eq ptr %known, null
+  br i1 %unknown, label %introduce, label %worker
+introduce:
+  %kept = call i32 @PyGILState_Ensure()
+  %released = call ptr @PyEval_SaveThread()
+  br label %worker
+worker:
   %m1 = call i32 @pthread_sigmask(i32 2, ptr %mask_at, ptr %old)
   %there = call i32 @call_python(ptr %text, ptr %slots, ptr %frame)
   %m2 = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)

@@ -18,9 +18,9 @@ from tedsl.errors import LoweringError
 CPYTHON = frozenset((
     "PyBool_FromLong", "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyErr_Fetch", "PyErr_NormalizeException",
     "PyEval_RestoreThread", "PyEval_SaveThread", "PyException_SetTraceback", "PyFloat_AsDouble", "PyFloat_FromDouble",
-    "PyGILState_Ensure", "PyGILState_Release", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
-    "PyLong_FromUnsignedLongLong", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_VectorcallDict", "Py_DecRef",
-    "Py_IncRef",
+    "PyGILState_Ensure", "PyGILState_GetThisThreadState", "PyGILState_Release", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyObject_CallFunction", "PyObject_CallMethod",
+    "PyObject_VectorcallDict", "Py_DecRef", "Py_IncRef",
 ))
 
 LIBM = frozenset(name + suffix for suffix in ("", "f") for name in (

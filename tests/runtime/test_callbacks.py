@@ -221,6 +221,31 @@ def test_objects_are_not_leaked(register):
     assert abs(sys.getallocatedblocks() - before) < 500
 
 
+def test_a_worker_keeps_the_state_that_python_has_for_its_thread(register):
+    """A state made and deleted by each call would lock the list of states, which before Python 3.12 a fork finds locked."""
+    kept, begun, seen = threading.local(), threading.Event(), []
+
+    def act(i):
+        if i == 32:
+            begun.set()
+        if i == 0:
+            assert begun.wait(60)  # or this thread would take the worker's part, too
+        kept.calls = getattr(kept, "calls", 0) + 1
+        seen.append((i, kept.calls))
+    register(act)
+
+    def write(ib, a):
+        with ib.for_range(0, 64, "i", kind="parallel") as i:
+            ib.emit(tir.call_packed("test.f", i))
+    threads = tedsl.get_num_threads()
+    tedsl.set_num_threads(2)
+    try:
+        tedsl.build(calling(write, A))(np.zeros(8, "float32"))
+    finally:
+        tedsl.set_num_threads(threads)
+    assert sorted(seen) == [(i, i % 32 + 1) for i in range(64)]
+
+
 def test_the_checked_way_and_the_timer_raise_it_too(register):
     def fail(i):
         raise Odd(i)
