@@ -155,8 +155,7 @@ def declare_common(out: Emitter, body: Stmt) -> None:
         shared.common, shared.bytes = f"{out.function.name}_shared", size
         while shared.common in out.module.definitions:
             shared.common += "_"
-        out.module.definitions[shared.common] = \
-            f"@{shared.common} = internal addrspace(3) global [{size} x i8] poison, align {SHARED_ALIGNMENT}"
+        _define_shared(out, shared.common, f"[{size} x i8]", SHARED_ALIGNMENT)
 
 
 def _declare_dynamic(out: Emitter) -> str:
@@ -185,10 +184,22 @@ def _shared(out: Emitter, s: Allocate, t: str, size: int) -> str:
     name = f"{out.function.name}_{out.fresh(s.buffer_var.name)}".replace(".", "_")
     while name in out.module.definitions:
         name += "_"
-    out.module.definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {alignment}"
+    _define_shared(out, name, t, alignment)
     pointer = "%" + out.fresh(s.buffer_var.name)
     out.entry.append(f"  {pointer} = addrspacecast ptr addrspace(3) @{name} to ptr")
     return pointer
+
+
+def _define_shared(out: Emitter, name: str, t: str, alignment: int) -> None:
+    """Defines a variable of shared memory that keeps its size: LLVM cuts one whose uses are vectors to their size, but joins
+    their loads beyond it, where other variables may lie.
+    """
+    definitions = out.module.definitions
+    definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {alignment}"
+    kept = [f"ptr addrspacecast (ptr addrspace(3) @{one} to ptr)" for one, text in definitions.items()
+            if " = internal addrspace(3) global " in text]
+    definitions["llvm.used"] = \
+        f"@llvm.used = appending global [{len(kept)} x ptr] [{', '.join(kept)}], section \"llvm.metadata\""
 
 
 def _dynamic(out: Emitter, s: Allocate) -> str:

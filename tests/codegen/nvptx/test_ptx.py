@@ -3,6 +3,7 @@
 import re
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 import tedsl
@@ -174,3 +175,22 @@ def test_bfloat16_is_rounded_by_one_instruction(arch, native, tmp_path):
         assert ("cvt.rn.bf16x2.f32" in wide) == native
     if arch != "sm_70":
         assemble(wide, arch, tmp_path)
+
+
+@pytest.mark.parametrize("dtype, n", [("int8", 7), ("bool", 5), ("float16", 7)])
+def test_shared_memory_is_as_large_as_what_its_loads_read(dtype, n, monkeypatch):
+    """LLVM joins the loads of a vector up to the alignment of the variable, beyond its own last element."""
+    monkeypatch.setenv("TEDSL_CUDA", "sim")
+    A = te.placeholder((n,), dtype, "A")
+    B = te.compute((2 * n,), lambda i: A[i // 2], name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[0])
+    s[B].env_threads([te.thread_axis((0, 4), "threadIdx.x")])
+    shared = s.cache_read(A, "shared", [B])
+    s[shared].compute_at(s[B], B.op.axis[0])
+    kernel = tedsl.build(s, [A, B], "cuda")
+    bytes_, = map(int, re.findall(r"\.shared .*\[(\d+)\];", kernel.imported_modules[0].get_source("ptx")))
+    assert bytes_ % 16 == 0
+    values, out = np.arange(1, n + 1).astype(dtype), tedsl.nd.empty((2 * n,), dtype, tedsl.cuda(0))
+    kernel(tedsl.nd.array(values, tedsl.cuda(0)), out)
+    np.testing.assert_array_equal(out.numpy(), np.repeat(values, 2))
