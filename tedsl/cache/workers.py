@@ -33,8 +33,10 @@ def share(count: int, work: Callable[[int], object]) -> None:
     take, put = os.pipe()
     os.write(put, b"".join(number.to_bytes(_NUMBER, "little") for number in range(count)))
     os.close(put)
-    children = [_forked(take, work) for _ in range(workers)]
+    children: list[int] = []
     try:
+        for _ in range(workers):
+            children.append(_forked(take, work))
         _work_off(take, work)
         for child in children:
             os.waitpid(child, 0)
