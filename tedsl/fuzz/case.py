@@ -9,6 +9,7 @@ import numpy as np
 
 from tedsl.fuzz.values import Array, converted, is_float, numpy_type
 from tedsl.record import record
+from tedsl.target.current import as_target
 
 
 @record
@@ -65,7 +66,10 @@ class Case:
         named = ("outputs", "args", "sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")
         fields = "".join(f"    {name}={getattr(self, name)!r},\n" for name in named
                          if getattr(self, name) != getattr(defaults, name))
-        return (f"from tedsl.fuzz.case import Case, Data\nfrom tedsl.fuzz.check import check, show\n\ncase = Case(\n"
+        here = "from tedsl.fuzz.check import check, show"
+        if as_target(self.target).kind.device_backend:
+            here = "from tedsl.fuzz.check import show\nfrom tedsl.fuzz.targets.on_device import check"
+        return (f"from tedsl.fuzz.case import Case, Data\n{here}\n\ncase = Case(\n"
                 f"    lines=[{lines}\n    ],\n    schedule=[{schedule}\n    ],\n{fields})\nshow(case)\ncheck(case)\n")
 
 

@@ -16,6 +16,7 @@ import itertools
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tedsl.cache.place import FOLDER, OFF
@@ -26,9 +27,9 @@ from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
 from tedsl.fuzz.malformed.run import run_script, script_of, summary
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
-from tedsl.fuzz.run import case_of, outcome_apart, run_many, run_seed, run_swarmed_seed
+from tedsl.fuzz.run import Outcome, case_of, outcome_apart, run_many, run_seed, run_swarmed_seed
 from tedsl.fuzz.targets.in_c import run_in_c
-from tedsl.fuzz.targets.on_device import reduced_on_device, run_on_device
+from tedsl.fuzz.targets.on_device import case_on_device, outcome_on_device, reduced_on_device, run_on_device
 from tedsl.target.current import as_target
 
 
@@ -38,7 +39,12 @@ def run(options: argparse.Namespace) -> int:
     if options.only is not None and options.derivatives:
         return _one_derivative(options.only)
     if options.only is not None:
-        return _one_malformed(options.only) if options.malformed else _one(case_of(options.only, options.swarm))
+        if options.malformed:
+            return _one_malformed(options.only)
+        if _device(options):
+            case = case_on_device(options.only, as_target(options.target), options.bound)
+            return _one(case, outcome_on_device, reduced_on_device)
+        return _one(case_of(options.only, options.swarm), outcome_apart, reduced)
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
     unlimited = float("inf")
     ends = options.count is not None or options.accepted is not None
@@ -47,9 +53,8 @@ def run(options: argparse.Namespace) -> int:
     progress = _Progress() if sys.stderr.isatty() else None
     limits: dict[str, Any] = {"jobs": options.jobs, "seconds": seconds, "accepted": accepted, "progress": progress}
     if options.target:
-        target = as_target(options.target)
-        if target.kind.device_backend:
-            report = run_on_device(seeds, target, options.bound, **limits)
+        if _device(options):
+            report = run_on_device(seeds, as_target(options.target), options.bound, **limits)
         else:
             report = run_in_c(seeds, options.target, **limits)
         print(report.text(every=False))
@@ -99,6 +104,11 @@ class _Progress:
             print(f"{now - self.begin:5.0f} s: {done} sequences, {len(report.findings)} findings", file=sys.stderr, flush=True)
 
 
+def _device(options: argparse.Namespace) -> bool:
+    """Whether programs run on a device."""
+    return bool(options.target) and bool(as_target(options.target).kind.device_backend)
+
+
 def _first_of_each_kind(report: Report) -> list[Finding]:
     return list({finding.kind: finding for finding in reversed(report.findings)}.values())[::-1]
 
@@ -107,8 +117,8 @@ def _shown(finding: Finding, options: argparse.Namespace) -> str:
     """The script of a finding, reduced where its program can be run again in the same way."""
     if finding.kind.startswith("while drawing"):
         return finding.detail
-    if options.target and as_target(options.target).kind.device_backend:
-        return reduced_on_device(finding.seed, as_target(options.target), options.bound).script()
+    if _device(options):
+        return reduced_on_device(case_on_device(finding.seed, as_target(options.target), options.bound)).script()
     if options.target or options.derivatives or options.malformed:
         return finding.script
     return reduced(case_of(finding.seed, options.swarm)).script()
@@ -130,12 +140,12 @@ def _one_derivative(seed: int) -> int:
     return 1 if report.findings else 0
 
 
-def _one(case: Case) -> int:
+def _one(case: Case, outcome_of: Callable[[Case], Outcome | None], reduce: Callable[[Case], Case]) -> int:
     print(case.script())
-    outcome = outcome_apart(case)
+    outcome = outcome_of(case)
     words = "all ways agree" if outcome is None else f"{outcome[0]}: {outcome[1]}"
     print(f"# outcome: {words}")
     if outcome is None or outcome[0] == "refused":
         return 0
-    print(f"\n# --- reduced\n{reduced(case).script()}")
+    print(f"\n# --- reduced\n{reduce(case).script()}")
     return 1

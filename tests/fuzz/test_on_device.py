@@ -10,7 +10,7 @@ from tedsl.fuzz.directives.table import BOUND
 from tedsl.fuzz.report import Report
 from tedsl.fuzz.run import GROUP, Group, case_of
 from tedsl.fuzz.targets import on_device
-from tedsl.fuzz.targets.on_device import check_on_device, check_seed, in_kernels, reduced_on_device
+from tedsl.fuzz.targets.on_device import case_on_device, check_on_device, check_seed, in_kernels, reduced_on_device
 from tedsl.target import Target
 from tests.devices.opencl_device import needs_opencl
 from tests.passes.threads.programs import vector_add
@@ -94,5 +94,5 @@ def test_what_fails_on_a_device_is_reduced_there(monkeypatch):
     monkeypatch.setattr(on_device, "check_on_device", check)
     seed = next(seed for seed in range(240, 280) if len(case_of(seed).schedule) > 4
                 and any(".split(" in text for text in Group(seed // GROUP).sequence(seed, BOUND)[0].schedule))
-    case = reduced_on_device(seed, Target("cuda"), bound=True)
+    case = reduced_on_device(case_on_device(seed, Target("cuda"), bound=True))
     assert len(case.schedule) == 1 and ".split(" in case.schedule[0] and case.target.startswith("cuda")

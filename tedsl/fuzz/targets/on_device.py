@@ -43,9 +43,10 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.runtime.array import array as device_array
 from tedsl.runtime.devices.device import device
-from tedsl.target.current import host_target
+from tedsl.target.current import as_target, host_target
 from tedsl.target.target import Target
 
 MANY = 200_000  # iterations that one thread may take
@@ -96,19 +97,29 @@ def check_seed(seed: int, target: Target, report: Report, group: Group | None, b
     return group
 
 
-def reduced_on_device(seed: int, target: Target, bound: bool = False) -> Case:
-    """The smallest case that fails on the device as sequence number `seed` does; the case itself if it does not fail."""
+def case_on_device(seed: int, target: Target, bound: bool = False) -> Case:
+    """Sequence number `seed` for a device. bound: with more binds."""
     case, _ = Group(seed // GROUP).sequence(seed, BOUND if bound else DIRECTIVES)
     case.target = str(target)
+    return case
 
-    def outcome(smaller: Case, patience: float) -> Outcome | None:
-        return apart(lambda: outcome_of_step(lambda: check_on_device(smaller, scheduled(smaller), expected_arrays(smaller),
-                                                                     target)), patience)
 
-    found = outcome(case, PATIENCE)
+def outcome_on_device(case: Case, patience: float = PATIENCE) -> Outcome | None:
+    """What `check` says of the case, in a process of its own; None if all ways agree."""
+    return apart(lambda: outcome_of_step(lambda: check(case)), patience)
+
+
+def reduced_on_device(case: Case) -> Case:
+    """The smallest case that fails on the device as `case` does; the case itself if it does not fail."""
+    found = outcome_on_device(case)
     if found is None or found[0] == "refused":
         return case
-    return smallest(case, lambda smaller: (outcome(smaller, 10.0) or ("",))[0] == found[0])
+    return smallest(case, lambda smaller: (outcome_on_device(smaller, 10.0) or ("",))[0] == found[0])
+
+
+def check(case: Case) -> None:
+    """Runs a case on device 0 of the kind of its target; raises as `check_on_device` does."""
+    check_on_device(case, scheduled(case), expected_arrays(case), as_target(case.target))
 
 
 def check_on_device(case: Case, names: Mapping[str, Any], expected: Expected, target: Target) -> None:
@@ -134,7 +145,7 @@ def check_on_device(case: Case, names: Mapping[str, Any], expected: Expected, ta
             here[...] = there.numpy()
     outcome.compare(str(target.kind), expected)
     if case.exact and not (case.tolerance and _adds_across_threads(lowered)):
-        same_bits(case, lowered, outcome, expected, str(target.kind))
+        same_bits(case, choose_fma(lowered) if target.has_fma else lowered, outcome, expected, str(target.kind))
 
 
 def _adds_across_threads(func: PrimFunc) -> bool:
