@@ -20,7 +20,7 @@ from tedsl.schedule.state import StageState
 
 # Accepted by the schedule, and often refused by lowering, which knows the regions.
 DOUBTFUL = frozenset(("tensorize", "rolling_buffer", "prefetch", "bind", "bind_vthread", "env_threads", "set_store_predicate",
-                      "double_buffer", "unroll", "vectorize", "decompose_reduction", "compute_with"))
+                      "double_buffer", "unroll", "vectorize", "decompose_reduction", "skip_zeros", "compute_with"))
 
 
 class Scheduler:

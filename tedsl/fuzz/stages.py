@@ -274,6 +274,29 @@ def windowed(p: Program) -> bool:
     return p.define(replaced(t.dims, at, t.dims[at].plus(1 - width)), axes, [term.text], prefix, [term])
 
 
+def bordered(p: Program) -> bool:
+    """A sum over a window of a tensor with a border of zeros, mostly times a number."""
+    t = p.recent(lambda t: t.dims)
+    if t is None or t.dtype == "bool":
+        return False
+    at, border, width, step = p.draw.which(len(t.dims)), p.draw.between(1, 3), p.draw.between(2, 4), p.draw.between(1, 2)
+    axes, k, d = axes_of(t), p.fresh("k"), t.dims[at]
+    i = f"{axes[at]} * {step} + {k}" if step > 1 else f"{axes[at]} + {k}"
+    size = (d.size + 2 * border - width) // step + 1
+    if size < 1 or (step > 1 and not d.constant):
+        return False
+    inner = t.at(replaced(axes, at, f"{i} - {border}"))
+    name = "if_then_else" if p.draw.chance(70) else "select"
+    inside = f"te.all({i} >= {border}, {i} < {d.text} + {border})"
+    term = known(f"te.{name}({inside}, {inner.text}, 0)", t.dtype, t.mag, t.frac)
+    if p.draw.chance(70):
+        weight = cast(Term(f"({k} + 1)", "int32", float(width + 1), 0), t.dtype)
+        term = known(f"{term.text} * {weight.text}", t.dtype, term.mag * weight.mag, term.frac)
+    term = reduce_text(p, term, [k], width)
+    prefix = [f"{k} = te.reduce_axis((0, {width}), name='{k}')"]
+    return p.define(replaced(t.dims, at, d.plus(size - d.size)), axes, [term.text], prefix, [term])
+
+
 def matmul(p: Program) -> bool:
     """A product of two tensors, summed over a dimension that both have."""
     t = p.recent(lambda t: len(t.dims) in (1, 2))
@@ -326,5 +349,5 @@ def argmax(p: Program) -> bool:
 
 
 STAGES: dict[Callable[[Program], bool], int] = {
-    elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, outer: 4, transposed: 4, flat: 4, strided: 4,
-    joined: 3, gather: 4, argmax: 3, tuple_: 3}
+    elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, bordered: 10, matmul: 8, outer: 4, transposed: 4,
+    flat: 4, strided: 4, joined: 3, gather: 4, argmax: 3, tuple_: 3}

@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 from tedsl.fuzz.directives.sites import constant_extents, free_loops, operation, owns_memory, plain_loops
 from tedsl.fuzz.scheduler import Scheduler
+from tedsl.ir.expr import Reduce
+from tedsl.lang.operation import ComputeOp
+from tedsl.lang.zeros.borders import conditions_of
+from tedsl.lang.zeros.terms import is_sum
 from tedsl.schedule.state import StageState
 
 FACTORS = (2, 3, 4, 5, 7, 8, 16, 1)
@@ -151,3 +155,17 @@ def decompose_reduction(s: Scheduler) -> str | None:
 
     place = s.pick(fits)
     return None if place is None else f"s[{place[0]}].decompose_reduction(loop({place[0]}, {place[1]}))"
+
+
+def skip_zeros(s: Scheduler) -> str | None:
+    """Skip zeros at a loop of a sum over data with a border, whose other factors are finite."""
+    def fits(stage: StageState) -> list[int]:
+        body = stage.op.body[0] if type(stage.op) is ComputeOp else None
+        if not isinstance(body, Reduce) or not is_sum(body) or not conditions_of(body.source[0]):
+            return []
+        if body.dtype.is_float and len(stage.op.input_tensors) > 1:
+            return []
+        return [at for at in free_loops(stage) if stage.leaf_iter_vars[at].is_reduction]
+
+    place = s.pick(fits)
+    return None if place is None else f"s[{place[0]}].skip_zeros(loop({place[0]}, {place[1]}))"

@@ -38,6 +38,7 @@ def _others(s: Scheduler) -> list[str]:
     a, b = _loop(s, name), _loop(s, name)
     return [
         f"s[{name}].double_buffer()", f"s[{name}].rolling_buffer()", f"s[{name}].decompose_reduction({a})",
+        f"s[{name}].skip_zeros({a})",
         f"s[{name}].bind({a}, te.thread_axis('threadIdx.x'))", f"s[{name}].storage_align({a}, 4, 5)",
         f"s[{name}].tensorize({a}, intrinsics.copy_of(4, 'float32'))", f"s[{name}].specialize({a}.var > 1)",
         f"s[{name}].reverse_compute_at(s[{other}], {b})", f"s[{name}].compute_with(s[{other}], {a}, {b})",
