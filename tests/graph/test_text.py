@@ -17,6 +17,17 @@ def both_ways(g, **constants):
     return again
 
 
+def test_graphs_that_are_called_have_the_variables_of_their_callers():
+    n = te.var("n")
+    add = graph.trace(ops.add, Spec((n, 3)), Spec((n, 3)), name="both")
+    x = graph.Value("x", Spec((n, 3)))
+    (y,) = graph.call(add, x, x).outputs
+    (z,) = graph.call(add, x, y).outputs
+    again = both_ways(Graph([x], [z], "main"))
+    assert again.outputs[0].shape[0] is again.inputs[0].shape[0]
+    np.testing.assert_array_equal(graph.compile(again)(np.ones((2, 3), "float32")), np.full((2, 3), 3, "float32"))
+
+
 def test_the_text_of_a_graph():
     weight = graph.constant(np.ones((4, 3, 3, 3), "float32"), name="w")
     shift = graph.constant([0.5, -1.0, float("inf"), float("nan")], name="shift")

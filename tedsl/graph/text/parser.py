@@ -60,7 +60,7 @@ class _Reader:
         self.arrays = constants
         self.graphs: dict[str, Graph] = {}
         self.constants: dict[str, Value] = {}  # those that stand in the text by their name, one for all graphs
-        self.variables: dict[str, Var] = {}
+        self.variables: dict[str, Var] = {}  # one for all graphs, too: results of a call have the extents of the callee
         self.values: dict[str, Value] = {}
 
     def graph(self, statement: ast.stmt) -> None:
@@ -70,7 +70,7 @@ class _Reader:
         given = statement.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or given.posonlyargs:
             _refuse(statement, f"{statement.name}: the inputs of a graph are x: float32[1, 3], without defaults or stars")
-        self.variables, self.values = {}, {}
+        self.values = {}
         names = [one.arg for one in given.args]
         twice = [one for at, one in enumerate(given.args) if one.arg in names[:at]]
         if twice:
