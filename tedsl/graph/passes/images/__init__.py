@@ -4,6 +4,7 @@ alone.py: which operators treat each image alone. number.py: calls of operators 
 is moved between memory and caches, and the groups for which that is least. groups.py: the graph with layers for groups.
 """
 
-from tedsl.graph.passes.images.groups import by_groups
+from tedsl.graph.passes.images.groups import by_groups, in_groups, segments_of
+from tedsl.graph.passes.images.traffic import Segment
 
-__all__ = ["by_groups"]
+__all__ = ["Segment", "by_groups", "in_groups", "segments_of"]

@@ -29,25 +29,50 @@ def by_groups(graph: Graph) -> Graph:
     """The graph with layers for groups of images; the same object if all images at once take the least, if it has not one
     number of images, or if extents are not known.
     """
-    counts = {value.shape[0] for value in graph.inputs if len(value.shape) > 1}
-    count = counts.pop() if len(counts) == 1 else 1
-    if not isinstance(count, int) or count < 2 or \
-            not all(value.spec.is_static for value in (*graph.inputs, *[out for node in graph.nodes for out in node.outputs])):
-        return graph
+    return in_groups(graph, segments_of(graph))
+
+
+def segments_of(graph: Graph) -> tuple[Segment, ...]:
+    """The segments of the graph whose layers run for groups of images, by the caches of the current target; none if all images
+    at once take the least.
+    """
+    count = _number_of_images(graph)
+    if count < 2:
+        return ()
     stages, machine = _Stages(graph, count), as_target(None).machine
     if not stages.found:
-        return graph
+        return ()
     layers = [stages.layers(nodes) for nodes in stages.found]
     segments = Traffic([Stage(one, True) for one in layers], count, machine).segments()
     if _are_groups(segments, count):  # worth a proof
         proved = [Stage(one, stages.are_alone(nodes)) for one, nodes in zip(layers, stages.found)]
         segments = Traffic(proved, count, machine).segments()
-    if not _are_groups(segments, count):
+    return tuple(segments) if _are_groups(segments, count) else ()
+
+
+def in_groups(graph: Graph, segments: Sequence[Segment]) -> Graph:
+    """The graph with layers for the groups of `segments`, which `segments_of` has found for it; the same object for none, or
+    if an operator has the number of images in its arguments. Raises GraphError for segments of another graph.
+    """
+    if not segments:
         return graph
+    stages = _Stages(graph, _number_of_images(graph))
+    ends = [0, *[segment.end for segment in segments]]
+    if [segment.begin for segment in segments] != ends[:-1] or ends[-1] != len(stages.found) or \
+            any(segment.size < 1 or stages.count % segment.size for segment in segments):
+        raise GraphError(f"{graph.name} has {len(stages.found)} stages of {stages.count} images, and no groups {segments}")
     try:
         return _Grouping(graph, stages, segments).made()
-    except TedslError:  # an operator has the number of images in its arguments
+    except TedslError:
         return graph
+
+
+def _number_of_images(graph: Graph) -> int:
+    """The first extent of all inputs; 1 if they have not one, or if extents are not known."""
+    counts = {value.shape[0] for value in graph.inputs if len(value.shape) > 1}
+    count = counts.pop() if len(counts) == 1 else 1
+    values = (*graph.inputs, *[out for node in graph.nodes for out in node.outputs])
+    return count if isinstance(count, int) and all(value.spec.is_static for value in values) else 1
 
 
 def _are_groups(segments: Sequence[Segment], count: int) -> bool:
