@@ -12,10 +12,11 @@ from tedsl.graph.network.absorbed import drop_elements
 from tedsl.graph.network.build import build_kernels
 from tedsl.graph.network.instance import Instance
 from tedsl.graph.network.kernels import ExternalSource, KernelSource
-from tedsl.graph.network.network import Network, concrete_graph, uses_of, variables_of
+from tedsl.graph.network.network import Groups, Network, concrete_graph, uses_of, variables_of
 from tedsl.graph.network.prepare import Split, split_constants
 from tedsl.graph.network.steps import step_of
-from tedsl.graph.passes import pipeline
+from tedsl.graph.passes import by_groups, pipeline
+from tedsl.graph.passes.images import segments_of
 from tedsl.graph.plan.plan import Overwrites, overwrites, plan
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -34,7 +35,7 @@ def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Seque
     machine = _checked(as_target(target))
     extents = _extents(graph, batches)
     split = split_constants(optimized(graph, machine, opt_level))
-    return assembled(split, machine, extents)
+    return assembled(split, machine, extents, by_groups in pipeline(opt_level))
 
 
 def kernels_in(graph: Graph, target: Target, opt_level: int) -> Counter[KernelSource]:
@@ -53,26 +54,36 @@ def optimized(graph: Graph, target: Target, opt_level: int) -> Graph:
     return graph
 
 
-def assembled(split: Split, target: Target, extents: Sequence[tuple[int, ...]]) -> Network:
-    """Compiles all kernels, computes what depends on constants alone, and makes the network."""
+def assembled(split: Split, target: Target, extents: Sequence[tuple[int, ...]], by_images: bool) -> Network:
+    """Compiles all kernels, computes what depends on constants alone, and makes the network. by_images: layers for `extents`
+    run for groups of images where that takes less; graphs without variables have been grouped before.
+    """
     graph = split.graph
     in_place = overwrites(graph)
-    sources = _sources(graph, in_place, extents)
+    groups = _groups(graph, target, extents) if by_images else {}
+    sources = _sources(graph, in_place, extents, groups)
     before = [] if split.before is None else [use.source for use in uses_of(split.before, (), prepares=False)]
     modules = build_kernels([*sources, *before], target)
     if split.before is not None:
         steps = [step_of(use, use.source, modules[use.source], {}) for use in uses_of(split.before, (), prepares=False)]
         Instance(split.before, plan(split.before, in_place=False), steps).run((), split.arrays)
-    network = Network(graph, target, {source: modules[source] for source in sources}, in_place, extents)
+    network = Network(graph, target, {source: modules[source] for source in sources}, in_place, extents, groups=groups)
     drop_elements(network, split.arrays)
     return network
 
 
-def _sources(graph: Graph, in_place: Overwrites, extents: Sequence[tuple[int, ...]]) -> list[KernelSource]:
+def _groups(graph: Graph, target: Target, extents: Sequence[tuple[int, ...]]) -> Groups:
+    """The groups of images in which layers run for extents of the variables, where these take less than all at once."""
+    with target:
+        found = {key: segments_of(concrete_graph(graph, key, (), {})[0]) for key in extents}
+    return {key: segments for key, segments in found.items() if segments}
+
+
+def _sources(graph: Graph, in_place: Overwrites, extents: Sequence[tuple[int, ...]], groups: Groups) -> list[KernelSource]:
     """The kernels of a graph: for any extents, and for those that are asked for."""
     uses = uses_of(graph, in_place)
     for key in extents:
-        uses += uses_of(concrete_graph(graph, key), in_place)
+        uses += uses_of(*concrete_graph(graph, key, in_place, groups))
     return [use.source for use in uses]
 
 

@@ -1,6 +1,7 @@
 """Networks in files: an archive of the graph as text, its constants, how it runs, and a module for each kernel.
 
-    network.json      format, version, target, which steps write over operands, for which extents there are kernels
+    network.json      format, version, target, which steps write over operands, for which extents there are kernels, and in
+                      which groups of images layers run for these
     machine           what LLVM says of the processor, and the runtime's code: a process on the same one does not load LLVM
     graph.txt         the graph that runs, as Graph.parse reads it
     constants/N       the elements of a constant, in the order of network.json; not compressed. Those of which only kernels'
@@ -26,6 +27,7 @@ from tedsl.graph.graph import Graph
 from tedsl.graph.network.absorbed import Place, absorbed, as_prepared, kept, without_elements
 from tedsl.graph.network.kernels import ExternalSource, KernelSource
 from tedsl.graph.network.steps import Prepared, prepared_form
+from tedsl.graph.passes.images import Segment
 from tedsl.graph.plan.plan import Overwrites
 from tedsl.graph.text.printer import names_of_constants, text
 from tedsl.graph.value import Spec
@@ -56,6 +58,7 @@ class Saved(NamedTuple):
     in_place: Overwrites
     extents: tuple[tuple[int, ...], ...]
     prepared: Prepared
+    groups: Mapping[tuple[int, ...], tuple[Segment, ...]]
 
 
 def save(network: Network, file_name: Any) -> None:
@@ -106,6 +109,7 @@ def _pieces(network: Network) -> dict[str, bytes]:
     about = {
         "format": FORMAT, "tedsl": VERSION, "target": str(network.target), "in_place": network.in_place,
         "extents": network.asked if network.variables else [],
+        "groups": [[key, [[one.begin, one.end, one.size] for one in segments]] for key, segments in network.groups.items()],
         "constants": [[name, str(value.dtype), list(value.data.shape)] for name, value in constants.items()],
         "kernels": [source.key for source in ours], "absorbed": sorted(without),
         "prepared": [[list(ours).index(source), number, names] for source, number, names in prepared],
@@ -153,7 +157,8 @@ def _saved(pieces: Mapping[str, Buffer], path: Path) -> Saved:
     in_place = tuple([(node, operand) for node, operand in about["in_place"]])
     prepared = _prepared(about.get("prepared", ()), pieces, modules)
     return Saved(graph, target, modules, in_place, tuple([tuple(key) for key in about["extents"]]),
-                 as_prepared(prepared, names_of_constants(graph)))
+                 as_prepared(prepared, names_of_constants(graph)),
+                 {tuple(key): tuple([Segment(*one) for one in segments]) for key, segments in about.get("groups", ())})
 
 
 def _prepared(listed: Any, pieces: Mapping[str, Buffer], modules: Mapping[KernelSource, RuntimeModule]) -> dict[Place, Any]:

@@ -15,7 +15,8 @@ from tedsl.graph.network.kernels import KernelSource, KernelUse, kernel_of
 from tedsl.graph.network.library import export_library
 from tedsl.graph.network.profile import Profile, benchmark, profile, random_arrays
 from tedsl.graph.network.steps import Prepared, step_of
-from tedsl.graph.plan.plan import MemoryPlan, Overwrites, plan
+from tedsl.graph.passes.images import Segment, in_groups
+from tedsl.graph.plan.plan import MemoryPlan, Overwrites, overwrites, plan
 from tedsl.graph.plan.ranges import steps_of
 from tedsl.graph.rewrite import with_inputs
 from tedsl.graph.value import Spec
@@ -25,6 +26,8 @@ from tedsl.runtime.timing import TimingResult
 from tedsl.target.target import Target
 
 _KEPT = 8  # instances for extents that were not asked for when the network was compiled
+Groups = Mapping[tuple[int, ...], tuple[Segment, ...]]  # by extents of the variables, the groups of images of layers
+
 
 class Network:
     """A compiled graph. Call it with arrays of its inputs, in order or by name:
@@ -39,8 +42,10 @@ class Network:
     """
 
     def __init__(self, graph: Graph, target: Target, modules: Mapping[KernelSource, RuntimeModule], in_place: Overwrites,
-                 extents: Sequence[tuple[int, ...]] = (), prepared: Prepared | None = None) -> None:
+                 extents: Sequence[tuple[int, ...]] = (), prepared: Prepared | None = None,
+                 groups: Groups | None = None) -> None:
         self.graph, self.target, self.in_place = graph, target, in_place
+        self.groups: Groups = dict(groups or {})
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self.modules = dict(modules)
         self.prepared: Prepared = dict(prepared or {})
@@ -143,15 +148,15 @@ class Network:
         return tuple([extents[name] for name in self.variables])
 
     def _made(self, extents: tuple[int, ...]) -> Instance:
-        concrete = concrete_graph(self.graph, extents)
-        uses = uses_of(concrete, self.in_place)
+        concrete, in_place = concrete_graph(self.graph, extents, self.in_place, self.groups)
+        uses = uses_of(concrete, in_place)
         sources = [use.source for use in uses]
-        if self._general:
+        if self._general and not self.groups.get(extents):
             general = {use.node: use.source for use in self._general}  # more steps: parts are known by extents alone
             same = dict(zip(concrete.nodes, self.graph.nodes))
             sources = [source if source in self.modules else general[same[use.node]] for source, use in zip(sources, uses)]
         steps = [step_of(use, source, self.modules[source], self.prepared) for use, source in zip(uses, sources)]
-        return Instance(concrete, plan(concrete, in_place=self.in_place), steps)
+        return Instance(concrete, plan(concrete, in_place=in_place), steps)
 
     def _some(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         if arrays or named or not self.inputs:
@@ -169,14 +174,18 @@ def variables_of(graph: Graph) -> tuple[Var, ...]:
     return tuple(dict.fromkeys([extent for value in graph.inputs for extent in value.shape if isinstance(extent, Var)]))
 
 
-def concrete_graph(graph: Graph, extents: tuple[int, ...]) -> Graph:
-    """The graph for extents of its variables; itself if it has none."""
+def concrete_graph(graph: Graph, extents: tuple[int, ...], in_place: Overwrites, groups: Groups) -> tuple[Graph, Overwrites]:
+    """The graph for extents of its variables, by the groups of images for these; itself if it has none. And which nodes of it
+    write over which operands, as `in_place` says for the graph of any extents.
+    """
     variables = variables_of(graph)
     if not variables:
-        return graph
+        return graph, in_place
     known: dict[Dimension, Dimension] = dict(zip(variables, extents))
-    return with_inputs(graph, [Spec([known.get(extent, extent) for extent in value.shape], value.dtype)
-                               for value in graph.inputs])
+    concrete = with_inputs(graph, [Spec([known.get(extent, extent) for extent in value.shape], value.dtype)
+                                   for value in graph.inputs])
+    grouped = in_groups(concrete, groups.get(extents, ()))
+    return grouped, in_place if grouped is concrete else overwrites(grouped)
 
 
 def uses_of(graph: Graph, in_place: Overwrites, prepares: bool = True) -> list[KernelUse]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tedsl import graph, te
+from tedsl.errors import GraphError
 from tedsl.graph import Graph, Spec, Value, constant, ops
 from tedsl.graph.apply import apply
 from tedsl.graph.network import compile
@@ -187,6 +188,35 @@ def test_files_have_the_groups(small_caches, tmp_path):
     assert len(loaded.plan.steps) == len(network.plan.steps) and str(loaded.graph) == str(network.graph)
     (x,) = arrays_for(g)
     np.testing.assert_array_equal(loaded(x), network(x))
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_batches_that_are_asked_for_run_by_groups(small_caches, tmp_path, level):
+    """Each asked one by its own groups; others run all at once, by kernels of any number of images."""
+    g = residual(te.var("n"))
+    network = compile(g, opt_level=level, batches=(2, 4))
+    alone = compile(residual(4), opt_level=level)
+    assert len(network.plan_for(n=4).steps) == len(alone.plan.steps) > len(network.plan_for(n=3).steps)
+    for n in (2, 4, 3):
+        close(g, network, arrays_for(g, n=n))
+    network.save(tmp_path / "net.tedsl")
+    loaded = graph.Network.load(tmp_path / "net.tedsl")
+    assert loaded.groups == network.groups and len(loaded.plan_for(n=4).steps) == len(alone.plan.steps)
+    for n in (2, 4, 3):
+        (x,) = arrays_for(g, n=n)
+        np.testing.assert_array_equal(loaded(x), network(x))
+
+
+def test_batches_without_passes_are_not_grouped(small_caches):
+    assert not compile(residual(te.var("n")), opt_level=0, batches=(4,)).groups
+
+
+def test_groups_of_another_graph_are_refused(small_caches):
+    g = graph.trace(two_layers, Spec((4, 8, 1024)))
+    assert groups.in_groups(g, ()) is g
+    for wrong in ([Segment(0, 1, 3)], [Segment(0, 1, 4), Segment(2, 3, 4)], [Segment(0, 9, 2)], [Segment(0, 1, 0)]):
+        with pytest.raises(GraphError, match="no groups"):
+            groups.in_groups(g, wrong)
 
 
 def large(fn, *shapes):
