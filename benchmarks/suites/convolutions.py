@@ -1,4 +1,4 @@
-"""Convolutions: those of ResNet-18 in any layout and in NCHW, depthwise, pointwise, and 3x3 by winograd."""
+"""Convolutions: of ResNet-18 in any layout, as networks compute them and in NCHW, depthwise, pointwise, 3x3 by winograd."""
 
 from __future__ import annotations
 
@@ -61,6 +61,12 @@ def any_layout(row: str, spec: Conv, times: int, threads: int) -> Case:
     """Images and weights in the layout that suits each library best."""
     x, w, b = arrays_of(spec)
     contenders = {f"tedsl {layout}": in_layout(spec, layout, x, w, b) for layout in ("NCHWc", "NHWC")}
+    return _case(row, spec, contenders | _others(spec, x, w, b, threads), x, w, b, times)
+
+
+def _others(spec: Conv, x: Any, w: Any, b: Any, threads: int) -> dict[str, Contender]:
+    """The convolution by other libraries, each in the layout that suits it best."""
+    contenders: dict[str, Contender] = {}
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= with_torch.convolutions(torch, spec, x, w, b)
@@ -68,7 +74,18 @@ def any_layout(row: str, spec: Conv, times: int, threads: int) -> Case:
         like, block = result_like(spec), with_onnx.block_of_channels()
         blocked = with_onnx.blocked_convolution(spec, x, w, b, like, threads, block)
         contenders["onnxruntime"] = blocked or with_onnx.convolution(spec, x, w, b, like, threads)
-    return _case(row, spec, contenders, x, w, b, times)
+    return contenders
+
+
+def chosen(row: str, spec: Conv, times: int, threads: int) -> Case:
+    """The convolution as networks compute it: by winograd where its model says that it takes less time, or direct."""
+    size = tiles_for((1, spec.size, spec.size), spec.channels, spec.filters) if (spec.kernel, spec.stride) == (3, 1) else None
+    if size is None:
+        return any_layout(row, spec, times, threads)
+    x, w, b = arrays_of(spec)
+    contenders = {f"tedsl winograd {size}x{size}": _by_tiles(size, x, w, b)} | _others(spec, x, w, b, threads)
+    made = _case(row, spec, contenders, x, w, b, times, WINOGRAD_ERROR)
+    return replace(made, operations=_operations_by_tiles(spec, size))
 
 
 def nhwc(spec: Conv, times: int, threads: int) -> Case:
@@ -98,13 +115,7 @@ def winograd(spec: Conv, threads: int) -> Case:
     x, w, b = arrays_of(spec)
     size = tiles_for((1, spec.size, spec.size), spec.channels, spec.filters)
     tried = size or 2
-    u = ours.computed(lambda w: topi.nn.conv2d_winograd_weight_transform(w, tried), w)
-
-    def formula(x: Any, u: Any, b: Any) -> Any:
-        y = topi.nn.conv2d_winograd_nchw(x, u, 1, 1, 1, pre_computed=True, tile_size=tried)
-        return topi.nn.relu(topi.add(y, b))
-
-    by_tiles, direct = ours.operator(formula, [x, u, b.reshape(-1, 1, 1)]), in_layout(spec, "NCHWc", x, w, b)
+    by_tiles, direct = _by_tiles(tried, x, w, b), in_layout(spec, "NCHWc", x, w, b)
     contenders = {"tedsl": by_tiles, "direct": direct} if size else {"tedsl direct": direct, "by tiles": by_tiles}
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
@@ -112,7 +123,22 @@ def winograd(spec: Conv, threads: int) -> Case:
     made = _case("winograd", spec, contenders, x, w, b, factor=WINOGRAD_ERROR)
     if size is None:
         return replace(made, goal=Goal(1.0, AT_LIMIT, either=True))
-    return replace(made, operations=spec.operations * (size + 2) ** 2 / (size * size * 9))
+    return replace(made, operations=_operations_by_tiles(spec, size))
+
+
+def _by_tiles(size: int, x: Any, w: Any, b: Any) -> Contender:
+    """A 3 x 3 convolution and relu by tiles of `size` x `size`, whose weights were transformed before."""
+    u = ours.computed(lambda w: topi.nn.conv2d_winograd_weight_transform(w, size), w)
+
+    def formula(x: Any, u: Any, b: Any) -> Any:
+        y = topi.nn.conv2d_winograd_nchw(x, u, 1, 1, 1, pre_computed=True, tile_size=size)
+        return topi.nn.relu(topi.add(y, b))
+
+    return ours.operator(formula, [x, u, b.reshape(-1, 1, 1)])
+
+
+def _operations_by_tiles(spec: Conv, size: int) -> float:
+    return spec.operations * (size + 2) ** 2 / (size * size * 9)
 
 
 # --- the shapes of networks -----------------------------------------------------------------------------------------------
@@ -148,6 +174,8 @@ def _fused(specs: Counter[Conv], activation: str) -> Counter[Conv]:
 def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
     made = [maker(f"{spec} {spec.activation}", any_layout, "conv", spec, times, threads) for spec, times in resnet18().items()]
+    made += [maker(f"{spec} {spec.activation} chosen", chosen, "conv chosen", spec, times, threads)
+             for spec, times in resnet18().items()]
     made += [maker(f"{spec} {spec.activation} NCHW", nchw, spec, times, threads) for spec, times in resnet18().items()]
     for row, specs in (("depthwise", depthwise()), ("pointwise", pointwise())):
         made += [maker(f"{spec} {spec.activation}", any_layout, row, spec, times, threads) for spec, times in specs.items()]

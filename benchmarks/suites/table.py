@@ -25,7 +25,7 @@ class Suite:
 
 SUITES: dict[str, Suite] = {
     "products": Suite("matmul, dense, batch_matmul, attention", "products"),
-    "convolutions": Suite("of ResNet-18 in any layout and in NCHW, depthwise, pointwise, winograd", "convolutions"),
+    "convolutions": Suite("of ResNet-18 in any layout, as chosen, in NCHW, depthwise, pointwise, winograd", "convolutions"),
     "elementwise": Suite("formulas of each element, 16 M and 100 k", "elementwise"),
     "networks": Suite("ResNet-18, ResNet-50, MobileNet-V2, batch 1 and 8; models of ONNX", "whole"),
     "images": Suite("pools, batch_norm, resizes, transposed and 3-d convolutions", "images"),
