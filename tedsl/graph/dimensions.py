@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy
@@ -18,6 +20,7 @@ Dimension: TypeAlias = "int | Expr"
 _SIGNS = {Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%"}
 _OPERATORS: dict[type, Any] = {ast.Add: Add, ast.Sub: Sub, ast.Mult: Mul, ast.FloorDiv: FloorDiv, ast.Mod: FloorMod}
 _FUNCTIONS = {"max": Max, "min": Min}
+_expected: ContextVar[Mapping[Var, Dimension]] = ContextVar("expected extents of variables")
 
 
 def as_dimension(extent: Any) -> Dimension:
@@ -95,3 +98,19 @@ def variables_in(extent: Dimension) -> list[Var]:
         elif isinstance(part, BinaryOp):
             stack += [part.b, part.a]
     return list(found)
+
+
+@contextmanager
+def expecting(extents: Mapping[Var, Dimension]) -> Iterator[None]:
+    """Context manager in which the variables are expected to be these numbers, by choices that depend on them."""
+    before = _expected.set(extents)
+    try:
+        yield
+    finally:
+        _expected.reset(before)
+
+
+def expected_extent(extent: Dimension) -> int:
+    """The number that an extent is expected to be: that of the variables that `expecting` gives; 1 where they are not known."""
+    known = with_extents(extent, _expected.get({}))
+    return known if isinstance(known, int) else 1

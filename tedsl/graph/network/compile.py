@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.dimensions import Dimension, expecting
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.absorbed import drop_elements
 from tedsl.graph.network.build import build_kernels
@@ -18,6 +19,7 @@ from tedsl.graph.network.steps import step_of
 from tedsl.graph.passes import by_groups, pipeline
 from tedsl.graph.passes.images import segments_of
 from tedsl.graph.plan.plan import Overwrites, overwrites, plan
+from tedsl.ir.expr import Var
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 
@@ -27,14 +29,16 @@ def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Seque
 
     opt_level: 0: each node is a kernel; 1 and above: the passes of that level and of those below change the graph first.
     batches: extents of the variable in the shapes of the inputs for which kernels of their own are compiled, beside those for
-    any extent. Raises ArgumentError for a target on which networks do not run.
+    any extent; passes choose by the first of them. Raises ArgumentError for a target on which networks do not run.
     """
     if not isinstance(graph, Graph):
         raise ArgumentTypeError(f"compile: a network is made of a Graph, not of {type_in_words(graph)}",
                                 hint="graph.trace(fn, Spec(...)) makes one of a function")
     machine = _checked(as_target(target))
     extents = _extents(graph, batches)
-    split = split_constants(optimized(graph, machine, opt_level))
+    expected: dict[Var, Dimension] = dict(zip(variables_of(graph), extents[0])) if extents else {}
+    with expecting(expected):
+        split = split_constants(optimized(graph, machine, opt_level))
     return assembled(split, machine, extents, by_groups in pipeline(opt_level))
 
 

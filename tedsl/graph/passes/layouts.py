@@ -19,6 +19,7 @@ from typing import Any
 import numpy
 
 from tedsl.graph.apply import apply, made, with_arguments
+from tedsl.graph.dimensions import expected_extent
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.kinds import Kind, kind_of
 from tedsl.graph.passes.simplify import simplify
@@ -147,8 +148,7 @@ def _cost(conv: Node, layout: str, other: str) -> float:
 
 
 def _sizes(value: Value) -> list[int]:
-    """The extents; 1 for those that are not known."""
-    return [extent if isinstance(extent, int) else 1 for extent in value.shape]
+    return [expected_extent(extent) for extent in value.shape]
 
 
 def _moved(value: Value) -> float:

@@ -8,6 +8,7 @@ direct convolution, of 64 channels and 56 x 56 pixels, tiles of 4 x 4 take 0.39;
 from __future__ import annotations
 
 from tedsl.graph.apply import apply
+from tedsl.graph.dimensions import expected_extent
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.weights import Layer, Prepared, with_prepared_weights
 from tedsl.graph.value import Node, Value
@@ -39,8 +40,7 @@ def _by_tiles(layer: Layer) -> Prepared | None:
     if not plain or str(weights.dtype) != "float32" or layer.node.outputs[0].dtype != weights.dtype or \
             not all(isinstance(extent, int) for extent in image[2:]):
         return None
-    batch, height, width = [extent if isinstance(extent, int) else 1 for extent in (image[0], image[2], image[3])]
-    size = tiles_for((batch, height, width), inputs, outputs)
+    size = tiles_for((expected_extent(image[0]), int(image[2]), int(image[3])), inputs, outputs)
     return None if size is None else _prepared(size)
 
 

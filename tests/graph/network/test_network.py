@@ -163,6 +163,19 @@ def test_sizes_that_are_asked_for_have_kernels_of_their_own():
     assert special.plan_for(n=8).size > special.plan.size
 
 
+def test_passes_choose_for_the_first_batch_that_is_asked_for():
+    """Of 64 channels and 7 x 7 pixels one image is convolved directly, eight by winograd."""
+    n = te.var("n")
+    w = constant(np.random.default_rng(0).integers(-2, 3, (64, 64, 3, 3)).astype("float32"))
+    g = graph.trace(lambda x: ops.nn.relu(ops.nn.conv2d(ops.floor(x), w, 1, 1, 1)), Spec((n, 64, 7, 7)))
+    for batches, by_winograd in (((), False), ((1, 8), False), ((8, 1), True)):
+        network = compile(g, batches=batches)
+        assert ("winograd" in str(network.graph)) == by_winograd
+        for count in (8, 1, 2):
+            (x,) = arrays_for(g, n=count)
+            np.testing.assert_allclose(network(x), graph.evaluate(g, x)[0], rtol=1e-4, atol=1e-2)
+
+
 def test_resnet18_of_any_batch():
     g = resnet18(32, batch=te.var("n"), width=8)
     network = compile(g)
