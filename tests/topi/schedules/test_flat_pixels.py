@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.target import Target
-from topi import nn
+from topi import nn, testing
 from topi.schedules.cpu.conv import choice, flat
+from topi.schedules.cpu.tiles import registers
 
 rng = np.random.default_rng(5)
 
@@ -101,3 +103,29 @@ def test_a_stride_with_nothing_behind():
     tedsl.build(schedule, [D, W, out])(x, w, result)
     expected = np.einsum("nahwi,baxyio->nbhwo", x[:, :, ::2, ::2], w)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("block", [1, 2, 3, 12])
+@pytest.mark.parametrize("cpu", ["znver3", "znver4"])
+def test_blocks_that_fill_no_vector_take_a_register_each(cpu, block, window):
+    """A tile of blocks of one channel was as many channels wide as a vector: hundreds of sums, each unrolled."""
+    width = te.var("w") if window == 3 else 14
+    D = te.placeholder((1, 2, 14, width, 4), name="data")
+    W = te.placeholder((48 // block, 2, window, window, 4, block), name="kernel")
+    out = nn.conv2d_NCHWc(D, W, 1, window // 2, 1)
+    target = Target(f"llvm -mcpu={cpu}")
+    with target:
+        s = topi.schedules.schedule([out])
+        text = str(tedsl.lower(s, [D, W, out]))
+        vectors = -(-block // (target.vector_bits // 32))
+    sums = set(re.findall(r"conv2d_NCHWc(?:\.local)?\[(?:ramp\()?(\d+)", text))
+    assert 1 < len(sums) * vectors <= registers(target)
+    if not target.runs_here:
+        return
+    given = [rng.standard_normal([14 if n is width else int(n) for n in t.shape], "float32") for t in (D, W)]
+    got = np.empty((1, 48 // block, 14, 14, block), "float32")
+    tedsl.build(s, [D, W, out], target)(*given, got)
+    plain, weights = given[0].transpose(0, 1, 4, 2, 3).reshape(1, 8, 14, 14), given[1].transpose(0, 5, 1, 4, 2, 3)
+    wanted = testing.conv2d_nchw_python(plain, weights.reshape(48, 8, window, window), 1, window // 2)
+    np.testing.assert_allclose(got.transpose(0, 1, 4, 2, 3).reshape(1, 48, 14, 14), wanted, rtol=1e-4, atol=1e-4)

@@ -27,7 +27,7 @@ from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
 from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
 from topi.schedules.cpu.conv.sums import sum_up
-from topi.schedules.cpu.conv.tiles import image_of, tile_of_image
+from topi.schedules.cpu.conv.tiles import image_of, tile_of_blocks, tile_of_image
 from topi.schedules.cpu.parallel import SHARES, Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product, variables_in
@@ -77,7 +77,7 @@ def schedule_blocks(kernel: Kernel) -> None:
     """Tile the pixels of NCHWc, and its channels by blocks."""
     channels, block = [extent_of(axis) for axis in (kernel.tail.axis[1], kernel.tail.axis[-1])]
     group = terms_of_step(kernel)
-    tile, _ = tile_of_image(kernel, image_of(kernel.tail.axis[2:-1]), product([channels, block]), block or 1, group)
+    tile, _ = tile_of_blocks(kernel, image_of(kernel.tail.axis[2:-1]), channels, block or 1, group=group)
     if group > 1:
         place_groups(kernel, copy_of_groups(kernel, group), kernel.schedule[kernel.tail], None)
     kept = channel_blocks(kernel, tile)

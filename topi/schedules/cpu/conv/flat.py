@@ -18,7 +18,7 @@ from topi.schedules.cpu.conv.operands import sums_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.conv.sums import sum_up
-from topi.schedules.cpu.conv.tiles import tile_of_image
+from topi.schedules.cpu.conv.tiles import tile_of_blocks
 from topi.schedules.cpu.parallel import Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
@@ -38,7 +38,7 @@ def flat_tile(kernel: Kernel) -> ImageTile | None:
     if n is None or channels is None or block is None or pixels is None or extent_of(kernel.anchor.reduce_axis[0]) is None:
         return None
     for dividing in (False, True):
-        tile, panels = tile_of_image(kernel, (1, pixels), channels * block, block, dividing=dividing)
+        tile, panels = tile_of_blocks(kernel, (1, pixels), channels, block, dividing=dividing)
         if keep_cores_busy(kernel.target, n * (panels or 1) * (pixels // tile.across if dividing else 1)):
             return tile
     return None

@@ -39,6 +39,16 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     return tile, None if channels is None else -(-channels // tile.wide) * groups
 
 
+def tile_of_blocks(kernel: Kernel, image: tuple[int | None, int | None], blocks: int | None, block: int,
+                   **options: Any) -> tuple[ImageTile, int | None]:
+    """What `tile_of_image` returns, of whole blocks of channels: each takes vectors of its own, filled or not.
+    """
+    lanes = kernel.lanes(kernel.anchor)
+    filled = -(-block // lanes) * lanes
+    tile, panels = tile_of_image(kernel, image, product([blocks, filled]), filled, **options)
+    return ImageTile(tile.down, tile.across, tile.wide // filled * block), panels
+
+
 def _room_for_panel(kernel: Kernel) -> int | None:
     """The bytes that the second cache has for a panel of weights beside the rows of the image that a tile reads; None for
     windows of one pixel, and where a size is not known.
