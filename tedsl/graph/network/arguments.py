@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
+from tedsl.graph.dimensions import with_extents
 from tedsl.graph.value import Value
 from tedsl.ir.expr import Var
 from tedsl.runtime.array import NDArray, numpy_dtype
@@ -23,6 +24,8 @@ class Inputs:
         self._dtypes = [numpy_dtype(value.dtype) for value in values]
         self._shapes = [tuple(value.shape) for value in values]
         self.variables = tuple(dict.fromkeys([extent for shape in self._shapes for extent in shape if isinstance(extent, Var)]))
+        self._computed = [at for at, shape in enumerate(self._shapes)  # the inputs with extents such as n * 2
+                          if any(not isinstance(extent, (int, Var)) for extent in shape)]
 
     def arrays(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The arrays of a call, contiguous. Raises ArgumentError, which names the input, for one that does not fit."""
@@ -47,7 +50,13 @@ class Inputs:
                     before, other = known[extent]
                     raise ArgumentError(f"{self.name}: {extent.name} is {before} by its input {other.name} and {here} by its "
                                         f"input {value.name}: {value.spec}")
-        return tuple([known[var][0] for var in self.variables])
+        found = {var: known[var][0] for var in self.variables}
+        for at in self._computed:
+            value, shape = self.values[at], arrays[at].shape
+            if any(with_extents(extent, found) != here for extent, here in zip(value.shape, shape)):
+                raise ArgumentError(f"{self.name}: its input {value.name} is an array of {value.spec}, not of the shape "
+                                    f"{shape}, for {', '.join([f'{var.name} = {number}' for var, number in found.items()])}")
+        return tuple(found.values())
 
     def _ordered(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         listed = ", ".join(f"{value.name}: {value.spec}" for value in self.values) or "none"

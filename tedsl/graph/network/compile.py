@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
-from tedsl.graph.dimensions import Dimension, expecting
+from tedsl.graph.dimensions import Dimension, expecting, variables_in
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.absorbed import drop_elements
 from tedsl.graph.network.build import build_kernels
@@ -100,13 +101,19 @@ def _checked(target: Target) -> Target:
 
 def _extents(graph: Graph, batches: Any) -> tuple[tuple[int, ...], ...]:
     """The extents of the variables for each batch."""
-    listed = [batches] if isinstance(batches, int) else list(batches)
+    if not isinstance(batches, (Integral, Iterable)):
+        raise ArgumentTypeError(f"compile: batches= are sizes of batches, not {type_in_words(batches)}", hint="batches=(1, 8)")
+    listed = [batches] if isinstance(batches, Integral) else list(batches)
     variables = variables_of(graph)
+    missing = [var for value in graph.inputs for extent in value.shape for var in variables_in(extent) if var not in variables]
+    if missing:
+        raise ArgumentError(f"compile: {missing[0].name} is only a part of extents of the inputs of {graph.name}, which do not "
+                            "say what it is", hint=f"give one input a dimension that is {missing[0].name} alone")
     if listed and len(variables) != 1:
         names = ", ".join(var.name for var in variables) or "none"
         raise ArgumentError(f"compile: batches= are extents of the one variable in the shapes of the inputs; those of "
                             f"{graph.name} have {len(variables)} ({names})")
     for batch in listed:
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        if isinstance(batch, bool) or not isinstance(batch, Integral) or batch < 1:
             raise ArgumentError(f"compile: {batch!r} is no size of a batch", hint="batches=(1, 8)")
-    return tuple([(batch,) for batch in dict.fromkeys(listed)])
+    return tuple([(batch,) for batch in dict.fromkeys(map(int, listed))])

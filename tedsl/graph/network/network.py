@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError
-from tedsl.graph.dimensions import Dimension
+from tedsl.graph.dimensions import with_extents
 from tedsl.graph.graph import Graph
 from tedsl.graph.network.arguments import Inputs, check_outputs
 from tedsl.graph.network.files import load, save
@@ -181,8 +181,8 @@ def concrete_graph(graph: Graph, extents: tuple[int, ...], in_place: Overwrites,
     variables = variables_of(graph)
     if not variables:
         return graph, in_place
-    known: dict[Dimension, Dimension] = dict(zip(variables, extents))
-    concrete = with_inputs(graph, [Spec([known.get(extent, extent) for extent in value.shape], value.dtype)
+    known = dict(zip(variables, extents))
+    concrete = with_inputs(graph, [Spec([with_extents(extent, known) for extent in value.shape], value.dtype)
                                    for value in graph.inputs])
     grouped = in_groups(concrete, groups.get(extents, ()))
     return grouped, in_place if grouped is concrete else overwrites(grouped)

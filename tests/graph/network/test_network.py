@@ -161,6 +161,20 @@ def test_sizes_that_are_asked_for_have_kernels_of_their_own():
     for n in (1, 8, 3):
         same(g, special, arrays_for(g, n=n))
     assert special.plan_for(n=8).size > special.plan.size
+    assert compile(g, batches=np.int64(8)).asked == compile(g, batches=np.array([8])).asked == ((8,),)
+
+
+def test_inputs_with_extents_that_follow_from_others():
+    n = te.var("n")
+    g = graph.trace(lambda x, y: ops.concatenate([x, ops.tanh(y)], 0), Spec((n, 3)), Spec((n * 2 + 1, 3)))
+    network = compile(g, batches=(2,))
+    for count in (2, 0, 3):
+        x, y = np.ones((count, 3), "float32"), np.ones((2 * count + 1, 3), "float32")
+        same(g, network, (x, y))
+    with pytest.raises(ArgumentError, match=r"not of the shape \(6, 3\), for n = 3"):
+        network(x, y[:6])
+    with pytest.raises(ArgumentError, match="n is only a part of extents"):
+        compile(graph.trace(ops.tanh, Spec((n * 2, 3))))
 
 
 def test_passes_choose_for_the_first_batch_that_is_asked_for():
@@ -238,6 +252,8 @@ def test_compile_says_what_it_takes():
         compile(str(g))
     with pytest.raises(ArgumentError, match="extents of the one variable"):
         compile(g, batches=(1,))
+    with pytest.raises(ArgumentError, match="sizes of batches, not a float"):
+        compile(g, batches=8.0)
     with pytest.raises(ArgumentError, match="is a device"):
         compile(g, "cuda")
 

@@ -137,6 +137,15 @@ def test_many_layers_take_no_time(count):
     assert time.perf_counter() - begin < 5.0, "the time grows with the square of the number of layers, not with its cube"
 
 
+def test_many_images_take_no_time():
+    """The sizes of groups are found from the few numbers of groups, not from all numbers of images."""
+    begin = time.perf_counter()
+    found = Traffic(chain(*[(LARGE, SMALL)] * 3), 1 << 40, machine(1 << 19, 1 << 23)).sizes
+    assert found == [(1 << 40) // parts for parts in (16, 8, 4, 2, 1)]
+    assert Traffic(chain((LARGE, SMALL)), 12, machine(1 << 19, 1 << 23)).sizes == [1, 2, 3, 4, 6, 12]
+    assert time.perf_counter() - begin < 1.0
+
+
 # --- graphs -----------------------------------------------------------------------------------------------------------
 
 @pytest.fixture

@@ -60,7 +60,7 @@ class Traffic:
 
     def __init__(self, stages: Sequence[Stage], count: int, machine: Machine) -> None:
         self.stages, self.count, self.machine = stages, count, machine
-        self.sizes = [size for size in range(1, count + 1) if count % size == 0 and count // size <= _MOST]
+        self.sizes = [count // parts for parts in range(min(_MOST, count), 0, -1) if count % parts == 0]
         self.within = {size: [self._of_images(stage, size) for stage in stages] for size in self.sizes}
         self.entered = {size: [self._entered(begin, size) for begin in range(len(stages))] for size in self.sizes}
         self.weights = [sum([layer.weights for layer in stage.layers]) for stage in stages]
