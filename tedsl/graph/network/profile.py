@@ -84,9 +84,9 @@ class Profile:
             if step.reason:
                 lines += wrap(f"step {at}: {100 * step.share:.0f} %: {step.reason}", 108, subsequent_indent="  ")
         total = sum(step.operations for step in self.steps)
-        least = sum(step.least for step in self.steps)
+        share = sum(step.least for step in self.steps) / self.whole if self.whole else 1.0
         return "\n".join([*lines, f"{self.name}: {self.whole * 1e3:.3f} ms a call, {self.seconds * 1e3:.3f} in its steps; "
-                                  f"{total / 1e9:.2f} GFLOP; {100 * least / self.whole:.0f} % of the limit"])
+                                  f"{total / 1e9:.2f} GFLOP; {100 * share:.0f} % of the limit"])
 
     __repr__ = __str__
 

@@ -45,6 +45,10 @@ def test_a_profile_has_a_line_for_each_step():
     assert "<table>" in made._repr_html_()
 
 
+def test_a_network_without_steps_has_a_profile():
+    assert "100 % of the limit" in str(network_of(lambda x: ops.reshape(x, (6,)), (2, 3)).profile())
+
+
 def test_a_benchmark_has_a_time_for_each_call():
     network = network_of(lambda x: ops.tanh(x), (64,))
     assert len(network.benchmark(np.zeros(64, "float32"), repeat=7).results) == 7
