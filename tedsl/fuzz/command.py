@@ -127,7 +127,7 @@ def _shown(finding: Finding, options: argparse.Namespace) -> str:
 def _one_malformed(seed: int) -> int:
     print(f"{PRELUDE}\n{script_of(seed)}")
     outcome = malformed_outcome(script_of(seed))
-    print("# outcome: " + ("accepted" if outcome is None else f"{outcome[0]}: {outcome[1]}"))
+    print(_comment("outcome: " + ("accepted" if outcome is None else f"{outcome[0]}: {outcome[1]}")))
     return 0 if outcome is None or outcome[0] == "refused" else 1
 
 
@@ -136,7 +136,7 @@ def _one_derivative(seed: int) -> int:
     derivatives.run_case(seed, report)
     print("\n".join(derivatives.case_of(seed).lines))
     for finding in report.findings:
-        print(f"# outcome: {finding.kind}: {finding.detail}")
+        print(_comment(f"outcome: {finding.kind}: {finding.detail}"))
     return 1 if report.findings else 0
 
 
@@ -144,8 +144,13 @@ def _one(case: Case, outcome_of: Callable[[Case], Outcome | None], reduce: Calla
     print(case.script())
     outcome = outcome_of(case)
     words = "all ways agree" if outcome is None else f"{outcome[0]}: {outcome[1]}"
-    print(f"# outcome: {words}")
+    print(_comment(f"outcome: {words}"))
     if outcome is None or outcome[0] == "refused":
         return 0
     print(f"\n# --- reduced\n{reduce(case).script()}")
     return 1
+
+
+def _comment(words: str) -> str:
+    """Words of any number of lines as a comment of a program."""
+    return "\n".join([f"# {line}" for line in words.splitlines()])

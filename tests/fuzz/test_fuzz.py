@@ -92,6 +92,15 @@ def test_the_command_counts_and_shows_one(capsys):
     assert "case = Case(" in shown and "# outcome: all ways agree" in shown
 
 
+def test_what_the_command_shows_is_a_program(capsys, monkeypatch):
+    """Refusals have several lines, of which each is a comment."""
+    monkeypatch.setattr("tedsl.fuzz.command.outcome_apart", lambda case: ("refused", "why\n  hint: what else"))
+    assert main(["fuzz", "--only", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.endswith("# outcome: refused: why\n#   hint: what else\n")
+    compile(shown, "shown", "exec")
+
+
 def test_a_swarm_has_some_of_the_directives_in_each_sequence(capsys):
     drawn = [set(swarm(seed)) for seed in range(12)]
     assert set.union(*drawn) == set(DIRECTIVES) and max(map(len, drawn)) < len(DIRECTIVES)
