@@ -36,8 +36,9 @@ class Network:
         network(image=x, out=y)           # into an array that is there
 
     graph: what runs, after passes; what it computes of constants alone is computed already. modules: the kernels. prepared:
-    what these computed of constants. What was computed of constants and is read for that alone has no elements left, nor have,
-    after `load`, weights: they are not numbers.
+    what these computed of constants. groups: the groups of images in which layers run for extents that were asked for. What
+    was computed of constants and is read for that alone has no elements left, nor have, after `load`, weights: they are not
+    numbers.
     Calls from several threads run one after the other, since they share memory.
     """
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -76,3 +77,22 @@ def test_an_error_in_this_process_is_raised_and_one_elsewhere_is_not(tmp_path, m
 
     with pytest.raises(ArgumentError, match="no"):
         workers.share(10, refused)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_workers_that_were_forked_before_an_interrupt_are_ended(monkeypatch):
+    fork, forked = os.fork, []
+
+    def interrupted():
+        if forked:
+            raise KeyboardInterrupt
+        forked.append(fork())
+        return forked[-1]
+
+    monkeypatch.setattr(workers, "cores", lambda: 3)
+    monkeypatch.setattr(workers, "can_share", lambda: True)
+    monkeypatch.setattr(os, "fork", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.share(9, lambda number: time.sleep(60))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(forked[0], os.WNOHANG)
