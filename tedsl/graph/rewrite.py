@@ -53,13 +53,19 @@ def with_inputs(graph: Graph, specs: Sequence[Spec]) -> Graph:
     Raises GraphError if a shape does not fit: another number of dimensions, two extents for one variable, or a shape that an
     operator refuses.
     """
+    return _with_inputs(graph, specs, {})
+
+
+def _with_inputs(graph: Graph, specs: Sequence[Spec], known: Mapping[Var, Dimension]) -> Graph:
+    """known: extents of variables of the graph that calls this one, whose inputs may be of n * 2, and not say what n is."""
     if len(specs) != len(graph.inputs):
         raise GraphError(f"{graph.name} takes {len(graph.inputs)} values, not {len(specs)}")
-    if all(value.spec == spec for value, spec in zip(graph.inputs, specs)):
+    if not known and all(value.spec == spec for value, spec in zip(graph.inputs, specs)):
         return graph
     extents: dict[Var, Dimension] = {}
     for value, spec in zip(graph.inputs, specs):
         _bind(graph, value, spec, extents)
+    extents = {**known, **extents}
     replaced = {value: Value(value.name, spec) for value, spec in zip(graph.inputs, specs)}
     inputs = [replaced[value] for value in graph.inputs]
     for node in graph.nodes:
@@ -68,7 +74,7 @@ def with_inputs(graph: Graph, specs: Sequence[Spec]) -> Graph:
             present = with_arguments(node, arguments)
         else:
             operands = [replaced.get(value, value) for value in node.inputs]
-            function = with_inputs(node.function, [value.spec for value in operands])
+            function = _with_inputs(node.function, [value.spec for value in operands], extents)
             present = Node(node.operator, arguments, tuple(out.spec for out in function.outputs), node.name, function)
         replaced |= zip(node.outputs, present.outputs)
     return Graph(inputs, [replaced.get(value, value) for value in graph.outputs], graph.name, graph.compiler)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tedsl import graph, te
-from tedsl.errors import GraphError
+from tedsl.errors import ArgumentError, GraphError
 from tedsl.graph import Graph, Spec, ops
 from tedsl.graph.text.printer import names_of_constants
 
@@ -26,6 +26,24 @@ def test_graphs_that_are_called_have_the_variables_of_their_callers():
     again = both_ways(Graph([x], [z], "main"))
     assert again.outputs[0].shape[0] is again.inputs[0].shape[0]
     np.testing.assert_array_equal(graph.compile(again)(np.ones((2, 3), "float32")), np.full((2, 3), 3, "float32"))
+
+
+def test_results_of_calls_keep_their_names():
+    x = graph.Value("x", Spec((2,)))
+    inner = Graph([x], graph.call(graph.trace(ops.tanh, Spec((2,)), name="f"), x).outputs, "f")
+    y = graph.Value("y", Spec((2,)))
+    both_ways(Graph([y], graph.call(inner, y).outputs, "f"))
+
+
+def test_variables_of_other_graphs_are_unknown():
+    """And those of a line stand in its own shape before they are arguments."""
+    f = "def f(x: float32[n]):\n    return x\n\n"
+    for argument in ("n", "n * 2"):
+        with pytest.raises(GraphError, match="line 5: n is neither a value nor a variable"):
+            Graph.parse(f + f"def main(x: float32[1]):\n    y = broadcast_to(x, ({argument},))\n    return y")
+    g = Graph.parse("def main(x: float32[1]):\n    y: float32[n] = broadcast_to(x, (n,))\n    return y")
+    with pytest.raises(ArgumentError, match="no input says what n is"):
+        graph.compile(g)
 
 
 def test_the_text_of_a_graph():

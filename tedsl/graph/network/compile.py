@@ -105,10 +105,11 @@ def _extents(graph: Graph, batches: Any) -> tuple[tuple[int, ...], ...]:
         raise ArgumentTypeError(f"compile: batches= are sizes of batches, not {type_in_words(batches)}", hint="batches=(1, 8)")
     listed = [batches] if isinstance(batches, Integral) else list(batches)
     variables = variables_of(graph)
-    missing = [var for value in graph.inputs for extent in value.shape for var in variables_in(extent) if var not in variables]
-    if missing:
-        raise ArgumentError(f"compile: {missing[0].name} is only a part of extents of the inputs of {graph.name}, which do not "
-                            "say what it is", hint=f"give one input a dimension that is {missing[0].name} alone")
+    for value in (*graph.inputs, *[out for node in graph.nodes for out in node.outputs]):
+        missing = [var for extent in value.shape for var in variables_in(extent) if var not in variables]
+        if missing:
+            raise ArgumentError(f"compile: {value.name} of {graph.name} is {value.spec}, and no input says what "
+                                f"{missing[0].name} is", hint=f"give one input a dimension that is {missing[0].name} alone")
     if listed and len(variables) != 1:
         names = ", ".join(var.name for var in variables) or "none"
         raise ArgumentError(f"compile: batches= are extents of the one variable in the shapes of the inputs; those of "

@@ -10,7 +10,7 @@ import numpy
 
 from tedsl.errors import GraphError, TedslError
 from tedsl.graph.apply import apply, call
-from tedsl.graph.dimensions import dimension_of
+from tedsl.graph.dimensions import dimension_of, variables_in
 from tedsl.graph.graph import Graph
 from tedsl.graph.value import CALL, Spec, Value, constant
 from tedsl.ir.dtype import dtype
@@ -60,7 +60,8 @@ class _Reader:
         self.arrays = constants
         self.graphs: dict[str, Graph] = {}
         self.constants: dict[str, Value] = {}  # those that stand in the text by their name, one for all graphs
-        self.variables: dict[str, Var] = {}  # one for all graphs, too: results of a call have the extents of the callee
+        self.everywhere: dict[str, Var] = {}  # one for all graphs, too: results of a call have the extents of the callee
+        self.variables: dict[str, Var] = {}  # those in the shapes of this graph
         self.values: dict[str, Value] = {}
 
     def graph(self, statement: ast.stmt) -> None:
@@ -70,7 +71,7 @@ class _Reader:
         given = statement.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or given.posonlyargs:
             _refuse(statement, f"{statement.name}: the inputs of a graph are x: float32[1, 3], without defaults or stars")
-        self.values = {}
+        self.variables, self.values = {}, {}
         names = [one.arg for one in given.args]
         twice = [one for at, one in enumerate(given.args) if one.arg in names[:at]]
         if twice:
@@ -101,9 +102,11 @@ class _Reader:
 
     def _spec(self, annotation: ast.expr | None, at: ast.AST) -> Spec:
         try:
-            return spec_of(annotation, self.variables)
+            spec = spec_of(annotation, self.everywhere)
         except TedslError as refusal:
             _refuse(at, str(refusal))
+        self.variables |= {var.name: var for extent in spec.shape for var in variables_in(extent)}
+        return spec
 
     def _assign(self, line: ast.stmt) -> None:
         match line:
@@ -121,13 +124,12 @@ class _Reader:
         for name in names:
             if name in self.values:
                 _refuse(line, f"{name} is set twice", hint="every value has a name of its own")
+        stated = None if annotation is None else self._spec(annotation, line)  # its variables may be arguments
         results = self._results(value, names[0], annotation)
         if len(results) != len(names):
             _refuse(line, f"{ast.unparse(value.func)} gives {len(results)} values, for {len(names)} names")
-        if annotation is not None:
-            stated = self._spec(annotation, line)
-            if stated != results[0].spec:
-                _refuse(line, f"{names[0]} is {results[0].spec}, and the text says {stated}")
+        if stated is not None and stated != results[0].spec:
+            _refuse(line, f"{names[0]} is {results[0].spec}, and the text says {stated}")
         self.values |= zip(names, results)
 
     def _results(self, value: ast.Call, name: str, annotation: ast.expr | None) -> list[Value]:
@@ -135,15 +137,14 @@ class _Reader:
         if operator == "constant":
             return [self._constant(value, name, annotation)]
         if operator == CALL:
-            return self._call(value)
+            return _named(self._call(value), name)
         args = [self._argument(one) for one in value.args]
         named = {one.arg: self._argument(one.value) for one in value.keywords if one.arg}
         try:
             made = apply(operator, *args, **named)
         except TedslError as refusal:
             raise GraphError(f"line {value.lineno}: {refusal}") from refusal
-        results = made if isinstance(made, list) else [made]
-        return [_renamed(result, name) for result in results] if len(results) == 1 else results
+        return _named(made if isinstance(made, list) else [made], name)
 
     def _call(self, value: ast.Call) -> list[Value]:
         match value.args:
@@ -220,17 +221,20 @@ class _Reader:
                 return constant_
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 return tuple([self._argument(part) for part in parts])
-            case ast.Name(id=name) if name not in self.variables:
-                _refuse(tree, f"{name} is neither a value nor a variable of a shape",
-                        hint=f"values: {', '.join(self.values) or 'none'}")
             case _:
-                found = dimension_of(tree, self.variables)
+                variables = dict(self.variables)
+                found = dimension_of(tree, variables)
+                unknown = [name for name in variables if name not in self.variables]
+                if unknown:
+                    _refuse(tree, f"{unknown[0]} is neither a value nor a variable of a shape",
+                            hint=f"values: {', '.join(self.values) or 'none'}")
                 if found is None:
                     _refuse(tree, f"{ast.unparse(tree)} is no argument of an operator")
                 return found
 
 
-def _renamed(value: Value, name: str) -> Value:
-    """The value, with the name that it has in the text."""
-    object.__setattr__(value, "name", name)  # it was made a line ago, and nobody else has it
-    return value
+def _named(results: list[Value], name: str) -> list[Value]:
+    """The results of a node; a single one with the name that it has in the text."""
+    if len(results) == 1:
+        object.__setattr__(results[0], "name", name)  # it was made a line ago, and nobody else has it
+    return results

@@ -173,8 +173,22 @@ def test_inputs_with_extents_that_follow_from_others():
         same(g, network, (x, y))
     with pytest.raises(ArgumentError, match=r"not of the shape \(6, 3\), for n = 3"):
         network(x, y[:6])
-    with pytest.raises(ArgumentError, match="n is only a part of extents"):
+    with pytest.raises(ArgumentError, match="no input says what n is"):
         compile(graph.trace(ops.tanh, Spec((n * 2, 3))))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_extents_that_no_operand_of_a_node_says(level):
+    """A result says them; and graphs that nodes call have the variables of their callers."""
+    n = te.var("n")
+    g = graph.trace(lambda x, y: ops.add(x, ops.broadcast_to(y, (n, 3))), Spec((n, 3)), Spec((1, 3)))
+    same(g, compile(g, opt_level=level, batches=(4,)), arrays_for(g, n=4))
+    same(g, compile(g, opt_level=level), arrays_for(g, n=2))
+    g = graph.trace(lambda x: ops.add(x, ops.full((n, 3), "float32", 2.0)), Spec((n, 3)))
+    same(g, compile(g, opt_level=level), arrays_for(g, n=2))
+    g = graph.trace(lambda x: ops.broadcast_to(ops.negative(ops.max(ops.concatenate([x, x], 0), 1, True)), (n * 2, 5)),
+                    Spec((n, 3)))
+    same(g, compile(g, opt_level=level), arrays_for(g, n=2))
 
 
 def test_passes_choose_for_the_first_batch_that_is_asked_for():
