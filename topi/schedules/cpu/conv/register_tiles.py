@@ -79,17 +79,16 @@ def image_tile(target: Target, image: tuple[int | None, int | None], channels: i
                copied: bool = True, room: int | None = None) -> ImageTile:
     """The tile for a result of (rows, columns) pixels and `channels` channels: pixels of a row, or of some rows.
 
-    apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of. whole: whether a tile
-    of several rows has to be as wide as the image. dividing: whether no tile may be cut off at the end of a row. border: above
-    and below, where rows of the window are skipped. room: the bytes that L2 has for a panel of weights, where larger ones are
-    waited for. copied: whether weights are copied, panel by panel, before tiles read them.
+    apart: the bytes between neighbours of a row. block: what the channels of a tile are a multiple of, itself one of the lanes;
+    1 for none. whole: whether a tile of several rows has to be as wide as the image. dividing: whether no tile may be cut off
+    at the end of a row. border: above and below, where rows of the window are skipped. room: the bytes that L2 has for a panel
+    of weights, where larger ones are waited for. copied: whether weights are copied, panel by panel, before tiles read them.
     """
     tiles = list(image_tiles(target, image, channels, lanes, block, whole, dividing))
     if not tiles:
         return ImageTile(1, 1, block)
     asked = target, image, channels, terms, lanes, apart
-    best = min(tiles, key=lambda tile: (cycles_of_image(*asked, tile, border, copied, room), tile.down))
-    return best if block == 1 else ImageTile(best.down, best.across, best.wide // lanes // -(-block // lanes) * block)
+    return min(tiles, key=lambda tile: (cycles_of_image(*asked, tile, border, copied, room), tile.down))
 
 
 def image_tiles(target: Target, image: tuple[int | None, int | None], channels: int | None, lanes: int, block: int = 1,

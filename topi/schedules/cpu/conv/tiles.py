@@ -21,8 +21,8 @@ def image_of(image: Any) -> tuple[int | None, int | None]:
 def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels: int | None, block: int = 1,
                   group: int = 1, whole: bool = False, dividing: bool = False) -> tuple[ImageTile, int | None]:
     """The tile for an image of (rows, columns), and the number of its panels in all channels. block: what its channels are a
-    multiple of; group: the terms of a step; whole: whether only whole rows are tiled together; dividing: whether the tiles
-    divide a row.
+    multiple of, itself one of the lanes; group: the terms of a step; whole: whether only whole rows are tiled together;
+    dividing: whether the tiles divide a row.
     """
     lanes, groups = kernel.lanes(kernel.anchor), getattr(kernel.record, "groups", 1)
     if channels is not None and channels % groups == 0:
@@ -41,8 +41,7 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
 
 def tile_of_blocks(kernel: Kernel, image: tuple[int | None, int | None], blocks: int | None, block: int,
                    **options: Any) -> tuple[ImageTile, int | None]:
-    """What `tile_of_image` returns, of whole blocks of channels: each takes vectors of its own, filled or not.
-    """
+    """What `tile_of_image` returns, of whole blocks of channels: each takes vectors of its own, filled or not."""
     lanes = kernel.lanes(kernel.anchor)
     filled = -(-block // lanes) * lanes
     tile, panels = tile_of_image(kernel, image, product([blocks, filled]), filled, **options)
