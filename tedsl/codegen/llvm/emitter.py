@@ -83,6 +83,7 @@ class ModuleText:
     tables: Tables
     declarations: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, str] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)  # addresses of variables that LLVM leaves as they are
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     cache: dict[Any, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from tedsl.codegen.nvptx.calls import emit_call
 from tedsl.codegen.nvptx.fast_math import emit_fast_division
 from tedsl.codegen.nvptx.fragments import Fragments
 from tedsl.codegen.nvptx.launch import Launch, launch_of
-from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters, declare_common
+from tedsl.codegen.nvptx.memory import SharedMemory, bind_parameters, declare_common, kept_variables
 from tedsl.codegen.nvptx.refuse import check_intrinsics, check_kernel
 from tedsl.ir.expr import Call, Div
 from tedsl.ir.func import PrimFunc
@@ -48,8 +48,8 @@ def emit_kernels(kernels: Sequence[PrimFunc], target: Target, loops: PrintedLoop
     # No calls: LLVM writes them as ones that all threads of a warp make together.
     helpers = [text.replace(" noinline ", " alwaysinline ") for text in module.definitions.values()]
     metadata = [*(f"!{k} = {text}" for k, text in enumerate(module.metadata)), f"!nvvm.annotations = !{{{', '.join(nodes)}}}"]
-    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *helpers, *texts, *metadata,
-             table.named_metadata()]
+    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *helpers, *kept_variables(module), *texts,
+             *metadata, table.named_metadata()]
     text = "\n\n".join(parts) + "\n"
     check_intrinsics(text)
     return text, emitted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Index, atom_index
 from tedsl.codegen.llvm.types import memory_type
@@ -194,12 +194,15 @@ def _define_shared(out: Emitter, name: str, t: str, alignment: int) -> None:
     """Defines a variable of shared memory that keeps its size: LLVM cuts one whose uses are vectors to their size, but joins
     their loads beyond it, where other variables may lie.
     """
-    definitions = out.module.definitions
-    definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {alignment}"
-    kept = [f"ptr addrspacecast (ptr addrspace(3) @{one} to ptr)" for one, text in definitions.items()
-            if " = internal addrspace(3) global " in text]
-    definitions["llvm.used"] = \
-        f"@llvm.used = appending global [{len(kept)} x ptr] [{', '.join(kept)}], section \"llvm.metadata\""
+    out.module.definitions[name] = f"@{name} = internal addrspace(3) global {t} poison, align {alignment}"
+    out.module.kept.append(f"ptr addrspacecast (ptr addrspace(3) @{name} to ptr)")
+
+
+def kept_variables(module: ModuleText) -> list[str]:
+    """Returns the definition that says which variables LLVM leaves as they are, if there are some."""
+    if not module.kept:
+        return []
+    return [f"@llvm.used = appending global [{len(module.kept)} x ptr] [{', '.join(module.kept)}], section \"llvm.metadata\""]
 
 
 def _dynamic(out: Emitter, s: Allocate) -> str:

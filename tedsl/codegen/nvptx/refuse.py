@@ -15,7 +15,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import launched
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_INTRINSIC = re.compile(r"@(llvm\.[A-Za-z0-9_.]+)(?=\()")
+_INTRINSIC = re.compile(r"@(llvm\.[A-Za-z0-9_.]+)\(")
 # LLVM's intrinsics that NVPTX has instructions for, or code of its own. Others end the process.
 _KNOWN = ("abs", "ceil", "copysign", "ctlz", "ctpop", "fabs", "floor", "fma", "fptosi.sat", "fptoui.sat", "fshl", "fshr",
           "nearbyint", "nvvm", "smax", "smin", "sqrt", "trap", "trunc", "umax", "umin", "vector.reduce.or")
