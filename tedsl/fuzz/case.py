@@ -66,10 +66,10 @@ class Case:
         named = ("outputs", "args", "sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")
         fields = "".join(f"    {name}={getattr(self, name)!r},\n" for name in named
                          if getattr(self, name) != getattr(defaults, name))
-        here = "from tedsl.fuzz.check import check, show"
+        imports = "from tedsl.fuzz.check import check, show"
         if as_target(self.target).kind.device_backend:
-            here = "from tedsl.fuzz.check import show\nfrom tedsl.fuzz.targets.on_device import check"
-        return (f"from tedsl.fuzz.case import Case, Data\n{here}\n\ncase = Case(\n"
+            imports = "from tedsl.fuzz.check import show\nfrom tedsl.fuzz.targets.on_device import check"
+        return (f"from tedsl.fuzz.case import Case, Data\n{imports}\n\ncase = Case(\n"
                 f"    lines=[{lines}\n    ],\n    schedule=[{schedule}\n    ],\n{fields})\nshow(case)\ncheck(case)\n")
 
 

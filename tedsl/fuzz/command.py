@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.only is not None:
         if options.malformed:
             return _one_malformed(options.only)
-        if _device(options):
+        if _runs_on_device(options):
             case = case_on_device(options.only, as_target(options.target), options.bound)
             return _one(case, outcome_on_device, reduced_on_device)
         return _one(case_of(options.only, options.swarm), outcome_apart, reduced)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     progress = _Progress() if sys.stderr.isatty() else None
     limits: dict[str, Any] = {"jobs": options.jobs, "seconds": seconds, "accepted": accepted, "progress": progress}
     if options.target:
-        if _device(options):
+        if _runs_on_device(options):
             report = run_on_device(seeds, as_target(options.target), options.bound, **limits)
         else:
             report = run_in_c(seeds, options.target, **limits)
@@ -104,7 +104,7 @@ class _Progress:
             print(f"{now - self.begin:5.0f} s: {done} sequences, {len(report.findings)} findings", file=sys.stderr, flush=True)
 
 
-def _device(options: argparse.Namespace) -> bool:
+def _runs_on_device(options: argparse.Namespace) -> bool:
     """Whether programs run on a device."""
     return bool(options.target) and bool(as_target(options.target).kind.device_backend)
 
@@ -117,7 +117,7 @@ def _shown(finding: Finding, options: argparse.Namespace) -> str:
     """The script of a finding, reduced where its program can be run again in the same way."""
     if finding.kind.startswith("while drawing"):
         return finding.detail
-    if _device(options):
+    if _runs_on_device(options):
         return reduced_on_device(case_on_device(finding.seed, as_target(options.target), options.bound)).script()
     if options.target or options.derivatives or options.malformed:
         return finding.script

@@ -20,7 +20,7 @@ Dimension: TypeAlias = "int | Expr"
 _SIGNS = {Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%"}
 _OPERATORS: dict[type, Any] = {ast.Add: Add, ast.Sub: Sub, ast.Mult: Mul, ast.FloorDiv: FloorDiv, ast.Mod: FloorMod}
 _FUNCTIONS = {"max": Max, "min": Min}
-_expected: ContextVar[Mapping[Var, Dimension]] = ContextVar("expected extents of variables")
+_EXPECTED: ContextVar[Mapping[Var, Dimension]] = ContextVar("expected extents of variables")
 
 
 def as_dimension(extent: Any) -> Dimension:
@@ -103,14 +103,14 @@ def variables_in(extent: Dimension) -> list[Var]:
 @contextmanager
 def expecting(extents: Mapping[Var, Dimension]) -> Iterator[None]:
     """Context manager in which the variables are expected to be these numbers, by choices that depend on them."""
-    before = _expected.set(extents)
+    before = _EXPECTED.set(extents)
     try:
         yield
     finally:
-        _expected.reset(before)
+        _EXPECTED.reset(before)
 
 
 def expected_extent(extent: Dimension) -> int:
     """The number that an extent is expected to be: that of the variables that `expecting` gives; 1 where they are not known."""
-    known = with_extents(extent, _expected.get({}))
+    known = with_extents(extent, _EXPECTED.get({}))
     return known if isinstance(known, int) else 1

@@ -36,6 +36,7 @@ def compile(graph: Graph, target: Any = None, opt_level: int = 2, batches: Seque
         raise ArgumentTypeError(f"compile: a network is made of a Graph, not of {type_in_words(graph)}",
                                 hint="graph.trace(fn, Spec(...)) makes one of a function")
     machine = _checked(as_target(target))
+    _check_variables(graph)
     extents = _extents(graph, batches)
     expected: dict[Var, Dimension] = dict(zip(variables_of(graph), extents[0])) if extents else {}
     with expecting(expected):
@@ -99,17 +100,22 @@ def _checked(target: Target) -> Target:
     return target
 
 
-def _extents(graph: Graph, batches: Any) -> tuple[tuple[int, ...], ...]:
-    """The extents of the variables for each batch."""
-    if not isinstance(batches, (Integral, Iterable)):
-        raise ArgumentTypeError(f"compile: batches= are sizes of batches, not {type_in_words(batches)}", hint="batches=(1, 8)")
-    listed = [batches] if isinstance(batches, Integral) else list(batches)
+def _check_variables(graph: Graph) -> None:
+    """Refuses a graph with a variable that no input has as a dimension of its own: arrays do not say what it is."""
     variables = variables_of(graph)
     for value in (*graph.inputs, *[out for node in graph.nodes for out in node.outputs]):
         missing = [var for extent in value.shape for var in variables_in(extent) if var not in variables]
         if missing:
             raise ArgumentError(f"compile: {value.name} of {graph.name} is {value.spec}, and no input says what "
                                 f"{missing[0].name} is", hint=f"give one input a dimension that is {missing[0].name} alone")
+
+
+def _extents(graph: Graph, batches: Any) -> tuple[tuple[int, ...], ...]:
+    """The extents of the variables for each batch."""
+    if not isinstance(batches, (Integral, Iterable)):
+        raise ArgumentTypeError(f"compile: batches= are sizes of batches, not {type_in_words(batches)}", hint="batches=(1, 8)")
+    listed = [batches] if isinstance(batches, Integral) else list(batches)
+    variables = variables_of(graph)
     if listed and len(variables) != 1:
         names = ", ".join(var.name for var in variables) or "none"
         raise ArgumentError(f"compile: batches= are extents of the one variable in the shapes of the inputs; those of "

@@ -10,6 +10,7 @@ import pytest
 from tedsl.cache import workers
 from tedsl.errors import ArgumentError
 
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 PROGRAM = """
 import sys, time
 import numpy as np
@@ -36,7 +37,7 @@ def run(folder, name):
     return [int(number) for number in done.stdout.split()]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@needs_fork
 def test_the_first_process_compiles_with_others_and_the_second_finds_all(tmp_path):
     compiled_here, kernels = run(tmp_path, "first.npy")
     assert 0 < compiled_here < kernels
@@ -51,7 +52,7 @@ def test_one_core_does_all_work_itself(monkeypatch):
     assert done == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@needs_fork
 def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "cores", lambda: 4)
     monkeypatch.setattr(workers, "can_share", lambda: True)
@@ -59,7 +60,7 @@ def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
     assert sorted(int(path.name) for path in tmp_path.iterdir()) == list(range(40))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@needs_fork
 def test_an_error_in_this_process_is_raised_and_one_elsewhere_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "cores", lambda: 3)
     monkeypatch.setattr(workers, "can_share", lambda: True)
@@ -79,7 +80,7 @@ def test_an_error_in_this_process_is_raised_and_one_elsewhere_is_not(tmp_path, m
         workers.share(10, refused)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@needs_fork
 def test_workers_that_were_forked_before_an_interrupt_are_ended(monkeypatch):
     fork, forked = os.fork, []
 
