@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 
+import numpy as np
 import pytest
 
 from tedsl.shell import machine, probes
@@ -27,6 +29,19 @@ def test_the_file_is_a_model(quick, tmp_path, capsys):
     assert written.name.endswith(", measured") and written.fma_bits > 0
     out = capsys.readouterr().out
     assert "latency of one, cycles" in out and "taken for" in out
+
+
+def test_a_cycle_is_counted_by_instructions_that_no_processor_skips(quick):
+    """Sums of constants take no cycles on some."""
+    kernel, result = probes.chain_of_cycles(), np.zeros(1, "int64")
+    kernel(np.array([5]), result)
+    x = 1
+    for _ in range(probes.STEPS):
+        x = (x ^ 5) + 5
+    assert result[0] == x
+    if Target("llvm").architecture == "x86-64":
+        steps = re.findall(r"xorq\s+%(\w+), %(\w+)\n\s+addq\s+%\1, %\2\n", kernel.get_source("asm"))
+        assert len(steps) > 1 and len(set(steps)) == 1  # unrolled; each step waits for the one before
 
 
 def test_a_file_of_another_kind_is_refused_before_anything_is_measured(capsys):
