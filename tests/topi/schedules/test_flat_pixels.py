@@ -33,7 +33,7 @@ def results_of(monkeypatch, module, name):
 
 
 @pytest.mark.parametrize("channels, size, filters, expected", [
-    (512, 28, 128, (198, 64)),   # the image is larger than the second cache
+    (512, 28, 128, (60, 64)),    # the image is larger than the second cache, which has the weights beside a piece of 60 pixels
     (2048, 7, 512, (50, 64)),    # it stays there alone, but not beside the weights of a panel
     (256, 14, 1024, None),       # both stay there
     (128, 28, 512, None)])       # so few planes are read ahead
@@ -41,6 +41,37 @@ def test_planes_are_added_up_by_blocks_where_they_are_many_and_far(channels, siz
     chosen = results_of(monkeypatch, flat, "plane_blocks")
     with Target("llvm -mcpu=znver3 -model=znver3"):
         topi.schedules.schedule([convolution(channels, size, filters)[-1]])
+    assert chosen == [expected]
+
+
+@pytest.mark.parametrize("cpu, channels, size, filters, blocked", [
+    ("sapphirerapids", 512, 14, 256, True), ("sapphirerapids", 320, 14, 256, False), ("znver5", 512, 14, 256, False)])
+def test_planes_are_added_up_by_blocks_where_a_panel_is_waited_for(cpu, channels, size, filters, blocked, monkeypatch):
+    """A panel that does not stay in the nearest cache comes from the second one for each tile, which takes 384 bits in a cycle
+    long enough, 512 not.
+    """
+    chosen = results_of(monkeypatch, flat, "plane_blocks")
+    D = te.placeholder((1, channels // 16, size, size, 16), name="data")
+    W = te.placeholder((filters // 16, channels // 16, 1, 1, 16, 16), name="kernel")
+    with Target(f"llvm -mcpu={cpu} -model={cpu}"):
+        topi.schedules.schedule([nn.conv2d_NCHWc(D, W, 1, 0, 1)])
+    assert [one is not None for one in chosen] == [blocked]
+
+
+@pytest.mark.parametrize("channels, size, filters, batch, cores, expected", [
+    (256, 56, 64, 1, 1, 126),     # at most a quarter of 512 KB
+    (256, 56, 64, 2, 2, 126),
+    (512, 28, 128, 1, 2, 60),
+    (512, 28, 128, 1, 3, 56),     # tiles of 4 pixels divide all
+    (256, 56, 16, 1, 1, None),    # one panel
+    (256, 14, 1024, 1, 1, None),  # the weights do not stay
+    (64, 14, 64, 1, 1, None)])    # all stays
+def test_pieces_of_the_pixels_stay_beside_the_weights(channels, size, filters, batch, cores, expected, monkeypatch, tmp_path):
+    chosen = results_of(monkeypatch, flat, "_piece")
+    machine = dataclasses.asdict(Target("llvm -mcpu=znver3 -model=znver3").machine) | {"cores": cores}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    with Target(f"llvm -mcpu=znver3 -model={tmp_path / 'machine.json'}"):
+        topi.schedules.schedule([convolution(channels, size, filters, 1, batch)[-1]])
     assert chosen == [expected]
 
 
@@ -56,10 +87,12 @@ def test_tiles_cross_rows_where_panels_or_tiles_of_pixels_keep_cores_busy(case, 
     assert (chosen[0] is not None) == across_rows
 
 
-@pytest.mark.parametrize("channels, size, filters, stride, batch, blocked", [
-    (24, 7, 24, 1, 1, False), (16, 5, 40, 2, 2, False), (144, 5, 16, 1, 2, True), (160, 9, 24, 2, 1, True)])
-def test_results(channels, size, filters, stride, batch, blocked, monkeypatch, tmp_path):
-    chosen = results_of(monkeypatch, flat, "plane_blocks")
+@pytest.mark.parametrize("channels, size, filters, stride, batch, blocked, pieces", [
+    (24, 7, 24, 1, 1, False, False), (16, 5, 40, 2, 2, False, False), (144, 5, 16, 1, 2, True, False),
+    (160, 9, 24, 2, 1, True, False), (16, 13, 40, 1, 3, False, True), (136, 11, 24, 1, 2, True, False),
+    (16, 20, 40, 2, 1, False, True)])
+def test_results(channels, size, filters, stride, batch, blocked, pieces, monkeypatch, tmp_path):
+    chosen, taken = results_of(monkeypatch, flat, "plane_blocks"), results_of(monkeypatch, flat, "_piece")
     machine = dataclasses.asdict(Target("llvm -mcpu=haswell -model=haswell").machine)
     machine |= {"l1": {"size": 2048, "ways": 8}, "l2": {"size": 16384, "ways": 8}}
     (tmp_path / "machine.json").write_text(json.dumps(machine))
@@ -67,7 +100,7 @@ def test_results(channels, size, filters, stride, batch, blocked, monkeypatch, t
     D, W, out = convolution(channels, size, filters, stride, batch)
     with target:
         schedule = topi.schedules.schedule([out])
-    assert [one is not None for one in chosen] == [blocked]
+    assert [one is not None for one in chosen + taken] == [blocked, pieces]
     x = rng.uniform(-1, 1, (batch, channels, size, size)).astype("float32")
     w = rng.uniform(-1, 1, (filters, channels)).astype("float32")
     result = np.empty(topi.utils.get_const_tuple(out.shape), "float32")

@@ -19,7 +19,7 @@ from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.border import loops_of_sums, skip_border
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import image_at, weights_of
-from topi.schedules.cpu.conv.register_tiles import ImageTile
+from topi.schedules.cpu.conv.register_tiles import WAITS, ImageTile
 from topi.schedules.cpu.conv.sums import ask_for_panels, planes_last
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
@@ -27,6 +27,7 @@ from topi.schedules.kernel import Kernel
 
 FULL = 0.75  # of the second cache: what is used again stays there; its sets are not filled evenly
 _WALK = 20  # cycles to find a page in the second table of addresses, and to go on
+_KEPT = 2  # cycles in which a vector of sums is loaded and stored again
 _PLANES = 8  # planes, pieces of which processors read ahead of a tile: 16 and more at once are waited for
 _LEAST = 8  # channels: sums that are loaded and stored for fewer of them take longer than what is saved
 _LEAST_TERMS = 64  # the same, of a window of any size
@@ -103,20 +104,27 @@ def bytes_of_panel(kernel: Kernel, tile: ImageTile) -> int:
     return terms * tile.wide * weights_of(kernel).dtype.bits // 8
 
 
-def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int) -> ChannelBlocks | None:
+def plane_blocks(kernel: Kernel, tile: ImageTile, pixels: int, piece: int) -> ChannelBlocks | None:
     """The blocks for a window of one pixel, of data that are stored as planes: as many planes as are read ahead together.
+    piece: those of all `pixels` that are computed for all channels of the result, before others.
 
-    None where the image and a panel of weights stay in the second cache, or there are few planes.
+    None where there are few planes, or where the image and a panel of weights stay in the second cache, and the panel in the
+    nearest one, or what a tile waits for it is less than what it takes to load and store the sums for each block.
     """
     machine, together = kernel.target.machine, _channels_together(kernel)
     channels, element = extent_of(kernel.anchor.reduce_axis[0]) or 1, kernel.record.padded.dtype.bits // 8
-    planes = channels // together
-    bytes_read = channels * (pixels * element + tile.wide * weights_of(kernel).dtype.bits // 8)
-    if planes <= 2 * _PLANES or bytes_read <= FULL * machine.l2.size:
+    planes, panel = channels // together, channels * tile.wide * weights_of(kernel).dtype.bits // 8
+    if planes <= 2 * _PLANES:
+        return None
+    block = together * divisor_near(planes, _PLANES, _PLANES // 2)
+    vectors = -(-tile.wide // kernel.lanes(kernel.anchor))
+    waits = WAITS * vectors * kernel.target.vector_bits / machine.l2_bits  # for the weights of a term
+    is_near = panel <= machine.l1.size or waits <= _KEPT * tile.across * vectors / block
+    if channels * pixels * element + panel <= FULL * machine.l2.size and is_near:
         return None
     most = max(1, machine.l1.size // 2 // (tile.across * tile.wide * kernel.anchor.output(0).dtype.bits // 8))
-    tiles = -(-pixels // tile.across)
-    return ChannelBlocks(-(-tiles // -(-tiles // most)) * tile.across, together * divisor_near(planes, _PLANES, _PLANES // 2))
+    tiles = -(-piece // tile.across)
+    return ChannelBlocks(-(-tiles // -(-tiles // most)) * tile.across, block)
 
 
 def _channels(kernel: Kernel) -> int | None:

@@ -4,6 +4,9 @@
         for tile of pixels, of all rows:      one tile is cut off at the end of the image, not one at the end of each row
             for channel of the data:          sums of the tile += weights * data
 
+Where the image does not stay in the second cache, and the weights do, the pixels are taken by pieces that stay there beside the
+weights, in parallel, with all panels for each: panels outside of the pixels read the image once for each panel.
+
 Pixels that a stride skips are left out by a copy of the data. A tile reads a piece of each plane, of the pixels of one block of
 channels. Of data that come from beyond the second cache, processors read ahead a few planes only: then sums of some pixels are
 kept in the nearest cache, and added to by as many planes at a time (see `blocks`).
@@ -12,16 +15,18 @@ kept in the nearest cache, and added to by as many planes at a time (see `blocks
 from __future__ import annotations
 
 from topi.kinds import PackedConvOp
-from topi.schedules.cpu.conv.blocks import plane_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.blocks import FULL, plane_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.groups import terms_of_step
-from topi.schedules.cpu.conv.operands import sums_of, work_of
+from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.conv.sums import sum_up
 from topi.schedules.cpu.conv.tiles import tile_of_blocks
-from topi.schedules.cpu.parallel import Cover, keep_cores_busy, share_out, whole_loops
+from topi.schedules.cpu.parallel import Cover, chunk_length, keep_cores_busy, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
+
+_PART = 4  # of the second cache, which a piece of the pixels fills at most: half as many or twice as many make no difference
 
 
 def flat_tile(kernel: Kernel) -> ImageTile | None:
@@ -49,7 +54,8 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     if max(kernel.record.strides) > 1:
         _leave_out_skipped(kernel)
     s, sums, pixels = kernel.schedule, sums_of(kernel), pixels_of(kernel) or 1
-    kept = plane_blocks(kernel, tile, pixels)
+    piece = _piece(kernel, tile, pixels)
+    kept = plane_blocks(kernel, tile, pixels, piece or pixels)
     tail = s[kernel.tail]
     rows = tail.op.output(0).shape[2:-1]
     s[sums].transform_layout(lambda n, c, *at: [n, c, flat(at[:-1], rows), at[-1]])
@@ -57,14 +63,20 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     p = tail.fuse(*image) if len(image) > 1 else image[0]
     some = tile.across if kept is None else kept.rows
     co, blocks = tail.split(c, factor=max(1, tile.wide // (extent_of(ci) or 1)))
-    po, pi = tail.split(p, factor=some)
-    tail.reorder(n, co, po, blocks, pi, ci)
+    panels = (extent_of(n) or 1) * -(-(extent_of(c) or 1) * (extent_of(ci) or 1) // tile.wide)
+    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1))}
+    if piece is None:
+        po, pi = tail.split(p, factor=some)
+        around, loops = [co, po], [n, co] if keep_cores_busy(kernel.target, panels) else [n, co, po]
+    else:
+        over, p = tail.split(p, factor=piece)
+        po, pi = tail.split(p, factor=some)
+        around, loops, covers[over] = [over, co, po], [n, over], Cover(pixels, piece)
+    covers[po] = Cover(pixels, some)
+    tail.reorder(n, *around, blocks, pi, ci)
     for loop in (blocks, pi) if kept is None else ():
         tail.unroll(loop)
     tail.vectorize(ci)
-    covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide // (extent_of(ci) or 1)), po: Cover(pixels, some)}
-    panels = (extent_of(n) or 1) * -(-(covers[co].extent or 1) // covers[co].size)
-    loops = [n, co] if keep_cores_busy(kernel.target, panels) else [n, co, po]
     shared = whole_loops(kernel.target, loops, covers, co)
     place = share_out(tail, shared, work_of(kernel))
     inside = place if po in shared else po
@@ -72,6 +84,25 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
         sum_up(kernel, sums, tail, inside, tile, blocked=True)
     else:
         sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
+
+
+def _piece(kernel: Kernel, tile: ImageTile, pixels: int) -> int | None:
+    """The pixels of a piece, of whole tiles; None where all that is read and written stays in the second cache, there is one
+    panel, or the weights do not stay there beside a piece. Pieces of one size, if that leaves no core without work.
+    """
+    machine, weights, data = kernel.target.machine, weights_of(kernel), kernel.record.padded
+    channels, total = extent_of(kernel.anchor.reduce_axis[0]) or 1, product([constant(extent) for extent in weights.shape])
+    if total is None or total <= channels * tile.wide:
+        return None
+    read, held = channels * data.dtype.bytes, total * weights.dtype.bytes
+    written = total // channels * kernel.anchor.output(0).dtype.bytes
+    room, images = FULL * machine.l2.size, extent_of(kernel.tail.axis[0]) or 1
+    most = int(min(room - held, machine.l2.size // _PART)) // (read * tile.across)
+    if held + pixels * (read + written) <= room or most < 1:
+        return None
+    whole = (size * tile.across for size in range(most, most // 4, -1) if pixels % (size * tile.across) == 0)
+    even = next((size for size in whole if keep_cores_busy(kernel.target, images * pixels // size)), None)
+    return even or chunk_length(kernel.target, pixels, most * tile.across, tile.across, images)
 
 
 def _leave_out_skipped(kernel: Kernel) -> None:

@@ -18,7 +18,7 @@ _MOST_VECTORS = 8
 _MANY = 1 << 12  # rows, pixels or vectors, where their number is not known
 _TERMS = 256  # of a sum whose number of terms is not known
 _POWER = 6  # with which measured tiles agree
-_WAITS = 0.2  # of the panels of weights: of 61->160 3x3 46² 10 x 32 take 0.93 of 5 x 80, of 199->189 3x3 19² 0.76 of 4 x 96
+WAITS = 0.2  # of the panels of weights: of 61->160 3x3 46² 10 x 32 take 0.93 of 5 x 80, of 199->189 3x3 19² 0.76 of 4 x 96
 _SLACK = 1.1  # additions do not start in the very cycle in which they could
 _RESULT = 4  # cycles for each vector of a result beside the multiply-adds: cleared, turned, stored
 _MASKED = 1.04  # the last tile is not full: tiles with masks, and tiles without
@@ -114,7 +114,7 @@ def cycles_of_image(target: Target, image: tuple[int | None, int | None], channe
     masked = _MASKED if channels is not None and channels % tile.wide and tile.wide < channels else 1
     across_channels = registers_of_rows(channels, -(-tile.wide // lanes), lanes, target.has_mask_registers)
     share = 1.0 if border is None or image[0] is None else share_inside(border, image[0], tile.down)
-    cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=_WAITS, room=room) * share
+    cycles = _cycles(target, pixels, across_channels, terms, lanes, apart, waits=WAITS, room=room) * share
     return (cycles + _first_reads(target, pixels, across_channels, terms, lanes, apart, copied, room)) * masked
 
 
@@ -128,7 +128,7 @@ def _first_reads(target: Target, pixels: Parts, across: Parts, terms: int | None
         return 0.0
 
     def one(wide: int, rate: float) -> float:
-        return _one(target, pixels[0][1], wide, terms or _TERMS, lanes, apart, 1.0, _WAITS, rate)
+        return _one(target, pixels[0][1], wide, terms or _TERMS, lanes, apart, 1.0, WAITS, rate)
 
     first = _BEYOND if copied else _MEMORY
     written = (terms or _TERMS) * target.vector_bits / target.machine.l2_bits / _BEYOND if copied else 0.0
