@@ -45,6 +45,7 @@ def table(known: Machine, measured: Measured) -> list[str]:
             ("latency of one, cycles", known.fma_latency, found.fma_latency),
             ("from L1, bits per cycle", known.load_bits, found.load_bits),
             ("from L2, bits per cycle", known.l2_bits, found.l2_bits),
+            ("from L3, bits per cycle", known.l3_bits, found.l3_bits),
             ("processors", known.cores, f"multiply {measured.scaling:.2f} times as much as one")]
     lines = [f"{known.name}, {measured.hertz / 1e9:.2f} GHz", f"{'':32s}{'taken for':>12s}  measured"]
     lines += [f"{name:32s}{taken:12d}  {value}" for name, taken, value in rows]

@@ -28,6 +28,7 @@ STEPS = 100_000
 READ = 8 << 20  # bytes of a measurement
 _STREAMS = 12  # more additions than wait for each other
 _ALIGNED = 256  # bytes: the longest line of memory
+_OUTSIDE = 4  # times the second cache, most of which lies in the last one
 _RISE = 1.35  # times the latency of the size before: the caches in between are left
 
 
@@ -169,11 +170,13 @@ def measure(target: Target) -> Measured:
     step = fma_seconds(chains, lanes)
     sizes = [round(2 ** (power / 2)) // known.line * known.line for power in range(26, 53)]  # 8 KiB to 64 MiB
     latencies = {size: one / cycle for size, one in zip(sizes, latency_seconds(sizes, known.line))}
+    far = min(_OUTSIDE * known.l2.size, known.l3.size // 2) if known.l3.size > 2 * known.l2.size else None
     machine = dataclasses.replace(
         known, name=f"{known.name}, measured", fma_latency=max(1, round(fma_seconds(1, lanes) / cycle)),
         fma_bits=round(chains * target.vector_bits * cycle / step),
         load_bits=round(8 * cycle / read_seconds(known.l1.size // 2, lanes)),
         l2_bits=round(8 * cycle / read_seconds(known.l2.size // 2, lanes)),
+        l3_bits=known.l3_bits if far is None else max(1, round(8 * cycle / read_seconds(far, lanes))),
         l1=Cache(_boundary(latencies, known.l1.size), known.l1.ways),
         l2=Cache(_boundary(latencies, known.l2.size), known.l2.ways))
     return Measured(machine, 1 / cycle, latencies, scaling(known.cores, chains, lanes))

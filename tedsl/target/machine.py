@@ -20,11 +20,14 @@ from tedsl.record import record
 
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _KIB, _MIB = 1 << 10, 1 << 20
+_FAR = 3  # times slower than the second cache, from which on the last one is as far as memory
 # Bytes that a function reads and writes from which its stores go past the cache by themselves, as parts of the last cache, and
 # their bounds: of a cache that a machine shares with others, not all is ours. Measured for a scaled copy of float32 on a cache
 # of 32 MiB, ordinary time / time past the cache: alone 1.08 to 1.18 from 2 to 32 MiB, 1.23 to 1.31 from 64 MiB on; but with a
 # reader of the output right after it 0.7 to 0.8 up to 16 MiB, 0.96 at 32 MiB, 1.09 to 1.14 from 64 MiB on. A softmax of 32 MiB:
-# alone 1.25 to 1.35.
+# alone 1.25 to 1.35. Where the last cache is as far as memory, ordinary time / time past the cache (the same copy, an Emerald
+# Rapids guest): alone 1.4 to 1.9 from 3 to 16 MiB, 1.6 to 2.1 beyond; with a reader 0.6 to 0.8 up to 4 MiB, 1.0 to 1.2 from 6
+# to 12 MiB, 1.3 from 24 MiB on.
 _PARTS, _LEAST, _MOST = 0.9, 12 << 20, 48 << 20
 
 
@@ -50,7 +53,7 @@ class Machine:
     l1, l2, l3: data caches seen by a core; l3 is shared, and of size 0 where there is none. line, page: bytes.
     tlb, tlb2: the pages in the first and in the second table of addresses.
     fma_latency: cycles until the result of a multiply-add can be added to.
-    fma_bits, load_bits, l2_bits: bits of multiply-adds that start, of vectors loaded from l1 and from l2, in a cycle.
+    fma_bits, load_bits, l2_bits, l3_bits: bits of multiply-adds that start, of vectors loaded from l1, l2 and l3, in a cycle.
     cores: processors that the system offers. hardware_threads: processors that are threads of one core.
     """
 
@@ -62,6 +65,7 @@ class Machine:
     fma_bits: int
     load_bits: int
     l2_bits: int = 256
+    l3_bits: int = 192
     tlb: int = 64
     tlb2: int = 1536
     line: int = 64
@@ -74,13 +78,18 @@ class Machine:
                            for level, cache in enumerate((self.l1, self.l2, self.l3), start=1) if cache.size)
         return (f"{self.name}: {caches}, lines of {self.line} bytes, pages of {_shown(self.page)} ({self.tlb} + {self.tlb2} "
                 f"known at once); bits per cycle: {self.fma_bits} multiplied and added, which takes {self.fma_latency} cycles, "
-                f"{self.load_bits} from L1, {self.l2_bits} from L2; {self.cores // self.hardware_threads} cores "
-                f"of {self.hardware_threads} threads")
+                f"{self.load_bits} from L1, {self.l2_bits} from L2, {self.l3_bits} from L3; "
+                f"{self.cores // self.hardware_threads} cores of {self.hardware_threads} threads")
+
+    @property
+    def has_far_l3(self) -> bool:
+        """Whether the last cache, shared by many cores that lie apart, is about as far from a core as memory."""
+        return self.l3_bits * _FAR < self.l2_bits
 
     @property
     def large(self) -> int:
         """The bytes that a function reads and writes from which its large outputs go past the cache."""
-        return max(_LEAST, min(_MOST, int(_PARTS * self.l3.size)))
+        return _LEAST if self.has_far_l3 else max(_LEAST, min(_MOST, int(_PARTS * self.l3.size)))
 
     def fmas(self, vector_bits: int) -> float:
         """The multiply-adds of vectors of so many bits that start in a cycle."""
@@ -96,10 +105,10 @@ def _shown(size: int) -> str:
 
 
 def _row(name: str, l1: tuple[int, int], l2: tuple[int, int], l3: tuple[int, int], latency: int, fma: int, load: int,
-         near: int, tlb: int = 64, tlb2: int = 1536, line: int = 64, page: int = 4096) -> Machine:
+         near: int, tlb: int = 64, tlb2: int = 1536, line: int = 64, page: int = 4096, l3_bits: int = 192) -> Machine:
     """A row of the table; sizes in KiB."""
     caches = [Cache(size * _KIB, ways) for size, ways in (l1, l2, l3)]
-    return Machine(name, caches[0], caches[1], caches[2], latency, fma, load, near, tlb, tlb2, line, page)
+    return Machine(name, caches[0], caches[1], caches[2], latency, fma, load, near, l3_bits, tlb, tlb2, line, page)
 
 
 _ROWS = (
@@ -109,11 +118,11 @@ _ROWS = (
     _row("x86-64-v4", (32, 8), (1024, 16), (8192, 16), 4, 1024, 1024, 384),
     _row("haswell", (32, 8), (256, 8), (8192, 16), 5, 512, 512, 256, 64, 1024),
     _row("skylake", (32, 8), (256, 4), (8192, 16), 4, 512, 512, 320),
-    _row("skylake-avx512", (32, 8), (1024, 16), (1408, 11), 4, 1024, 1024, 384),
+    _row("skylake-avx512", (32, 8), (1024, 16), (1408, 11), 4, 1024, 1024, 384, l3_bits=80),
     _row("icelake-client", (48, 12), (512, 8), (8192, 16), 4, 512, 1024, 384, 64, 2048),
-    _row("icelake-server", (48, 12), (1280, 20), (1536, 12), 4, 1024, 1024, 384, 64, 2048),
+    _row("icelake-server", (48, 12), (1280, 20), (1536, 12), 4, 1024, 1024, 384, 64, 2048, l3_bits=80),
     _row("tigerlake", (48, 12), (1280, 20), (12288, 12), 4, 512, 1024, 384, 64, 2048),
-    _row("sapphirerapids", (48, 12), (2048, 16), (1920, 15), 4, 1024, 1024, 384, 96, 2048),
+    _row("sapphirerapids", (48, 12), (2048, 16), (1920, 15), 4, 1024, 1024, 384, 96, 2048, l3_bits=64),
     _row("alderlake", (48, 12), (1280, 10), (30720, 12), 4, 512, 768, 384, 96, 2048),
     _row("znver1", (32, 8), (512, 8), (8192, 16), 5, 256, 256, 256, 64, 1536),
     _row("znver2", (32, 8), (512, 8), (16384, 16), 5, 512, 512, 256, 64, 2048),

@@ -55,11 +55,12 @@ def test_a_file_that_cannot_be_written(quick, capsys):
 
 
 def test_the_table_shows_both():
-    found = dataclasses.replace(ZEN4, fma_bits=513, l2_bits=245)
+    found = dataclasses.replace(ZEN4, fma_bits=513, l2_bits=245, l3_bits=190)
     measured = probes.Measured(found, 3.7e9, {8192: 7.2, 16384: 7.0, 1 << 20: 35}, 1.96)
     lines = machine.table(ZEN4, measured)
     assert lines[0] == "znver4, 3.70 GHz"
     assert "multiply-adds, bits per cycle            512  513" in lines
+    assert "from L3, bits per cycle                  192  190" in lines
     assert lines[-1].endswith("8 KiB 7, 1 MiB 35")
     assert any("multiply 1.96 times" in line for line in lines)
 

@@ -40,6 +40,11 @@ def test_multiply_adds_in_a_cycle_depend_on_the_width_of_the_vectors():
     assert MACHINES["icelake-server"].chains(512) == 8
 
 
+def test_a_last_cache_that_many_cores_share_is_far():
+    far = {name for name, row in MACHINES.items() if row.has_far_l3}
+    assert far == {"skylake-avx512", "icelake-server", "sapphirerapids"}
+
+
 def test_a_model_stands_for_another_machine():
     assert Target("llvm -model=icelake-server").machine is MACHINES["icelake-server"]
     assert Target("llvm -mcpu=x86-64-v4 -model=znver5").machine is MACHINES["znver5"]

@@ -430,12 +430,28 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
         out.stores_nontemporal = True
         node, sure = out.module.nontemporal_node(), min(past.alignment, lanes * d.bytes)
         out.line(f"store {t} {value}, ptr {pointer}, align {sure}{info.alias}, !nontemporal {node}")
+    elif mask is None and not info.count and align * 8 < out.target.vector_bits < 8 * lanes * d.bytes:
+        _store_in_order(out, info, first, value, d)
     elif mask is None:
         out.line(f"store {t} {value}, ptr {pointer}, align {align}{info.alias}")
     else:
         name = f"llvm.masked.store.v{lanes}{_short(element)}.p0"
         symbol = out.module.declare(name, f"declare void @{name}({t}, ptr, i32, <{lanes} x i1>)")
         out.line(f"call void {symbol}({t} {value}, ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}){info.alias}")
+
+
+def _store_in_order(out: Emitter, info: BufferInfo, first: Index, value: str, d: DType) -> None:
+    """Emits a store of several vectors of the machine one by one: LLVM would have them in any order. Where each lies in two
+    lines of memory, a processor joins parts of a line only if they follow each other.
+    """
+    t, element, width = memory_type(d), memory_type(d.element), out.target.vector_bits // (8 * d.bytes)
+    places = [(at, min(width, d.lanes - at)) for at in range(0, d.lanes, width)]
+    parts = [out.assign(f"shufflevector {t} {value}, {t} poison, <{count} x i32> <"
+                        f"{', '.join(f'i32 {lane}' for lane in range(at, at + count))}>") for at, count in places]
+    for part, (at, count) in zip(parts, places):
+        place = Index(first.terms, first.const + at)
+        pointer, align = address(out, info, place, element, True), alignment(info, place, d.bytes)
+        out.line(f"store <{count} x {element}> {part}, ptr {pointer}, align {align}{info.alias}")
 
 
 def _store_elements(out: Emitter, past: PastCache, first: Index, pointer: str, value: str, d: DType) -> None:

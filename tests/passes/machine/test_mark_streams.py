@@ -1,5 +1,7 @@
 """Which loops write each position of an output once, so that their stores may bypass the cache."""
 
+import dataclasses
+
 import pytest
 
 from tedsl.ir import build
@@ -12,7 +14,8 @@ from tedsl.ir.stmt import AttrStmt, For, LetStmt, seq
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.machine.mark_streams import MARK, MOVED, WHOLE_LINES, mark_streams
-from tedsl.target import Target
+from tedsl.target import Cache, Target
+from tedsl.target.machine import MACHINES
 from tests.passes.programs import Function, imm, loop, when
 
 AVX512, NEON = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"), Target("llvm -mtriple=aarch64-linux-gnu")
@@ -127,6 +130,11 @@ def test_what_is_large_comes_from_the_last_cache_of_the_machine():
     sizes = {name: Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={name}").machine.large
              for name in ("skylake-avx512", "znver4", "znver2")}
     assert sizes == {"skylake-avx512": 12 << 20, "znver4": int(0.9 * (32 << 20)), "znver2": int(0.9 * (16 << 20))}
+
+
+def test_a_last_cache_as_far_as_memory_keeps_little():
+    large = {name: dataclasses.replace(MACHINES[name], l3=Cache(300 << 20, 15)).large for name in ("sapphirerapids", "znver5")}
+    assert large == {"sapphirerapids": 12 << 20, "znver5": 48 << 20}
 
 
 # --- tiles that begin at lines -------------------------------------------------------------------------------------------

@@ -196,6 +196,22 @@ def test_rows_of_a_block(shape, cores, block, tmp_path):
     assert ("tir.prefetch" in text) == (4 * shape[0] * shape[1] > 1 << 20)
 
 
+@pytest.mark.parametrize("shape, block, asks", [
+    ((256, 512), 8, False),
+    ((512, 512), 1, True),  # they and their results fill L2
+    ((2048, 300), 1, True),
+    ((10240, 77), 4, False),  # short rows: as many as processors look ahead
+    ((10240, 30), 16, False),
+], ids=str)
+def test_rows_from_a_last_cache_as_far_as_memory(shape, block, asks):
+    args = layer_norm_of(shape)
+    with tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -model=sapphirerapids"):
+        s = topi.schedules.schedule(args[-1])
+    text = str(tedsl.lower(s, args, simple_mode=True))
+    assert f"0, {shape[0] // block}) \"parallel\"" in text, text
+    assert ("tir.prefetch" in text) == asks
+
+
 def test_what_a_block_of_rows_adds_up_stays_in_registers_and_two_rows_share_scales():
     """In memory, 16 lanes of which the end of a row stored 2 were read again at once: 1.7 times slower."""
     args = layer_norm_of((486, 50))

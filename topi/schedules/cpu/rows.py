@@ -6,6 +6,7 @@ reduced dimension not last:  the same for some neighbouring rows at a time, one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,11 @@ from topi.schedules.formulas import Formula, constant, extent_of, product, varia
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of a row at a time
+_FEW = 4  # rows of a block, at least
 _ROWS = 64  # of a block: they wait together for the end of each sum, for quotients and roots
 _MANY = 8  # rows of a block that are worth more than to ask for the next row
+_LONG = 8  # vectors of a row that is computed by itself, if it comes from afar
+_AFAR = 32  # vectors of the rows of a block that come from afar
 _SHARE = 2  # neighbouring rows that are computed together
 _STRAIGHT = 4  # operations on vectors of 512 bits of a row of softmax without a loop: more cost builds time, and gain nothing
 _SIMPLE = 3  # operations of a step of several vectors, which is written once, in a loop: its counter is little beside it
@@ -68,19 +72,27 @@ def _block(kernel: Kernel, rows: list[Any], columns: int | None) -> int:
     """The rows of a block, 1 where each is computed by itself.
 
     Rows that do not fit the second cache are by themselves, too, and the next one is asked for meanwhile, unless many of them
-    fit the nearest cache with all that is computed of their elements.
+    fit the nearest cache with all that is computed of their elements. Where what the second cache does not hold is as far as
+    memory, they always are, and short ones are few: a block waits at its first step, and processors do not look ahead as far as
+    the next one.
     """
+    machine = kernel.target.machine
     count = product([extent_of(axis) for axis in rows])
     computed = [op for op in (*_stages(kernel), kernel.tail) if not op.reduce_axis and len(op.axis) == len(kernel.tail.axis)]
     row = (columns or 0) * kernel.anchor.output(0).dtype.bytes
-    if _MANY * row * (1 + len(computed)) > kernel.target.machine.l1.size and _is_large(kernel, count, row):
+    large, vectors = _is_large(kernel, count, row), -(-(columns or 0) // kernel.lanes(kernel.tail))
+    from_afar = large and machine.has_far_l3
+    if (from_afar and vectors >= _LONG) or (large and _MANY * row * (1 + len(computed)) > machine.l1.size):
         return 1
-    return rows_of_block(kernel, rows, columns, _work(kernel), _ROWS)
+    block = rows_of_block(kernel, rows, columns, _work(kernel), _ROWS)
+    fewer = math.gcd(block, 1 << (_AFAR // vectors).bit_length() - 1) if from_afar and vectors else block
+    return fewer if fewer >= _FEW else block
 
 
 def _is_large(kernel: Kernel, count: int | None, row: int) -> bool:
-    """Whether so many rows of so many bytes do not fit the second cache."""
-    return count is not None and count * row > kernel.target.machine.l2.size
+    """Whether so many rows of so many bytes do not fit the second cache: beside results, if what it does not hold is far."""
+    machine = kernel.target.machine
+    return count is not None and (2 * count * row >= machine.l2.size if machine.has_far_l3 else count * row > machine.l2.size)
 
 
 def _along_rows(kernel: Kernel, reduced: int) -> None:
@@ -160,7 +172,7 @@ def _promise(kernel: Kernel, part: Any, op: Any) -> None:
 
 
 def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], columns: int | None) -> None:
-    """Prefetch the next row of arguments that do not fit the second cache, at the second look at this one.
+    """Prefetch the next row of arguments that do not fit the second cache (`_is_large`), at the second look at this one.
 
     Processors look ahead within a page. The first look, for a maximum or a mean, waits for memory; the second one computes.
     readers: the formula of each step, and the operation whose loops read what it reads.
@@ -172,7 +184,7 @@ def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], colum
                 looks.setdefault(tensor, []).append(op)
     for tensor, (_, *later) in looks.items():
         size = product([constant(extent) for extent in tensor.shape])
-        if not later or size is None or columns is None or size * tensor.dtype.bytes <= kernel.target.machine.l2.size:
+        if not later or columns is None or not _is_large(kernel, size, tensor.dtype.bytes):
             continue
         stage = kernel.schedule[later[0]]
         *_, chunks, _ = stage.leaf_iter_vars
