@@ -1,5 +1,9 @@
 """Products of matrices by every schedule, over shapes that no tile divides, dtypes, transposed and symbolic ones."""
 
+import dataclasses
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -184,6 +188,39 @@ def test_columns_are_packed_by_panels_beside_each_other(rows, columns, terms, pa
     out = np.zeros((rows, columns), "float32")
     tedsl.build(s, [a, b, product])(x, y, out)
     np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("terms, is_packed, cores, inside", [
+    (300, False, 1, True),   # a panel of 77 KB: each tile of rows is multiplied with several before the next one
+    (300, True, 1, True),
+    (300, False, 2, True),   # all panels are copied before, and the cores share rows
+    (40, False, 1, False),   # a panel of 10 KB stays in L1 and serves all rows
+    (40, True, 1, False)])
+def test_panels_that_do_not_stay_in_l1_share_tiles_of_rows(terms, is_packed, cores, inside, tmp_path):
+    rows, columns = 61, 384
+    machine = dataclasses.asdict(Target("llvm -mcpu=znver4 -model=znver4").machine) | {"cores": cores}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    target = Target(f"llvm -mcpu=znver4 -model={tmp_path / 'machine.json'}")
+    x, y = floats(rows, terms), floats(terms, columns)
+    a, b = tensors(x, y)
+    given, packed = [x, y], [a, b]
+    with target:
+        product = topi.matmul(a, b)
+        if is_packed:
+            weights = te.placeholder((columns, terms), name="w")
+            wide = panels_in(topi.nn.dense(a, weights))[weights]
+            given[1] = np.ascontiguousarray(y.reshape(terms, columns // wide, wide).transpose(1, 0, 2))
+            packed[1] = te.placeholder(given[1].shape, name="p")
+            product = topi.nn.dense(a, topi.nn.dense_unpack_weights(packed[1], columns))
+        s = topi.schedules.schedule([product])
+        loops = re.findall(r"for \((\S+?):", str(tedsl.lower(s, [*packed, product], simple_mode=True)))
+    below = [at for at, loop in enumerate(loops) if loop.startswith("i.outer")]
+    beside = [at for at, loop in enumerate(loops) if loop == "j.outer.inner"]
+    assert (bool(beside) and beside[0] > below[-1]) == inside
+    if target.runs_here:
+        out = np.zeros((rows, columns), "float32")
+        tedsl.build(s, [*packed, product], target=target)(*given, out)
+        np.testing.assert_allclose(out, x @ y, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("batch, rows, columns, terms", [((), 4, 1024, 520), ((), 6, 520, 515), ((2,), 5, 512, 300),

@@ -17,7 +17,7 @@ from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, pack_groups, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
-from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pack, pack_before, panels_beside
+from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pack, pack_before, panels_beside, stays
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
@@ -85,29 +85,41 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     io, ii = tail.split(i, factor=tall)
     chunk = _chunk_of_rows(kernel, tall, wide, is_copied=panel is not None) if group == 1 else None
     place: Any = None
+    together = _panels_together(kernel, wide, panel is not None, chunk) if group == 1 else 1
+    outer, within = tail.split(jo, factor=together) if together > 1 else (jo, None)
     if chunk is not None:
         block, io = tail.split(io, factor=chunk.tiles)
-        tail.reorder(*batch, *((jo, block) if chunk.of_panel else (block, jo)), io, ii, ji)
-        share_out(tail, [*batch, *((jo, block) if chunk.of_panel else (block,))], _work(kernel))
+    tiles = [io] if within is None else [within, io] if stays(kernel, wide) else [io, within]
+    if chunk is not None:
+        around = [outer, block] if chunk.of_panel else [block, outer]
+        tail.reorder(*batch, *around, *tiles, ii, ji)
+        share_out(tail, [*batch, *around[:1 + chunk.of_panel]], _work(kernel))
     else:
-        beside = panels_beside(kernel, wide) if panel is not None and group == 1 else 1
-        outer, within = tail.split(jo, factor=beside) if beside > 1 else (jo, None)
-        tail.reorder(*batch, outer, *([] if within is None else [within]), io, ii, ji)
-        shared = whole_tiles(kernel, batch, outer, wide * beside)
+        tail.reorder(*batch, outer, *tiles, ii, ji)
+        shared = whole_tiles(kernel, batch, outer, wide * together)
         place = share_out(tail, shared, _work(kernel))
         place = place if shared and shared[-1] is outer else outer
     if halved:
-        _multiply_halves(kernel, sums, (io, ii, ji))
+        _multiply_halves(kernel, sums, (tiles[-1], ii, ji))
     else:
-        _multiply(kernel, sums, (io, ii, ji), group)
+        _multiply(kernel, sums, (tiles[-1], ii, ji), group)
     if panel is not None and chunk is not None:
         pack_before(kernel, s[panel], wide)
     elif panel is not None:
         s[panel].compute_at(tail, place)
         if group == 1:
-            pack(s[panel], wide, beside)
+            pack(s[panel], wide, together)
         else:
             pack_groups(kernel, s[panel], group)
+
+
+def _panels_together(kernel: Kernel, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:
+    """The panels that are packed together, or that each tile of rows is multiplied with before the next one."""
+    if chunk is None and is_copied:
+        return 1 if kernel.record.transpose_b else panels_beside(kernel, wide)
+    if stays(kernel, wide) or (chunk is not None and chunk.of_panel) or not (is_copied or given_panels(kernel) is not None):
+        return 1
+    return panels_beside(kernel, wide, kernel.target.machine.l2.size, are_shared=chunk is None)
 
 
 class _Chunk(NamedTuple):

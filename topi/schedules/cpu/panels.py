@@ -42,19 +42,34 @@ def copy_of_columns(kernel: Kernel) -> Any:
     return copy
 
 
-def panels_beside(kernel: Kernel, wide: int) -> int:
-    """The panels that are packed together, so that a row of the second matrix is read in pieces of several lines.
+def panels_beside(kernel: Kernel, wide: int, most: int = _BESIDE, are_shared: bool = True) -> int:
+    """The panels, at most so many, that are taken together: packed, so that a row of the second matrix is read in pieces of
+    several lines; or multiplied with a tile of rows before the next one.
 
-    They divide the panels of a row, fill at most half of L2, and leave tasks enough for all cores.
+    They divide the panels of a row, fill at most half of L2, and leave tasks enough for all cores, if the cores share panels.
     """
     columns, terms = extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
-    if kernel.record.transpose_b or columns is None or terms is None or columns % wide:
+    if columns is None or terms is None or columns % wide:
         return 1
     machine, panels = kernel.target.machine, columns // wide
     batch = product([extent_of(axis) for axis in kernel.tail.axis[:-2]]) or 1
-    size = kernel.record.b.dtype.bits // 8 * wide * terms
-    most = min(_BESIDE, machine.l2.size // 2 // size, batch * panels // (SHARES * machine.cores))
-    return next((count for count in range(most, 1, -1) if panels % count == 0), 1)
+    most = min(most, machine.l2.size // 2 // _bytes(kernel, wide, terms))
+    if are_shared:
+        most = min(most, batch * panels // (SHARES * machine.cores))
+    return next((count for count in range(int(most), 1, -1) if panels % count == 0), 1)
+
+
+def stays(kernel: Kernel, wide: int) -> bool:
+    """Whether a panel stays in the nearest cache beside the rows that it is multiplied with: it serves all rows then before the
+    next one. Of others each tile of rows, which comes from further away, is multiplied with several.
+    """
+    terms = extent_of(kernel.anchor.reduce_axis[0])
+    return terms is None or 2 * _bytes(kernel, wide, terms) <= kernel.target.machine.l1.size
+
+
+def _bytes(kernel: Kernel, wide: int, terms: int) -> int:
+    element: int = kernel.record.b.dtype.bytes
+    return max(1, element * wide * terms)
 
 
 def lay_out(copy: Any, wide: int) -> Any:
