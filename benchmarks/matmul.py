@@ -49,7 +49,7 @@ def prepacked_matmul(b: Any) -> tuple[Any, list[Any], Any]:
     panels = -(-size // columns)
     padded = np.zeros((size, panels * columns), b.dtype)
     padded[:, :size] = b
-    packed = np.ascontiguousarray(padded.reshape(size, panels, columns).transpose(1, 0, 2))
+    packed = tedsl.nd.array(np.ascontiguousarray(padded.reshape(size, panels, columns).transpose(1, 0, 2)))
     A, P = te.placeholder((size, size), name="A"), te.placeholder(packed.shape, name="packedB")
     k = te.reduce_axis((0, size), "k")
     C = te.compute((size, size), lambda i, j: te.sum(A[i, k] * P[j // columns, k, j % columns], axis=k), name="C")

@@ -25,18 +25,21 @@ def placeholders(arrays: Sequence[Any]) -> list[te.Tensor]:
 
 
 def scheduled(outs: te.Tensor | Sequence[te.Tensor], inputs: Sequence[te.Tensor], arrays: Sequence[Any],
-              view: Callable[..., Any] | None = None, schedule: Any = None) -> Contender:
+              view: Callable[..., Any] | None = None, schedule: Any = None, own: bool = False) -> Contender:
     """The kernel of tensors with the schedule of topi for this machine (or `schedule`), called with `arrays`.
 
-    view: makes the results, one array each, an array of the layout of the reference.
+    view: makes the results, one array each, an array of the layout of the reference. own: whether the results are arrays of
+    tedsl, which begin at lines of memory as those that torch and onnxruntime allocate do; else of numpy.
     """
     listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     made = topi.schedules.schedule(listed) if schedule is None else schedule
     kernel = tedsl.build(made, [*inputs, *listed])
-    results = [empty(shape_of(out), str(out.dtype)) for out in listed]
+    made_by = tedsl.nd.empty if own else empty
+    results: list[Any] = [made_by(shape_of(out), str(out.dtype)) for out in listed]
 
     def result() -> Any:
-        return view(*results) if view is not None else results[0] if len(results) == 1 else tuple(results)
+        plain = [np.asarray(one) for one in results]
+        return view(*plain) if view is not None else plain[0] if len(plain) == 1 else tuple(plain)
 
     return Contender(lambda: kernel(*arrays, *results), result)
 
@@ -48,11 +51,11 @@ def operator(formula: Callable[..., Any], arrays: Sequence[Any], view: Callable[
 
 
 def computed(formula: Callable[..., te.Tensor], *arrays: Any) -> Any:
-    """What a formula gives for these arrays: for data that is prepared once, such as packed weights."""
+    """What a formula gives for these arrays, as an array of tedsl: for data that is prepared once, such as packed weights."""
     contender = operator(formula, arrays)
     contender.call()
     assert contender.result is not None
-    return contender.result()
+    return tedsl.nd.array(contender.result())
 
 
 def empty(shape: Sequence[int], dtype: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import tedsl
 import topi
 from benchmarks import networks, reference
 from benchmarks.case import Case, Contender, Goal, Maker, maker
@@ -34,14 +35,19 @@ def arrays_of(spec: Conv, batch: int = 1) -> tuple[Any, Any, Any]:
 
 
 def in_layout(spec: Conv, layout: str, x: Any, w: Any, b: Any) -> Contender:
-    """Our convolution with images and weights prepared for a layout."""
+    """Our convolution with images and weights prepared for a layout, in arrays of tedsl, as those of the others are theirs; in
+    NCHW all compute with what they are given.
+    """
     block = max(vector_lanes(), 8)
     data = networks.in_layout(x, layout, block)
     kernel = np.ascontiguousarray(networks.kernel_in_layout(w, layout, spec, block))
     bias = np.ascontiguousarray(networks.per_channel(b, layout, block))
+    if layout != "NCHW":
+        data, kernel, bias = (tedsl.nd.array(a) for a in (data, kernel, bias))
     D, W, B = (te.placeholder(a.shape, name=name) for a, name in ((data, "data"), (kernel, "kernel"), (bias, "bias")))
     out = networks.activated(topi.add(networks.convolved(spec, D, W, layout), B), spec.activation)
-    return ours.scheduled(out, [D, W, B], [data, kernel, bias], lambda y: networks.back_to_nchw(y, layout))
+    return ours.scheduled(out, [D, W, B], [data, kernel, bias], lambda y: networks.back_to_nchw(y, layout),
+                          own=layout != "NCHW")
 
 
 def result_like(spec: Conv, batch: int = 1) -> Any:
