@@ -46,7 +46,9 @@ def chosen_by(monkeypatch):
     ((64, 56, 64), 1, 14), ((64, 56, 64), 2, 14), ((64, 56, 64), 16, 4),
     ((128, 28, 256, 2), 1, 8), ((128, 28, 256, 2, 8), 16, 8),
     ((128, 28, 256, 2), 16, None),        # fewer bands than cores
-    ((128, 14, 128), 1, None),            # the image stays in the second cache
+    ((64, 28, 32), 1, 10),                # the image would stay in the second cache, but not beside the weights and the result
+    ((32, 28, 32), 1, None),              # all stays
+    ((128, 14, 128), 1, None),            # the weights do not stay
     ((64, 112, 64, 1, 0), 16, None),      # no image
     ((64, 112, 64, 1, 1, 5), 1, None)])   # the weights would be read as often as the image now is
 def test_heights(case, cores, rows, monkeypatch, tmp_path):

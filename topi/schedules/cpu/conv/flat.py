@@ -26,6 +26,7 @@ from topi.schedules.cpu.parallel import Cover, chunk_length, keep_cores_busy, sh
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
+_ALL = 2  # parts of the second cache, of which one has all that is read and written: more does not stay, beside what others use
 _PART = 4  # of the second cache, which a piece of the pixels fills at most: half as many or twice as many make no difference
 
 
@@ -98,7 +99,7 @@ def _piece(kernel: Kernel, tile: ImageTile, pixels: int) -> int | None:
     written = total // channels * kernel.anchor.output(0).dtype.bytes
     room, images = FULL * machine.l2.size, extent_of(kernel.tail.axis[0]) or 1
     most = int(min(room - held, machine.l2.size // _PART)) // (read * tile.across)
-    if held + pixels * (read + written) <= room or most < 1:
+    if held + pixels * (read + written) <= machine.l2.size // _ALL or most < 1:
         return None
     whole = (size * tile.across for size in range(most, most // 4, -1) if pixels % (size * tile.across) == 0)
     even = next((size for size in whole if keep_cores_busy(kernel.target, images * pixels // size)), None)
