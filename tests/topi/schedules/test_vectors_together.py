@@ -72,3 +72,34 @@ def test_borders_of_rows(columns, dtype, before, after):
     b = np.zeros((3, 4, columns + before + after), dtype)
     tedsl.build(topi.schedules.schedule(padded), [x, padded])(a, b)
     np.testing.assert_array_equal(b, np.pad(a, ((0, 1), (1, 0), (before, after)), constant_values=1))
+
+
+FAR = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -model=sapphirerapids"
+
+
+@pytest.mark.parametrize("function, size, target, streams", [
+    (topi.exp, 1 << 23, FAR, True), (lambda x: topi.add(x, 1.0), 6_400_001, FAR, True),
+    (topi.exp, 1 << 22, FAR, False),  # stays in the last cache
+    (topi.exp, 1 << 23, f"{FAR} -num-cores=64", False),  # too few chunks
+    (topi.exp, 1 << 24, "llvm -mtriple=x86_64-linux-gnu -mcpu=znver5 -model=znver5", False)])
+def test_elements_from_afar_are_read_in_several_places_side_by_side(function, size, target, streams):
+    x = te.placeholder((size,), name="x")
+    y = function(x)
+    with tedsl.target.Target(target):
+        schedule = topi.schedules.schedule([y])
+        text = str(tedsl.lower(schedule, [x, y], simple_mode=True))
+    assert ("ax0.inner.outer*16384)" in text) == streams, text
+    assert streams == (len(schedule[y].leaf_iter_vars) == 4)
+
+
+@pytest.mark.parametrize("size", [6_400_001, 1 << 23])
+def test_streams_of_elements_with_a_rest(size):
+    x = te.placeholder((size,), name="x")
+    y = topi.add(x, 1.0)
+    with tedsl.target.Target("llvm -model=sapphirerapids"):
+        kernel = tedsl.build(topi.schedules.schedule([y]), [x, y])
+    room = np.zeros(size + 5, "float32")
+    data, out = np.random.default_rng(0).random(size, "float32"), room[2:-3]
+    kernel(data, out)
+    np.testing.assert_array_equal(out, data + np.float32(1))
+    assert not room[:2].any() and not room[-3:].any()

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from topi.kinds import InjectiveOp
-from topi.schedules.cpu.elements.memory import in_order_of, largest_load
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, largest_load
 from topi.schedules.cpu.elements.pieces import gathered_pieces, map_gathered, map_pieces, run_of_pieces
 from topi.schedules.cpu.elements.turned import map_turned, turned_axis
 from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
@@ -22,6 +22,8 @@ _BORDERED = range(3, 5)  # vectors of a row with a border that are one step, so 
 _MASKED = range(3, 9)  # the same with registers for masks
 _ROWS = 16  # short rows of a part of a loop that is shared out, at least
 _LONG = 64  # vectors from which on a loop is long
+_STREAMS, _STREAM = 4, 64 << 10  # places that are read side by side, and the bytes from one to the next
+_REST = 4  # times what goes past the caches, of which a far last cache holds little
 
 
 def schedule_injective(kernel: Kernel) -> None:
@@ -60,6 +62,9 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
     if not is_clamped or (extent or 0) > _FEW * wide:
         wide = _lanes_of_quotients(op, formula, lanes) or wide
+    if not outer and not is_clamped and wide % lanes == 0 and _has_streams(kernel, op, extent):
+        _map_streams(stage, inner, wide, op.output(0).dtype.bytes)
+        return
     length = _CHUNK if extent is None and not outer else None
     if extent is not None and extent >= 2 * _CHUNK:
         unit = math.lcm(wide, max(1, kernel.target.machine.line // op.output(0).dtype.bytes))
@@ -75,6 +80,28 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if len(outer) == len(loops) - 1:
         outer = _shared_loops(kernel, stage, outer, extents, lanes, _is_turned(op, formula))
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _has_streams(kernel: Kernel, op: Any, extent: int | None) -> bool:
+    """Whether a loop over all elements reads and writes several places side by side: where memory is far, a core asks for too few
+    lines ahead in one place. What is left of less in the last cache is near enough. Chunks must keep the cores busy.
+    """
+    machine = kernel.target.machine
+    if extent is None or kernel.lanes(op) == 1 or not machine.has_far_l3 or kernel.within or kernel.blocks is not None:
+        return False
+    size = 2 * extent * op.output(0).dtype.bytes
+    return goes_past_caches(kernel, op) and size >= max(_REST * machine.large, 2 * SHARES * machine.cores * _STREAMS * _STREAM)
+
+
+def _map_streams(stage: te.Stage, loop: Any, wide: int, size: int) -> None:
+    """Parts chunks of the elements, of `size` bytes, into streams, of each of which `wide` elements are computed at a time."""
+    length = _STREAM // size // wide * wide
+    chunk, inside = stage.split(loop, factor=_STREAMS * length, tail="partition")
+    stream, inside = stage.split(inside, nparts=_STREAMS)
+    step, lane = stage.split(inside, factor=wide)
+    stage.reorder(step, stream, lane)
+    stage.vectorize(lane)
+    stage.parallel(chunk)
 
 
 def _lanes_of_quotients(op: Any, formula: Formula, lanes: int) -> int | None:
