@@ -83,8 +83,8 @@ def map_elements(kernel: Kernel, op: Any) -> None:
 
 
 def _has_streams(kernel: Kernel, op: Any, extent: int | None) -> bool:
-    """Whether a loop over all elements reads and writes several places side by side: where memory is far, a core asks for too few
-    lines ahead in one place. What is left of less in the last cache is near enough. Chunks must keep the cores busy.
+    """Whether a loop over all elements reads and writes several places side by side: where memory is far, a core asks for too
+    few lines ahead in one place. What is left of less in the last cache is near enough. Chunks must keep the cores busy.
     """
     machine = kernel.target.machine
     if extent is None or kernel.lanes(op) == 1 or not machine.has_far_l3 or kernel.within or kernel.blocks is not None:
