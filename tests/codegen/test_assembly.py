@@ -10,7 +10,7 @@ from tedsl.codegen.llvm.machine import check_symbols
 from tedsl.errors import InternalError
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
-from tedsl.ir.expr import Broadcast, Call, Cast, Load, Max, Min, Ramp, Var, pointer_var
+from tedsl.ir.expr import Broadcast, Call, Cast, Load, Max, Min, Ramp, Select, Var, pointer_var
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import Allocate, For, ForKind, Store, seq
 from tests.codegen.kernels import ARM, AVX2, AVX512, PLAIN, Kernel, array, const, elementwise, function, splat
@@ -193,6 +193,18 @@ def test_invariant_addresses_leave_the_loop():
     text = Kernel(function(For(i, const(0), n, ForKind.SERIAL, inner), a, b), AVX2).text
     inside = text[text.index("\nloop.1:"):text.index("\ndone.1:")]
     assert "mul i64 %i," not in inside and "sdiv" not in inside
+
+
+def test_an_invariant_choice_of_places_leaves_the_loop():
+    i, j, n = Var("i"), Var("j"), Var("n")
+    a, b = array("a", (n, 64), "float32"), array("b", (64,), "float32")
+    first = Select(build.less(i, 5), build.mul(i, 64), build.mul(build.sub(n, i), 64))
+    at = Ramp(build.add(first, build.mul(j, 8)), const(1), 8)
+    store = Store(b[1].data, Load(dtype("float32x8"), a[1].data, at), Ramp(build.mul(j, 8), const(1), 8))
+    inner = For(j, const(0), const(8), ForKind.SERIAL, store)
+    text = Kernel(function(For(i, const(0), n, ForKind.SERIAL, inner), a, b), AVX2).text
+    inside = text[text.index("\nloop.1:"):text.index("\ndone.1:")]
+    assert "select" in text and "select" not in inside and "icmp slt i64 %i," not in inside
 
 
 def test_which_functions_want_the_loop_vectorizer():

@@ -1,19 +1,30 @@
-"""Extracts some lanes of a vector statement as a narrower statement, or of a vector as a narrower one."""
+"""Extracts some lanes of a vector statement as a narrower statement, or of a vector as a narrower one.
+
+Lanes of places that lie beside each other in rows, and go on in the next row, are those of two straight parts:
+
+    lane k of floordiv(ramp(x, 1, 16), 56)*n + floormod(ramp(x, 1, 16), 56)*m is  (k < next ? here : there) + k*m  with
+    next = 56 - floormod(x, 56), here = lane 0, there = lane next - next*m
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from tedsl.ir import build
 from tedsl.ir.expr import (
+    Add,
     BinaryOp,
     Broadcast,
     Call,
     Cast,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
     Let,
     Load,
+    Mul,
     Not,
     Ramp,
     Select,
@@ -25,6 +36,7 @@ from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import fresh_copy
+from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import is_always_false, is_always_true
 from tedsl.passes.loops.vectorize_expr import ELEMENTWISE
 
@@ -33,6 +45,24 @@ _INSIDE = (Load, Let, Shuffle, *_MIX)  # what scalars have to do with lanes
 
 
 Part = TypeVar("Part", Stmt, Expr)
+
+
+class TwoParts(NamedTuple):
+    """Places of lanes in a row and in the next one: lane k is k * step behind `here` if k < next, else behind `there`. Both are
+    without `apart`, which all lanes have in common.
+    """
+
+    apart: Expr
+    here: Expr
+    there: Expr
+    next: Expr
+    step: int
+
+    def lane(self, number: int) -> Expr:
+        start = self.here
+        if number:
+            start = Select(build.less(number, self.next), self.here, self.there)
+        return build.add(build.add(self.apart, start), number * self.step)
 
 
 class CannotSlice(Exception):
@@ -165,3 +195,80 @@ class _Slicer(Rewriter):
         if self.width == 1:
             return IfThenElse(predicate, Store(node.buffer_var, value, index))
         return Store(node.buffer_var, value, index, predicate)
+
+
+def two_parts(index: Expr, bound: Callable[[str, Expr], Var]) -> TwoParts | None:
+    """Returns the places of a vector of lanes as those of two rows, whose starts are `bound`; None if they are no such places.
+    """
+    apart, lanes = _parted(index)
+    rows = _Rows()
+    step = rows.step(lanes) if lanes is not None else None
+    if lanes is None or step is None or rows.place is None or rows.length < index.dtype.lanes:
+        return None
+    length = build.const(rows.length, rows.place.dtype)
+    behind = bound("next", build.sub(length, build.floormod(rows.place, length)))
+    there = build.sub(slice_lanes(lanes, index.dtype.lanes, behind, 1), build.mul(behind, step))
+    here = slice_lanes(lanes, index.dtype.lanes, 0, 1)
+    return TwoParts(apart, bound("here", here), bound("there", there), behind, step)
+
+
+def _parted(index: Expr) -> tuple[Expr, Expr | None]:
+    """Returns the sum of the terms of `index` that all lanes have in common, as a scalar, and that of the others."""
+    common: Expr = build.const(0, index.dtype.element)
+    own: Expr | None = None
+    stack = [index]
+    while stack:
+        term = stack.pop()
+        if isinstance(term, Add):
+            stack += [term.b, term.a]
+        elif isinstance(term, Broadcast):
+            common = build.add(common, term.value)
+        else:
+            own = term if own is None else Add(own, term)
+    return common, own
+
+
+class _Rows:
+    """The rows in which places lie beside each other. place: of the first lane. length: of the shortest row, of which all
+    others are multiples; 0 if none is known.
+    """
+
+    def __init__(self) -> None:
+        self.place: Expr | None = None
+        self.length = 0
+        self.number = Numbering()
+
+    def step(self, e: Expr) -> int | None:
+        """Returns how far lanes are apart in `e` in a row; None if that is not a constant."""
+        match e:
+            case Broadcast():
+                return 0
+            case Ramp(stride=IntImm(value=1), base=place):
+                if self.place is not None and self.number(self.place) != self.number(place):
+                    return None
+                self.place = place
+                return 1
+            case Add(a=a, b=b):
+                x, y = self.step(a), self.step(b)
+                return None if x is None or y is None else x + y
+            case Mul(a=a, b=Broadcast(value=IntImm(value=factor))):
+                x = self.step(a)
+                return None if x is None else factor * x
+            case (FloorDiv() | FloorMod()) as part if isinstance(part.b, Broadcast) and isinstance(part.b.value, IntImm):
+                a, length, x = part.a, part.b.value.value, self.step(part.a)
+                if x == 0:
+                    return 0
+                if x != 1 or not isinstance(a, (Ramp, FloorMod)) or length < 1 or not self.goes_with(length):
+                    return None
+                return 0 if isinstance(part, FloorDiv) else 1
+            case _:
+                return None
+
+    def goes_with(self, length: int) -> bool:
+        """Whether rows of this length end where one of the known rows does, or the other way round."""
+        if not self.length:
+            self.length = length
+        if max(length, self.length) % min(length, self.length):
+            return False
+        self.length = min(length, self.length)
+        return True

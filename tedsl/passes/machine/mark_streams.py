@@ -139,7 +139,7 @@ class _Marker(ScopedRewriter):
     def is_whole_line(self, lead: Call) -> bool:
         """Tells whether `lead` counts from lines, not from parts of lines."""
         elements, size = build.as_int(lead.args[1]), build.as_int(lead.args[2])
-        return elements is not None and size is not None and elements * size == self.target.machine.line
+        return elements is not None and size is not None and elements * size % self.target.machine.line == 0
 
     def in_lines(self, loop: For) -> AttrStmt | None:
         """Returns `loop` in a mark if it writes whole lines, given that its first vector is one; else None."""
@@ -156,11 +156,13 @@ class _Marker(ScopedRewriter):
             return None
         assert isinstance(first.index, Ramp)
         start = inside.at_start(first.index.base)
-        moved = None if uses(start, inside.names) else _moved(start, self.leads[memory], unit)
-        if moved is None:
+        moved = None if uses(start, inside.names) else _moved(start, self.leads[memory])
+        if moved is None or moved[1] % unit:
             return None
-        is_complete = memory in self.again and not self.conditions
-        inner = AttrStmt(memory, MOVED, moved, loop) if is_complete and first.value.dtype.lanes == unit else loop
+        by, step = moved
+        lanes = first.value.dtype.lanes
+        is_complete = memory in self.again and not self.conditions and step == lanes and inside.are_in_step(lanes)
+        inner = AttrStmt(memory, MOVED, by, loop) if is_complete else loop
         return AttrStmt(memory, WHOLE_LINES, first.index.replace(base=start), inner)
 
 
@@ -261,9 +263,9 @@ class _Inside:
         return index
 
 
-def _moved(start: Expr, lead: Var, unit: int) -> Expr | None:
-    """Returns how far a tile that begins at `start` was moved inwards; None where `start` is not a sum of rows and
-    max(min(tile*unit - lead, last), 0).
+def _moved(start: Expr, lead: Var) -> tuple[Expr, int] | None:
+    """Returns how far a tile that begins at `start` was moved inwards, and the step from tile to tile; None where `start` is
+    not a sum of rows and max(min(tile*step - lead, last), 0).
     """
     number = Numbering()
     for term, factor in _terms(start):
@@ -271,8 +273,8 @@ def _moved(start: Expr, lead: Var, unit: int) -> Expr | None:
             continue
         place, last = term.a.a, term.a.b
         factors, constant = number.terms(place)
-        if factors.pop(number(lead), 0) == -1 and math.gcd(*factors.values(), constant) == unit and not uses(last, {lead}):
-            return build.sub(term, place)
+        if factors.pop(number(lead), 0) == -1 and not uses(last, {lead}):
+            return build.sub(term, place), math.gcd(*factors.values(), constant)
     return None
 
 

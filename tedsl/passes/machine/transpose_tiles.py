@@ -43,7 +43,7 @@ from tedsl.ir.walk.visitor import post_order, uses
 from tedsl.passes.facts.conjunctions import conjunction
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import is_always_false
-from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
+from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes, two_parts
 from tedsl.passes.machine.split_vectors import lanes_on
 from tedsl.target.target import Target
 
@@ -205,8 +205,10 @@ class _Tiles(ScopedRewriter):
         first = loop.min if alone else build.add(loop.min, build.mul(step, width))
         rows = _Rows(loop.loop_var, first, 0, min(width, lanes), width, group)
         try:
-            if self.by_lines(store, lanes, rows):
-                tile = self.whole_lines(rows.beside(lanes), body, turned)
+            vectors = self.vectors_of_lines(store, lanes, rows)
+            if vectors > 1:
+                parts = rows.beside(lanes)
+                tile = seq(*(self.whole_lines(parts[at:at + vectors], body, turned) for at in range(0, len(parts), vectors)))
             else:
                 tile = self.side_by_side(loop, rows, body, store, turned)
         except CannotSlice:
@@ -257,11 +259,13 @@ class _Tiles(ScopedRewriter):
                 return For(part, build.const(0, part.dtype), build.const(count, part.dtype), ForKind.SERIAL, tile)
         return seq(*(self.guarded(part, body, store, turned) for part in rows.beside(lanes)))
 
-    def by_lines(self, store: Store, lanes: int, rows: _Rows) -> bool:
-        """Whether rows of a tile are lines of memory that several vectors make up, all of which registers hold."""
-        size = store.value.dtype.element.bytes * rows.group
-        return store.predicate is None and lanes // rows.width > 1 and lanes % rows.width == 0 and \
-            lanes * size == self.target.machine.line and lanes <= LARGEST
+    def vectors_of_lines(self, store: Store, lanes: int, rows: _Rows) -> int:
+        """Returns how many vectors of a tile make up a line of memory, where its rows are whole lines and registers hold all of
+        these vectors of one of them; else 1.
+        """
+        line = self.target.machine.line // (store.value.dtype.element.bytes * rows.group)
+        is_whole = store.predicate is None and line and lanes % line == 0 and line % rows.width == 0
+        return line // rows.width if is_whole and line <= LARGEST else 1
 
     def whole_lines(self, parts: Sequence[_Rows], body: Stmt, turned: list[Load]) -> Stmt:
         """Returns the tile `parts` of `body`, whose vectors are stored line after line: stores past the cache need that."""
@@ -480,6 +484,10 @@ def _lanes_at(index: Expr, numbers: Sequence[Expr], bound: Callable[[str, Expr],
     if isinstance(index, Ramp):
         stride = index.stride
         return [build.add(index.base, build.mul(stride, build.cast(stride.dtype, number))) for number in numbers]
+    known = [build.as_int(number) for number in numbers]
+    parts = two_parts(index, bound) if None not in known else None
+    if parts is not None:
+        return [parts.lane(number) for number in known if number is not None]
     number_of, first = Numbering(), dict[int, Var]()
     for node in list(post_order(index)):
         if isinstance(node, Ramp) and not isinstance(node.base, (Var, IntImm)) and number_of(node.base) not in first:

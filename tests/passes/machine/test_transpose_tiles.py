@@ -409,6 +409,14 @@ def test_what_the_lanes_have_in_common_is_computed_once():
     assert len(rows) == 16 and all(uses(row, {first[0].var}) for row in rows)
 
 
+@pytest.mark.parametrize("m, parts", [(100, True), (16, True), (15, False), (7, False)])
+def test_lanes_of_at_most_two_rows_begin_at_two_places(m, parts):
+    """A vector ends in the next row, if a row has as many elements as it has lanes: the place of each lane is one of two."""
+    after = check(transpose_tiles, wrapped(16, 16, m=m), AVX512)
+    bound = [node.var.name for node in post_order(after.body) if isinstance(node, LetStmt)]
+    assert [bound.count(name) for name in ("next", "here", "there")] == [int(parts)] * 3
+
+
 def in_groups(columns, lanes, size, dtype, on=None, apart=None):
     """B[k, v] = A[v div size, k*size + v mod size] + 1: groups of neighbouring elements change places. on: lanes."""
     rows, row = lanes // size, columns * (apart or size)

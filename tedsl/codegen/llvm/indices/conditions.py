@@ -12,11 +12,11 @@ from tedsl.codegen.llvm.types import int_splat, steps, vector_of
 def emit_condition(out: Emitter, name: str, a: AnyIndex, b: AnyIndex) -> str:
     """Emits the comparison `name` of two indices: an i1, or a vector of them."""
     if isinstance(a, Index) and isinstance(b, Index):
-        return _scalar_condition(out, name, a, b)
+        return scalar_condition(out, name, a, b)[0]
     if isinstance(a, Ramp) and isinstance(b, Ramp):
         stride = a.stride - b.stride
         if not stride:
-            return splat_condition(out, _scalar_condition(out, name, a.base, b.base), a.lanes)
+            return splat_condition(out, scalar_condition(out, name, a.base, b.base)[0], a.lanes)
         return _ramp_condition(out, name, stride, ix.add(b.base, a.base, -1), a.lanes)
     bits = common_bits(a, b, (0, 0))
     x, y = as_lanes(out, a, bits), as_lanes(out, b, bits)
@@ -24,13 +24,14 @@ def emit_condition(out: Emitter, name: str, a: AnyIndex, b: AnyIndex) -> str:
     return out.assign(f"icmp {name} {vector_of(f'i{bits}', lanes)} {x}, {y}")
 
 
-def _scalar_condition(out: Emitter, name: str, a: Index, b: Index) -> str:
+def scalar_condition(out: Emitter, name: str, a: Index, b: Index) -> tuple[str, int]:
+    """Emits the comparison `name` of two scalars, and returns the number of the region that defines it, too."""
     low, high = ix.add(a, b, -1).bounds()
     decided = decide(name, low, high)
     if decided is not None:
-        return "true" if decided else "false"
+        return ("true" if decided else "false"), 0
     bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
-    return out.pure(f"icmp {name} i{bits} {x}, {y}", max(lx, ly))
+    return out.pure(f"icmp {name} i{bits} {x}, {y}", max(lx, ly)), max(lx, ly)
 
 
 def decide(name: str, low: int, high: int) -> bool | None:

@@ -7,8 +7,9 @@ one vector comparison of small constants.
 from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.expr import bind
+from tedsl.codegen.llvm.expr import COMPARISONS, bind
 from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.conditions import scalar_condition
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
 from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.codegen.llvm.indices.vectors import as_lanes, common_bits, lanes_op, splat_register
@@ -182,16 +183,31 @@ def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
     condition, yes, no = (e.condition, e.true_value, e.false_value) if isinstance(e, ir.Select) else e.args
     if not (is_index(out, yes) and is_index(out, no)):
         return index_leaf(out, e)
-    chosen, a, b = out.value(condition), out.index(yes), out.index(no)
+    a, b = out.index(yes), out.index(no)
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
     bounds = max(min(al, bl), INT64_MIN), min(max(ah, bh), INT64_MAX)
     if isinstance(a, Index) and isinstance(b, Index):
-        bits, ((x, _), (y, _)) = out.sized_register(a, b)
-        return ix.atom_index(out.atom(out.here(f"select i1 {chosen}, i{bits} {x}, i{bits} {y}"), out.level, *bounds, bits))
+        chosen, level = _choice(out, condition)
+        bits, ((x, lx), (y, ly)) = out.sized_register(a, b)
+        level = max(level, lx, ly)
+        return ix.atom_index(out.atom(out.pure(f"select i1 {chosen}, i{bits} {x}, i{bits} {y}", level), level, *bounds, bits))
+    chosen = out.value(condition)
     bits, lanes = common_bits(a, b, bounds), e.dtype.lanes
     t, mask = vector_of(f"i{bits}", lanes), vector_of("i1", condition.dtype.lanes)
     return Lanes(out.assign(f"select {mask} {chosen}, {t} {as_lanes(out, a, bits)}, {t} {as_lanes(out, b, bits)}"), bits, lanes,
                  *bounds)
+
+
+def _choice(out: Emitter, condition: ir.Expr) -> tuple[str, int]:
+    """Emits a scalar condition. Returns the number of the region that defines it, too: the choice stands outside of loops that
+    it does not depend on.
+    """
+    if isinstance(condition, ir.CompareOp) and condition.a.dtype.is_integer and is_index(out, condition.a) and \
+            is_index(out, condition.b):
+        a, b = out.index(condition.a), out.index(condition.b)
+        if isinstance(a, Index) and isinstance(b, Index):
+            return scalar_condition(out, COMPARISONS[type(condition)][0], a, b)
+    return out.value(condition), out.level
 
 
 def index_call(out: Emitter, e: ir.Call) -> AnyIndex:
