@@ -162,7 +162,7 @@ def test_pieces_are_gathered_as_runs_of_lines(shape, order, run, together):
         assert parts[:2] == [run, together]
 
 
-@pytest.mark.parametrize("target", [tedsl.target.Target("llvm"), ZEN3], ids=str)
+@pytest.mark.parametrize("target", [tedsl.target.Target("llvm -model=znver5"), ZEN3], ids=str)  # last caches of 32 MB
 @pytest.mark.parametrize("shape, order, of", [
     ((24, 95, 63, 92), (2, 1, 0, 3), "float32"), ((24, 96, 63, 31), (0, 2, 1, 3), "float32"),
     ((963, 45, 3, 20), (1, 0, 2, 3), "float64"),
@@ -313,6 +313,56 @@ def test_vectors_of_short_rows_begin_at_lines_of_the_result(target, shape, order
 def test_values_of_vectors_that_begin_at_lines_of_the_result(shape, order, dtype, cores):
     data = te.placeholder(shape, name="data", dtype=dtype)
     with tedsl.target.Target(f"llvm -num-cores={cores}"):
+        result = topi.transpose(data, order)
+        kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
+    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    for begin in (0, 1, 4, 15):
+        whole = np.full(x.size + 48, -1, dtype)
+        y = whole[16 + begin:16 + begin + x.size].reshape([shape[at] for at in order])
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order))
+        assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()
+
+
+FAR = "sapphirerapids -num-cores="
+
+
+@pytest.mark.parametrize("target, shape, order, loops, lanes", [
+    (FAR + "1", IMAGES, (2, 3, 1, 0), ["line", "tile"], 32),
+    (FAR + "2", IMAGES, (2, 3, 1, 0), ["chunk", "line", "tile"], 32),  # threads would share lines of a run
+    (FAR + "1", IMAGES, (3, 2, 0, 1), ["line", "tile"], 32),
+    (FAR + "2", IMAGES, (3, 2, 0, 1), ["ax1", "line", "tile"], 32),  # runs of 2048 elements
+    (FAR + "1", IMAGES, (0, 3, 2, 1), ["ax0", "line", "tile"], 32),
+    (FAR + "2", (4096, 4096), (1, 0), ["chunk", "line", "tile"], 32),
+    (FAR + "1", (24, 512, 40, 40), (3, 2, 1, 0), ["line", "tile"], 16),  # the next row ends within two lines
+    (FAR + "1", IMAGES, (0, 2, 3, 1), None, None),  # rows that follow each other as elements of the input: runs
+    (FAR + "1", (32, 64, 56, 57), (3, 1, 2, 0), ["line", "tile"], 32),
+    (FAR + "1", (33, 63, 57, 56), (3, 1, 2, 0), None, None),  # runs that begin anywhere in lines
+    (FAR + "1", (4, 64, 56, 56), (3, 2, 0, 1), None, None),  # stays in the caches
+    ("znver5 -num-cores=1", IMAGES, (2, 3, 1, 0), None, None),  # whose last cache is nearer
+])
+def test_results_are_written_by_lines_where_the_last_cache_is_far(target, shape, order, loops, lanes):
+    result = topi.transpose(te.placeholder(shape, name="data"), order)
+    with tedsl.target.Target(f"llvm -mcpu={target}"):
+        stage = topi.schedules.schedule([result])[result]
+    splits = [relation for relation in stage.relations if isinstance(relation, Split)]
+    lines = [split for split in splits if split.lines_of is not None and split.lines_of.op is result.op]
+    assert len(lines) == (loops is not None)
+    if loops is not None:
+        across, *parts = (split for split in splits if split not in lines)
+        names = {lines[0].outer: "line", across.outer: "tile", **{part.outer: "chunk" for part in parts},
+                 **{part.inner: "tile" for part in parts}}
+        assert [names.get(var, var.var.name) for var in stage.leaf_iter_vars][:-2] == loops
+        assert int(lines[0].factor) == lanes
+
+
+@pytest.mark.parametrize("shape, order, dtype", [
+    (IMAGES, (2, 3, 1, 0), "float32"), ((19, 64, 60, 83), (3, 2, 0, 1), "float32"), ((24, 512, 24, 40), (3, 2, 1, 0), "int32"),
+    ((2064, 3103), (1, 0), "float32"), ((1032, 3103), (1, 0), "float64"), ((3, 40, 128, 57, 16), (0, 3, 4, 1, 2), "float32")])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_values_of_results_that_are_written_by_lines(shape, order, dtype, cores):
+    data = te.placeholder(shape, name="data", dtype=dtype)
+    with tedsl.target.Target(f"llvm -model=sapphirerapids -num-cores={cores}"):
         result = topi.transpose(data, order)
         kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
     x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)

@@ -14,7 +14,7 @@ from typing import Any
 
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
 from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
-from topi.schedules.cpu.elements.turned_runs import follow_in_lines, map_lines, map_runs, runs_of
+from topi.schedules.cpu.elements.turned_runs import await_lines, follow_in_lines, map_far_lines, map_lines, map_runs, runs_of
 from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
 from topi.schedules.cpu.tiles import divisor_near, divisors
 from topi.schedules.cpu.vectors import vectorize
@@ -74,6 +74,9 @@ def map_turned(kernel: Kernel, op: Any, turned: Any, load: Any, formula: Formula
     runs = runs_of(kernel, op, groups, across, load, wide)
     if runs is not None:
         map_runs(kernel, op, groups, load, wide, runs)
+        return
+    if await_lines(kernel, op, groups, across, wide):
+        map_far_lines(kernel, op, groups, across, load, wide)
         return
     if follow_in_lines(kernel, op, groups, across, wide):
         map_lines(kernel, op, groups, across, load, wide)

@@ -13,6 +13,12 @@ Rows that follow each other as the elements of the input do are turned in L1, so
 Of other rows each vector begins at a line of the result, and goes on in the next row:
 
     for tile of elements of the input, part of a row, rows that follow each other { result[line] = a line of turned elements }
+
+Where the last cache is far, stores to parts of lines, whose other parts are in it, wait long for each. Then this holds for rows
+of any length. Two lines at a time are written to all rows: of memory that takes neighbouring lines by turns, rows that are
+whole pairs of lines apart would else keep one half busy, and then the other.
+
+    for two lines of the result, tile of elements of the input { result[lines] = lines of turned elements }
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ _FEW = 8  # tiles of elements that follow each other in the input; streams of mo
 _SHORT = 4  # lines of a row: longer ones that begin at lines are stored one by one in half of the time
 _STREAMS = 64  # columns, whose lines are asked for ahead
 _TILES = 4  # of rows in a block, at most, and that are asked for before they are turned
+_PAIR = 2  # lines that are written to each row at a time
 _LEAST = 1.5  # tiles of rows in a block: those of one share their lines of the input with the next block
 
 
@@ -137,6 +144,44 @@ def map_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any
     stage.reorder(*outer, *((part, tile) if parts_outside else (tile, part)), row, element, lane)
     stage.vectorize(lane)
     share_out(stage, outer if parts_outside else [*outer, tile], _extent(list(op.axis)))
+
+
+def await_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], wide: int) -> bool:
+    """Whether a transpose past the caches is written by lines because those of the last cache arrive late. A vector is a line,
+    and all rows of the result, which are long, begin at the same places of lines.
+    """
+    machine, size = kernel.target.machine, op.output(0).dtype.bytes
+    is_known = all(extent_of(axis) is not None for axis in op.axis)
+    is_whole = op is kernel.tail and op.num_outputs == 1 and is_known
+    if not machine.has_far_l3 or not is_whole or not goes_past_caches(kernel, op):
+        return False
+    is_line = wide * size == machine.line == kernel.target.vector_bits // 8
+    row = _extent(_beside(groups, across)[1]) * size
+    is_long = row >= _LONG * machine.line and row % machine.line == 0
+    return is_line and is_long and may_compute_twice() and _extent(across) >= wide
+
+
+def map_far_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any], load: Any, wide: int) -> None:
+    """Schedules the transpose `op` by lines of the result: those of all rows, one after the other, in an order in which rows of
+    the input are streams.
+    """
+    stage, machine, size = kernel.schedule[op], kernel.target.machine, op.output(0).dtype.bytes
+    before, behind = _beside(groups, across)
+    while not keep_cores_busy(kernel.target, tasks := math.prod(map(_extent, before))):
+        row = _extent(behind[1:]) * size
+        if row < _LONG * machine.line or row % machine.line:
+            break
+        before, behind = [*before, behind[:1]], behind[1:]
+    lanes = _PAIR * wide if _extent(groups[-1]) >= _PAIR * wide else wide  # of a row and the next one at most
+    outer = [_fused(stage, group) for group in in_order_of(load, before)]
+    line, lane = stage.split(_fused(stage, behind), factor=lanes, tail="shift_inwards", lines_of=op.output(0))
+    tile, element = stage.split(_fused(stage, across), factor=wide)
+    if not keep_cores_busy(kernel.target, tasks):  # threads may not share lines, which overlap at the ends of rows
+        chunk, tile = stage.split(tile, nparts=min(machine.cores, -(-_extent(across) // wide)))
+        outer.append(chunk)
+    stage.reorder(*outer, line, tile, element, lane)
+    stage.vectorize(lane)
+    share_out(stage, outer, _extent(list(op.axis)))
 
 
 def _beside(groups: list[list[Any]], across: list[Any]) -> tuple[list[list[Any]], list[Any]]:
