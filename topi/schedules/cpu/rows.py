@@ -81,7 +81,7 @@ def _block(kernel: Kernel, rows: list[Any], columns: int | None) -> int:
     computed = [op for op in (*_stages(kernel), kernel.tail) if not op.reduce_axis and len(op.axis) == len(kernel.tail.axis)]
     row = (columns or 0) * kernel.anchor.output(0).dtype.bytes
     large, vectors = _is_large(kernel, count, row), -(-(columns or 0) // kernel.lanes(kernel.tail))
-    from_afar = large and machine.has_far_l3
+    from_afar = large and machine.has_far_l3 and kernel.blocks is None and not kernel.within
     if (from_afar and vectors >= _LONG) or (large and _MANY * row * (1 + len(computed)) > machine.l1.size):
         return 1
     block = rows_of_block(kernel, rows, columns, _work(kernel), _ROWS)
