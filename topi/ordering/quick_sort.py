@@ -6,6 +6,10 @@ where the run itself begins, as far as it has been read. So each run has its wor
     words 5 1 7 2 6 3    pivot 4, lanes 2    words 5 7 6 . . .    two runs    words 1 2 3   free (behind 5 7 6)
     free  . . . . . .                        free  1 2 3 . . .                words 5 7 6   free (of 1 2 3, after these)
 
+Where the last cache is as far as memory, long runs are parted in place instead, so that half as much memory is gone through:
+blocks are read from both ends of a run, by turns from that which has less room, and their lanes are stored to both. That takes
+a mask for each vector of the others, which is slower in the nearest cache.
+
 Runs of a few vectors are sorted by a network in registers. Its first half also finds pivots: the mean over the lanes of a row
 of a sample that has been sorted in columns. If a pivot leaves out less than an eighth of a run, the next one parts off what
 equals it, then comes from another sample, then is the middle of what lies between the pivots before, so that no order of words
@@ -103,6 +107,11 @@ class _QuickSort:
         """The words that a network sorts in registers."""
         return VECTORS * self.lanes
 
+    @property
+    def block(self) -> int:
+        """The words of vectors that are compared before the first of them is stored."""
+        return TOGETHER * self.lanes
+
     @contextmanager
     def lane(self) -> Iterator[Any]:
         """A vectorized loop over the lanes of a vector."""
@@ -168,23 +177,26 @@ def _sort(sort: _QuickSort, whole: _Run, tasks: _Runs | None, parts: Any, limit:
     waiting = _runs(ib, sort.coding, "waiting", STACK)
     waiting.append(whole)
     memory = [ib.allocate(sort.coding.word, (sort.room,), name=name) for name in ("some", "ordered")]
-    for part in memory:
-        ib.scope_attr(part, *TRUST)
+    held = ib.allocate(sort.coding.word, (3 * sort.block,), name="held") if target().machine.has_far_l3 else None
+    for part in (*memory, held):
+        if part is not None:
+            ib.scope_attr(part, *TRUST)
     some, ordered = (Columns(ib, (part,), sort.lanes, VECTORS) for part in memory)
     with ib.while_loop(waiting.count[0] > 0):
         run = waiting.pop()
         if tasks is None:
-            _step(sort, run, waiting, some, ordered, parts)
+            _step(sort, run, waiting, (some, ordered, held), parts)
         else:
             with ib.if_scope(tir.all(parts == 1, run.size <= limit, run.size < whole.size, tasks.count[0] < MOST_TASKS)):
                 tasks.append(run)
             with ib.else_scope():
-                _step(sort, run, waiting, some, ordered, parts)
+                _step(sort, run, waiting, (some, ordered, held), parts)
 
 
-def _step(sort: _QuickSort, run: _Run, waiting: _Runs, some: Columns, ordered: Columns, parts: Any) -> None:
+def _step(sort: _QuickSort, run: _Run, waiting: _Runs, memory: tuple[Columns, Columns, Any], parts: Any) -> None:
     """Emits a run if it is short or all of its words are equal; else parts it."""
     ib = sort.ib
+    some, ordered, held = memory
     pivot = ib.allocate(sort.coding.word, (1,), name="pivot", scope="local")
     in_order = ib.allocate("int32", (1,), name="in_order", scope="local")  # whether `ordered` has what is emitted
     short = ib.let("short", run.size <= sort.room)
@@ -205,7 +217,7 @@ def _step(sort: _QuickSort, run: _Run, waiting: _Runs, some: Columns, ordered: C
         with ib.else_scope():
             pivot[0] = te.max(_quantile(sort, run, some), run.least + 1)
     with ib.if_scope(in_order[0] == 0):
-        _part(sort, run, ib.let("pivot", pivot[0]), waiting, parts)
+        _part(sort, run, ib.let("pivot", pivot[0]), waiting, parts, held)
     with ib.else_scope():
         _emit(sort, run, ordered)
 
@@ -291,20 +303,39 @@ def _of_lanes(ib: Any, of: Callable[[Any, Any], Any], vector: Any, lanes: int) -
     return vector
 
 
-def _part(sort: _QuickSort, run: _Run, pivot: Any, waiting: _Runs, parts: Any) -> None:
+def _part(sort: _QuickSort, run: _Run, pivot: Any, waiting: _Runs, parts: Any, held: Any) -> None:
     """Parts a run into words that are less than the pivot, which are sorted next, and others, which wait.
 
-    parts: 1 if both are to be sorted at once, so that none may use the memory of the other.
+    parts: 1 if both are to be sorted at once, so that none may use the memory of the other. held: memory for three blocks, if
+    runs that do not stay in the nearest cache beside their free memory are parted in place.
     """
     ib = sort.ib
     ends = _cells(ib, "end", run.free, run.data)  # of the lesser words and of the others so far
-    _stream(sort, run, pivot, *ends)
-    few, low, high = run.size // 8, ib.let("low", ends[0][0] - run.free), ib.let("high", ends[1][0] - run.data)
+    inside = None
+    if held is None:
+        _stream(sort, run, pivot, *ends)
+    else:
+        near = target().machine.l1.size // (2 * te.const(0, sort.coding.word).dtype.bytes)
+        inside = ib.let("inside", tir.all(run.kind != UNREAD, run.size > near).astype("int32")) == 1
+        with ib.if_scope(inside):
+            ends[0][0] = run.data
+            _exchange(sort, run, pivot, ends[0], held)
+            ends[0][0] = ends[0][0] + (run.free - run.data)  # as many as if they were stored there
+        with ib.else_scope():
+            _stream(sort, run, pivot, *ends)
+    low = ib.let("low", ends[0][0] - run.free)
+    few, high = run.size // 8, ib.let("high", run.size - low)
     good, equals, again, equals_again, halves = (te.const(k, "int32") for k in (GOOD, EQUALS, AGAIN, EQUALS_AGAIN, HALVES))
     after = tir.Select(run.kind < EQUALS, equals, tir.Select(run.kind == HALVES, equals_again, run.kind + 1))
-    lesser = _Run(run.free, run.data + high, low, run.rank,
+
+    def where(here: Any, there: Any) -> Any:
+        """`here` if the run was parted in place, else `there`."""
+        return there if inside is None else tir.Select(inside, here, there)
+
+    lesser = _Run(where(run.data, run.free), where(run.free, run.data + high), low, run.rank,
                   tir.Select(high < few, tir.Select(run.kind < AGAIN, again, halves), good), run.least, pivot - 1)
-    others = _Run(run.data, run.free + parts * low, high, run.rank + low, tir.Select(low < few, after, good), pivot, run.most)
+    others = _Run(where(run.data + low, run.data), where(run.free + low, run.free + parts * low), high, run.rank + low,
+                  tir.Select(low < few, after, good), pivot, run.most)
     for child in (others, lesser):
         with ib.if_scope(tir.all(child.size > 0, child.rank < sort.last)):
             waiting.append(child)
@@ -339,6 +370,53 @@ def _stream(sort: _QuickSort, run: _Run, pivot: Any, low_end: Any, high_end: Any
             put(values[k])
         at[0] = first + TOGETHER * lanes
     _last_vectors(sort, pivots, at, run.data + run.size, (low_end, high_end))
+
+
+def _exchange(sort: _QuickSort, run: _Run, pivot: Any, low_end: Any, held: Any) -> None:
+    """Parts a run in place: blocks are read from both of its ends, from that which has less room, and stored to both. At first
+    a block of each end, and what leaves no whole blocks, are `held`.
+    """
+    ib, lanes, words, block = sort.ib, sort.lanes, sort.words, sort.block
+    pivots = ib.let("pivots", tir.Broadcast(pivot, lanes))
+    rest = ib.let("rest", run.size % block)
+    end = ib.let("end", run.data + run.size)
+    left, right, high_end = _cells(ib, "left", run.data + block, end - block - rest, end)
+    with ib.for_range(0, TOGETHER, name="i") as i:
+        held[consecutive(i * lanes, lanes)] = words[consecutive(run.data + i * lanes, lanes)]
+    with ib.for_range(0, (block + rest + lanes - 1) // lanes, name="i") as i:
+        held[consecutive(block + i * lanes, lanes)] = words[consecutive(end - block - rest + i * lanes, lanes)]
+    with ib.for_range(0, run.size // block - 2, name="i"):
+        low, high, now, then = (ib.let(name, cell[0]) for name, cell in (
+            ("low", low_end), ("high", high_end), ("left", left), ("right", right)))
+        from_left = ib.let("from_left", (now - low <= high - then).astype("int32"))
+        first = ib.let("first", tir.Select(from_left == 1, now, then - block))
+        left[0], right[0] = now + from_left * block, then - (1 - from_left) * block
+        values = ib.allocate(pivots.dtype, (TOGETHER,), name="values", scope="local")
+        with ib.for_range(0, TOGETHER, name="k", kind="unroll") as k:
+            values[k] = words[consecutive(first + k * lanes, lanes)]
+        with ib.for_range(0, TOGETHER, name="k", kind="unroll") as k:
+            value = ib.let("v", values[k])
+            low, high, less = ib.let("low", low_end[0]), ib.let("high", high_end[0]), ib.let("less", value < pivots)
+            number = ib.let("number", _number(less))
+            words[consecutive(low, lanes)] = te.compress_lanes(value, less)
+            _store_first(sort, high - (lanes - number), value, tir.Not(less), lanes - number)
+            low_end[0], high_end[0] = low + number, high - (lanes - number)
+    with ib.for_range(0, (2 * block + rest + lanes - 1) // lanes, name="i") as i:
+        holds = ib.let("holds", consecutive(i * lanes, lanes) < tir.Broadcast(2 * block + rest, lanes))
+        value = ib.let("v", held[consecutive(i * lanes, lanes)])
+        less = ib.let("less", (value < pivots) & holds)
+        others = ib.let("others", tir.Not(less) & holds)
+        low, high, few, many = ib.let("low", low_end[0]), ib.let("high", high_end[0]), _number(less), _number(others)
+        _store_first(sort, low, value, less, few)
+        _store_first(sort, high - many, value, others, many)
+        low_end[0], high_end[0] = low + few, high - many
+
+
+def _store_first(sort: _QuickSort, to: Any, value: Any, mask: Any, count: Any) -> None:
+    """Stores the lanes that `mask` chooses, which are `count`, and nothing behind them."""
+    lanes = sort.lanes
+    on = consecutive(ZERO, lanes) < tir.Broadcast(count, lanes)
+    sort.ib.emit(tir.Store(sort.words.as_expr(), te.compress_lanes(value, mask), consecutive(to, lanes), on))
 
 
 def _last_vectors(sort: _QuickSort, pivots: Any, at: Any, end: Any, ends: Sequence[Any]) -> None:
