@@ -279,6 +279,16 @@ def test_what_comes_from_memory_is_asked_for(shape, axis, ahead, operator):
     assert all(ahead in line for line in lines), lines
 
 
+@pytest.mark.parametrize("model, shape, asks", [
+    ("sapphirerapids", (1024, 1024), True), ("znver5", (1024, 1024), False),  # of 4 MB; the last cache is as far as memory
+    ("sapphirerapids", (500, 1024), False)])  # stays in L2
+def test_what_comes_from_a_far_cache_is_asked_for(model, shape, asks):
+    x = te.placeholder(shape, name="x")
+    with tedsl.target.Target(f"llvm -mcpu=znver5 -model={model}"):
+        y = topi.argmax(x, 1)
+        assert ("tir.prefetch" in str(tedsl.lower(topi.schedules.schedule(y), [x, y]))) == asks
+
+
 @pytest.mark.parametrize("shape, axis", [((3, 90, 4000), 1), ((40, 45, 333), 1), ((700, 1300), 1), ((9000, 70), 1),
                                          ((7, 40, 20, 41), 1), ((200, 1000), None)], ids=str)
 def test_results_are_the_same_where_memory_is_asked(shape, axis, tmp_path):

@@ -18,8 +18,9 @@ def bytes_ahead(kernel: Kernel) -> int:
 
 
 def far_arguments(kernel: Kernel) -> list[te.Tensor]:
-    """The arguments that the anchor of `kernel` reads from memory, since half of the last cache does not hold them, and for
-    which it has to ask: none where other loops read the same, or for single results of vectors that are no whole lines.
+    """The arguments that the anchor of `kernel` reads from memory, since half of the last cache does not hold them, or from a
+    last cache as far as memory, and for which it has to ask: none where other loops read the same, or for single results of
+    vectors that are no whole lines.
 
     A processor looks ahead by so many instructions that wait. A line that is compared with what is known, place and all, is
     more of them than one that is added up.
@@ -28,8 +29,8 @@ def far_arguments(kernel: Kernel) -> list[te.Tensor]:
     if kernel.blocks is not None or kernel.within or (op.num_outputs == 1 and kernel.target.vector_bits < 8 * machine.line):
         return []
     tensors = dict.fromkeys(load.producer for load in kernel.formula(op).loads)
-    return [tensor for tensor in tensors if isinstance(tensor.op, te.PlaceholderOp)
-            and _bytes_of(tensor) > max(machine.l2.size, machine.l3.size // 2)]
+    near = machine.l2.size if machine.has_far_l3 else max(machine.l2.size, machine.l3.size // 2)
+    return [tensor for tensor in tensors if isinstance(tensor.op, te.PlaceholderOp) and _bytes_of(tensor) > near]
 
 
 def adds_up(kernel: Kernel) -> bool:
