@@ -116,3 +116,22 @@ def test_a_let_whose_first_use_as_an_index_stands_in_an_inner_loop(target, dtype
         f(*arrays)
         np.testing.assert_array_equal(arrays[2].numpy(), min(at, 5) + np.arange(1, 4))
         assert arrays[3].numpy() == min(at, 4) + 1
+
+
+def test_sums_of_two_branches_stay_in_registers():
+    """A parallel loop over tiles is one loop with two branches. LLVM set the sums of both to zero before, 45 vectors."""
+    a, b = te.placeholder((15, 482), name="A"), te.placeholder((482, 48), name="B")
+    k = te.reduce_axis((0, 482), "k")
+    c = te.compute((15, 48), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    sums = s.cache_write(c, "local")
+    io, ii = s[c].split(c.op.axis[0], factor=9)
+    s[c].unroll(ii)
+    s[c].vectorize(c.op.axis[1])
+    s[c].parallel(io)
+    s[sums].compute_at(s[c], io)
+    s[sums].reorder(*s[sums].op.reduce_axis, *s[sums].op.axis)
+    s[sums].unroll(s[sums].op.axis[0])
+    s[sums].vectorize(s[sums].op.axis[1])
+    f = tedsl.build(s, [a, b, c], target="llvm -mcpu=skylake-avx512")
+    assert "(%rsp)" not in "".join(line for line in f.get_source("asm").splitlines() if "zmm" in line)
