@@ -104,7 +104,7 @@ def emit_while(out: Emitter, s: While) -> None:
 # --- branches ---------------------------------------------------------------------------------------------------------------
 
 # The begin of a branch that has loops, where the other one has, too: no instruction for one thread. LLVM drops blocks without
-# any, and would set the sums of both branches to zero before the condition: 27 and 24 vectors, of which it stored 17 on the stack.
+# any, and set the sums of both branches to zero before the condition: 27 and 24 vectors, of which it kept 17 on the stack.
 _APART = 'fence syncscope("singlethread") acq_rel'
 
 
