@@ -190,14 +190,13 @@ def test_columns_are_packed_by_panels_beside_each_other(rows, columns, terms, pa
     np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("terms, is_packed, cores, inside", [
-    (300, False, 1, True),   # a panel of 77 KB: each tile of rows is multiplied with several before the next one
-    (300, True, 1, True),
-    (300, False, 2, True),   # all panels are copied before, and the cores share rows
-    (40, False, 1, False),   # a panel of 10 KB stays in L1 and serves all rows
-    (40, True, 1, False)])
-def test_panels_that_do_not_stay_in_l1_share_tiles_of_rows(terms, is_packed, cores, inside, tmp_path):
-    rows, columns = 61, 384
+@pytest.mark.parametrize("rows, columns, terms, is_packed, cores, inside", [
+    (61, 384, 300, False, 1, True),   # a panel of 77 KB: each tile of rows is multiplied with several before the next one
+    (61, 384, 300, True, 1, True),
+    (120, 144, 300, False, 2, True),  # three panels are copied before, and two cores share the rows
+    (61, 384, 40, False, 1, False),   # a panel of 10 KB stays in L1 and serves all rows
+    (61, 384, 40, True, 1, False)])
+def test_panels_that_do_not_stay_in_l1_share_tiles_of_rows(rows, columns, terms, is_packed, cores, inside, tmp_path):
     machine = dataclasses.asdict(Target("llvm -mcpu=znver4 -model=znver4").machine) | {"cores": cores}
     (tmp_path / "machine.json").write_text(json.dumps(machine))
     target = Target(f"llvm -mcpu=znver4 -model={tmp_path / 'machine.json'}")
