@@ -327,6 +327,17 @@ def test_values_of_vectors_that_begin_at_lines_of_the_result(shape, order, dtype
 FAR = "sapphirerapids -num-cores="
 
 
+@pytest.mark.parametrize("cpu, shape, order, past", [
+    ("sapphirerapids", (1024, 1024), (1, 0), True), ("sapphirerapids", (512, 1024), (1, 0), False),
+    ("sapphirerapids", IMAGES, (3, 2, 1, 0), False),  # as all results of that size
+    ("sapphirerapids", (4, 64, 56, 56), (0, 2, 1, 3), False),  # pieces
+    ("znver5", (1024, 1024), (1, 0), False)])
+def test_transposes_go_past_a_far_cache_sooner(cpu, shape, order, past):
+    result = topi.transpose(te.placeholder(shape, name="data"), order)
+    with tedsl.target.Target(f"llvm -mcpu={cpu}"):
+        assert ("stored past the cache" in str(topi.schedules.schedule([result]))) == past
+
+
 @pytest.mark.parametrize("target, shape, order, loops, lanes", [
     (FAR + "1", IMAGES, (2, 3, 1, 0), ["line", "tile"], 32),
     (FAR + "2", IMAGES, (2, 3, 1, 0), ["chunk", "line", "tile"], 32),  # threads would share lines of a run
@@ -338,7 +349,8 @@ FAR = "sapphirerapids -num-cores="
     (FAR + "1", IMAGES, (0, 2, 3, 1), None, None),  # rows that follow each other as elements of the input: runs
     (FAR + "1", (32, 64, 56, 57), (3, 1, 2, 0), ["line", "tile"], 32),
     (FAR + "1", (33, 63, 57, 56), (3, 1, 2, 0), None, None),  # runs that begin anywhere in lines
-    (FAR + "1", (4, 64, 56, 56), (3, 2, 0, 1), None, None),  # stays in the caches
+    (FAR + "1", (4, 64, 56, 56), (3, 2, 0, 1), ["line", "tile"], 32),  # both arrays fill L2 more than twice
+    (FAR + "1", (512, 1024), (1, 0), None, None),  # not more
     ("znver5 -num-cores=1", IMAGES, (2, 3, 1, 0), None, None),  # whose last cache is nearer
 ])
 def test_results_are_written_by_lines_where_the_last_cache_is_far(target, shape, order, loops, lanes):
@@ -357,7 +369,8 @@ def test_results_are_written_by_lines_where_the_last_cache_is_far(target, shape,
 
 
 @pytest.mark.parametrize("shape, order, dtype", [
-    (IMAGES, (2, 3, 1, 0), "float32"), ((19, 64, 60, 83), (3, 2, 0, 1), "float32"), ((24, 512, 24, 40), (3, 2, 1, 0), "int32"),
+    (IMAGES, (2, 3, 1, 0), "float32"), ((19, 64, 60, 83), (3, 2, 0, 1), "float32"),
+    ((1024, 1040), (1, 0), "float32"), ((24, 512, 24, 40), (3, 2, 1, 0), "int32"),
     ((2064, 3103), (1, 0), "float32"), ((1032, 3103), (1, 0), "float64"), ((3, 40, 128, 57, 16), (0, 3, 4, 1, 2), "float32")])
 @pytest.mark.parametrize("cores", [1, 2])
 def test_values_of_results_that_are_written_by_lines(shape, order, dtype, cores):

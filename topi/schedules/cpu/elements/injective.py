@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from topi.kinds import InjectiveOp
-from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, largest_load
+from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, largest_load, store_past_caches
 from topi.schedules.cpu.elements.pieces import gathered_pieces, map_gathered, map_pieces, run_of_pieces
 from topi.schedules.cpu.elements.turned import map_turned, turned_axis
 from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
@@ -39,6 +39,7 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     turned = turned_axis(op, formula)
     if turned is not None:
         map_turned(kernel, op, *turned, formula)
+        store_past_caches(kernel, op)
         return
     groups, lanes = runs(op.axis, formula), kernel.lanes(op)
     largest = largest_load(formula)

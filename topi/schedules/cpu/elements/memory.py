@@ -30,6 +30,26 @@ def goes_past_caches(kernel: Kernel, op: Any) -> bool:
     return kernel.target.architecture == "x86-64" and whole is not None and 2 * whole * size >= kernel.target.machine.large
 
 
+def turns_past_caches(kernel: Kernel, op: Any) -> bool:
+    """Whether the result of a transpose is stored past the caches, if its loops write whole lines: where the last cache is as
+    far as memory, it is from where both arrays fill the second cache twice. Scattered stores wait for lines of the last cache,
+    and readers get the result as fast from memory.
+    """
+    return goes_past_caches(kernel, op) or _is_sooner_past(kernel, op)
+
+
+def store_past_caches(kernel: Kernel, op: Any) -> None:
+    """Has the result of a transpose stored past the caches that is not yet so large that all such results are."""
+    if not goes_past_caches(kernel, op) and _is_sooner_past(kernel, op):
+        kernel.schedule[op.output(0)].nontemporal()
+
+
+def _is_sooner_past(kernel: Kernel, op: Any) -> bool:
+    machine, whole = kernel.target.machine, product([extent_of(axis) for axis in op.axis])
+    is_result = kernel.target.architecture == "x86-64" and op.num_outputs == 1 and op in kernel.schedule.outputs
+    return is_result and machine.has_far_l3 and whole is not None and whole * op.output(0).dtype.bytes > machine.l2.size
+
+
 def may_compute_twice() -> bool:
     """Whether tiles may share elements (`split(..., tail="shift_inwards")`): not where arrays of a call may overlap, as if a
     graph writes a result over what it is computed from.

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
+from topi.schedules.cpu.elements.memory import in_order_of, may_compute_twice, turns_past_caches
 from topi.schedules.cpu.elements.pages import Loop, loop_over, page_visits
 from topi.schedules.cpu.elements.turned_runs import await_lines, follow_in_lines, map_far_lines, map_lines, map_runs, runs_of
 from topi.schedules.cpu.parallel import SHARES, keep_cores_busy, share_out
@@ -158,7 +158,7 @@ def _reads_lines(kernel: Kernel, op: Any, columns: Loop, wide: int) -> bool:
     """
     line = kernel.target.machine.line
     return wide * op.output(0).dtype.bytes == line == kernel.target.vector_bits // 8 and columns.steps[1] % line == 0 and \
-        goes_past_caches(kernel, op) and may_compute_twice()
+        turns_past_caches(kernel, op) and may_compute_twice()
 
 
 def _map_strips(kernel: Kernel, op: Any, load: Any, groups: list[list[Any]], wide: int, tasks: int) -> None:
@@ -192,7 +192,7 @@ def _tiles_outside(kernel: Kernel, op: Any, load: Any, order: list[list[Any]], c
     size = 2 * (product([extent_of(axis) for axis in op.axis]) or 0) * op.output(0).dtype.bytes
     if order[-2] is not columns or order[-1] is not rows or over[0] is None or over[1] is None or size <= machine.l1.size:
         return None
-    step, read_step, past = over[0].steps[0], over[1].steps[1], goes_past_caches(kernel, op)
+    step, read_step, past = over[0].steps[0], over[1].steps[1], turns_past_caches(kernel, op)
     whole_lines = wide * op.output(0).dtype.bytes >= machine.line
     if whole_lines and past and machine.l1.evicts(wide, step):
         if page_visits([Loop(over[1].extent, (read_step,))], kernel.target) > machine.tlb2:
@@ -230,7 +230,7 @@ def _order_of_few_pages(kernel: Kernel, op: Any, load: Any, others: list[list[An
     column, row = (over[id(group)] for group in tiled)
     if not others and row.steps[0] >= _SHORT * machine.line:
         return None
-    past = goes_past_caches(kernel, op)
+    past = turns_past_caches(kernel, op)
     inside = [Loop(wide, column.steps), Loop(wide, row.steps)]
 
     def cost(loops: Sequence[Loop]) -> float:
@@ -290,7 +290,7 @@ def _are_short_planes(kernel: Kernel, op: Any, groups: list[list[Any]], across: 
         return False
     return (op.num_outputs == 1 and across is groups[-2] and len(groups) > 2
             and in_order_of(load, groups)[-2:] == [groups[-1], across]
-            and plane * size <= machine.l1.size // 2 and goes_past_caches(kernel, op))
+            and plane * size <= machine.l1.size // 2 and turns_past_caches(kernel, op))
 
 
 def _map_planes(kernel: Kernel, op: Any, rows: int, columns: int, load: Any, wide: int) -> None:
@@ -333,7 +333,7 @@ def _tiles_in_a_row(kernel: Kernel, op: Any, across: list[Any], load: Any, wide:
     rows = product([extent_of(axis) for axis in across])
     if apart is None or step is None or extent is None or rows is None or apart * size < machine.page:
         return 1
-    if extent * size % machine.line == 0 and goes_past_caches(kernel, op):
+    if extent * size % machine.line == 0 and turns_past_caches(kernel, op):
         return 1
     far = step * size > machine.page
     if rows * size > _RUN * machine.line:

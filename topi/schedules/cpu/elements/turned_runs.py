@@ -27,7 +27,7 @@ import math
 from typing import Any, NamedTuple
 
 from tedsl import te
-from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, may_compute_twice
+from topi.schedules.cpu.elements.memory import in_order_of, may_compute_twice, turns_past_caches
 from topi.schedules.cpu.elements.pages import loop_over
 from topi.schedules.cpu.parallel import keep_cores_busy, share_out, split_for_cores
 from topi.schedules.cpu.tiles import divisors
@@ -65,7 +65,7 @@ def runs_of(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[Any],
     """
     machine, axes, size = kernel.target.machine, list(op.axis), op.output(0).dtype.bytes
     is_known = all(extent_of(axis) is not None for axis in axes)
-    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
+    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not turns_past_caches(kernel, op):
         return None
     columns = _extent(groups[-1])
     row, room = columns * size, machine.l1.size // _PART
@@ -119,7 +119,7 @@ def follow_in_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: li
     """
     machine, size = kernel.target.machine, op.output(0).dtype.bytes
     is_known = all(extent_of(axis) is not None for axis in op.axis)
-    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not goes_past_caches(kernel, op):
+    if op is not kernel.tail or op.num_outputs != 1 or not is_known or not turns_past_caches(kernel, op):
         return False
     is_line = wide * size == machine.line == kernel.target.vector_bits // 8
     if across in groups[-2:] or _extent(across) > _FEW * wide or not is_line or not may_compute_twice():
@@ -153,7 +153,7 @@ def await_lines(kernel: Kernel, op: Any, groups: list[list[Any]], across: list[A
     machine, size = kernel.target.machine, op.output(0).dtype.bytes
     is_known = all(extent_of(axis) is not None for axis in op.axis)
     is_whole = op is kernel.tail and op.num_outputs == 1 and is_known
-    if not machine.has_far_l3 or not is_whole or not goes_past_caches(kernel, op):
+    if not machine.has_far_l3 or not is_whole or not turns_past_caches(kernel, op):
         return False
     is_line = wide * size == machine.line == kernel.target.vector_bits // 8
     row = _extent(_beside(groups, across)[1]) * size
