@@ -38,12 +38,12 @@ from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
 from tedsl.passes.machine.transpose_tiles import transpose_tiles
-from tedsl.passes.machine.use_dot_products import use_dot_products
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
+from tedsl.passes.products.use_dot_products import use_dot_products
 from tedsl.passes.races.refuse_races import refuse_races
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops

@@ -35,7 +35,6 @@ from tedsl.passes.device.share_memory import share_memory
 from tedsl.passes.device.split_kernels import split_kernels
 from tedsl.passes.device.unroll_fragments import unroll_fragments
 from tedsl.passes.loops.hoist_lets import hoist_lets
-from tedsl.passes.loops.move_signs import move_signs
 from tedsl.passes.loops.share_subexpressions import share_subexpressions
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.lower_datatypes import lower_datatypes
@@ -45,6 +44,7 @@ from tedsl.passes.machine.lower_builtins import lower_builtins
 from tedsl.passes.machine.raise_builtins import raise_builtins
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import PATTERN, stride_parallel
+from tedsl.passes.products.move_signs import move_signs
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects

@@ -14,7 +14,7 @@ from tedsl.ir.expr import Broadcast, Call, Load, Ramp, Var
 from tedsl.ir.ops import DOT, REINTERPRET
 from tedsl.ir.stmt import For, SeqStmt, Store, seq
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.loops.move_signs import move_signs
+from tedsl.passes.products.move_signs import move_signs
 from tedsl.target import Target
 from tests.passes.programs import Function, allocate, check, imm, loop
 

@@ -29,9 +29,9 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
-from tedsl.passes.loops.move_signs import move_signs
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
 from tedsl.passes.machine.split_vectors import lanes_on
+from tedsl.passes.products.move_signs import move_signs
 from tedsl.passes.storage.fill_registers import fill_registers
 from tedsl.target.target import Target
 

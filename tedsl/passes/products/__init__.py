@@ -1,0 +1,1 @@
+"""Passes that take sums of products at once, by the instructions of a machine."""
