@@ -85,6 +85,9 @@ FMA = Op("tir.fma", 3)  # a * b + c, rounded once
 # Integers wrap. Of bfloat16 the second product of a pair is added first, each addition is a fused one in float32, and denormal
 # numbers are zero, in arguments and sums.
 DOT = Op("tir.dot", 3)  # adds to each lane of the first the products of a group of neighbouring lanes of the others
+# Of matrices, by tile registers of the processor: see `calls/tile_products.py`.
+TILE_PRODUCT = Op("tir.tile_product", None, "opaque")
+TILES_ALLOWED = Op("tir.tiles_allowed", 0, "opaque")  # whether the system lets this process use tile registers; it asks once
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
 # The lanes of a vector where those of a vector of bool hold, in order from lane 0 on; zeros behind them.
 COMPRESS = Op("tir.compress_lanes", 2)
@@ -151,7 +154,7 @@ _ALL = (
     CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ELEMENTS_PAST_LINE, ACCESS_PTR,
     TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED,
     IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD,
-    CP_ASYNC, WAIT_GROUP,
+    CP_ASYNC, WAIT_GROUP, TILE_PRODUCT, TILES_ALLOWED,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

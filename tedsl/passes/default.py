@@ -44,6 +44,7 @@ from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
 from tedsl.passes.products.use_dot_products import use_dot_products
+from tedsl.passes.products.use_tile_products import use_tile_products
 from tedsl.passes.races.refuse_races import refuse_races
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
@@ -144,6 +145,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         shorten_tails,
         widen_loops,  # after what is proved about int32 indices
         with_options(mark_streams, target),  # while the loops still show what each position is
+        with_options(use_tile_products, target),  # before others make vectors of their loops
         with_options(use_dot_products, target),  # before the groups that they read look like turned tiles
         with_options(transpose_tiles, target),
         with_options(fill_registers, target),  # before masks become narrower vectors

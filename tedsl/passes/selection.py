@@ -41,7 +41,8 @@ NAMES = {
     "mark_streams": "tir.MarkStreams", "transpose_tiles": "tir.TransposeTiles", "split_vectors": "tir.SplitVectors",
     "fill_registers": "tir.FillRegisters",
     "lower_intrinsics": "tir.LowerIntrin", "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
-    "use_promises": "tir.UsePromises", "use_dot_products": "tir.UseDotProducts", "lower_warp_memory": "tir.LowerWarpMemory",
+    "use_promises": "tir.UsePromises", "use_dot_products": "tir.UseDotProducts",
+    "use_tile_products": "tir.UseTileProducts", "lower_warp_memory": "tir.LowerWarpMemory",
     "lower_allreduce": "tir.LowerThreadAllreduce", "check_fragments": "tir.CheckFragments",
     "unroll_fragments": "tir.UnrollFragments",
     "lower_fragments": "tir.LowerFragments", "share_memory": "tir.ShareMemory",
@@ -50,7 +51,8 @@ NAMES = {
 
 # The level from which on a step runs, where it is not 0: those that fit loops to the machine.
 LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.SeparateTails", "tir.ShortenTails",
-                        "tir.MarkStreams", "tir.TransposeTiles", "tir.UseDotProducts", "tir.PromoteAccumulators",
+                        "tir.MarkStreams", "tir.TransposeTiles", "tir.UseDotProducts",
+                        "tir.UseTileProducts", "tir.PromoteAccumulators",
                         "tir.FillRegisters", "tir.ChooseFMA", "tir.UsePromises"), 1)
 
 # Why code without the step would be wrong, or could not be made.

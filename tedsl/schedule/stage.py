@@ -259,6 +259,11 @@ class Stage:
         - "bfloat16_pairs": sums of products of bfloat16 inside, accumulated in float32, may be taken two terms at a time where
           the processor has an instruction for that (AVX-512 BF16). It adds the second product of a pair first, and takes
           denormal numbers as zero.
+        - "tile_products": the loop and those inside are a product of matrices, `C[i, j] += A[i, k] * B[k // g, j, k % g]`,
+          whose terms are split by g: 4 for bytes summed in 32 bits, 2 for bfloat16 summed in float32. Tile registers (AMX)
+          multiply them where the target has these, else the loops stay. Columns j lie beside each other in B, or in panels of
+          32; loops around the terms may step in A and B, as those of a convolution. Sums of bfloat16 are taken in an order of
+          the processor's own, and denormal numbers count as zero.
         - "maxima_without_nan": maxima and minima of floats inside need not be NaN where an operand is, which takes up to three
           instructions instead of one.
         - "exp_at_most_one": a promise that the arguments of exp inside are at most 0, or NaN: these take fewer instructions.

@@ -11,7 +11,7 @@ _V2 = (*_V1, "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _ICELAKE = (*_V4, "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq")
-_SAPPHIRE = (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni")
+_SAPPHIRE = (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8", "amx-bf16")
 _SANDY = (*_V2, "avx")
 
 X86_CPUS: dict[str, tuple[str, ...]] = {
@@ -119,6 +119,7 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     "avx512f": ("avx2", "fma", "f16c"), "avx512bw": ("avx512f",), "avx512cd": ("avx512f",), "avx512dq": ("avx512f",),
     "avx512vl": ("avx512f",), "avx512vnni": ("avx512f",), "avx512ifma": ("avx512f",), "avx512bf16": ("avx512bw",),
     "avx512vbmi": ("avx512bw",), "avx512vbmi2": ("avx512bw",), "avx512bitalg": ("avx512bw",), "avx512vpopcntdq": ("avx512f",),
+    "amx-int8": ("amx-tile",), "amx-bf16": ("amx-tile",),
     "avx512fp16": ("avx512bw", "avx512dq", "avx512vl"), "fullfp16": ("fp-armv8",), "sve": ("neon", "fullfp16"),
     "sve2": ("sve",), "d": ("f",), "v": ("d",), "zvfh": ("zfhmin",), "zfh": ("zfhmin",), "zfhmin": ("f",), "vfp4": ("vfp3",),
     "rva22u64": ("m", "a", "d", "c"), "rva23u64": ("m", "a", "c", "v", "zfhmin"),

@@ -5,6 +5,7 @@ LLVM says them, and takes long to load: what it said of this processor is kept i
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import os
@@ -60,8 +61,27 @@ def llvm_library() -> str:
 def host() -> Host:
     """Returns the processor that LLVM detects.
 
-    Its name can be wrong in a virtual machine; the features are read from the processor.
+    Its name can be wrong in a virtual machine; the features are read from the processor. Tile registers count where the system
+    lets programs use them.
     """
+    found = _known()
+    if "amx-tile" not in found.features or _may_use_tiles():
+        return found
+    features = frozenset(name for name in found.features if not name.startswith("amx-"))
+    return found._replace(features=features, feature_string=found.feature_string.replace("+amx-", "-amx-"))
+
+
+def _may_use_tiles() -> bool:
+    """Tells whether Linux lets programs ask for tile registers: arch_prctl(ARCH_GET_XCOMP_SUPP), whose bit 18 is XTILEDATA."""
+    if platform.machine() != "x86_64" or not hasattr(ctypes, "CDLL"):
+        return False
+    supported = ctypes.c_uint64()
+    call = getattr(ctypes.CDLL(None), "syscall", None)
+    return call is not None and call(158, 0x1021, ctypes.byref(supported)) == 0 and bool(supported.value >> 18 & 1)
+
+
+def _known() -> Host:
+    """Returns what LLVM says of the processor, from the cache on disk if it has been asked before."""
     if not processor() or not llvm_library():
         return _detected()
     key = digest(f"{processor()} {llvm_library()}".encode())

@@ -226,6 +226,16 @@ class Target:
         narrow = "avxvnni" in self.features and self.vector_bits < 512
         return self.architecture == "x86-64" and (narrow or {"avx512vnni", "avx512bw", "avx512vl"} <= self.features)
 
+    def multiplies_tiles(self, left: DType | str, right: DType | str) -> bool:
+        """Tells whether the processor multiplies matrices of these dtypes in tile registers (AMX), which Linux lets programs
+        use.
+        """
+        pair = as_dtype(left), as_dtype(right)
+        bytes_, bfloats = (all(of.is_integer and of.bits == 8 for of in pair), all(of.code == "bfloat" for of in pair))
+        needed = "amx-int8" if bytes_ else "amx-bf16" if bfloats else ""
+        return self.kind.name == "llvm" and self.architecture == "x86-64" and "linux" in self.triple and bool(needed) and \
+            {"amx-tile", needed} <= self.features
+
     @property
     def has_sve_width(self) -> bool:
         """Tells whether the code uses SVE, for processors whose registers have `vector_bits` bits."""

@@ -648,6 +648,19 @@ def products_of_bytes():
     return s, [A, B, C]
 
 
+@example("use_tile_products", target="llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids")
+def a_product_of_matrices_of_bytes():
+    A, B = te.placeholder((8, 16), "uint8", name="A"), te.placeholder((4, 8, 4), "int8", name="B")
+    k, r = te.reduce_axis((0, 4), name="k"), te.reduce_axis((0, 4), name="r")
+    C = te.compute((8, 8), lambda i, j: te.sum(A[i, k * 4 + r].astype("int32") * B[k, j, r].astype("int32"), axis=[k, r]),
+                   name="C")
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    s[C].reorder(i, k, j, r)
+    s[C].pragma(i, "tile_products")
+    return s, [A, B, C]
+
+
 @example("use_promises")
 def a_row_without_nan():
     A = te.placeholder((8,), name="A")

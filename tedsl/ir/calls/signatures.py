@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tedsl.ir.build import as_int
+from tedsl.ir.calls import tile_products
 from tedsl.ir.dtype import BOOL, UINT64, VOID, DType
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, COMBINE_LANES, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
@@ -227,6 +228,10 @@ SIGNATURES: dict[str, Signature] = {
         _combine_lanes, "it takes a vector of numbers, and gives one of their dtype")),
     "dot": Signature(_dot, "it takes and gives 4, 8, 16, ... integers of 32 bits, and takes two vectors of narrower integers "
                      "of the same size; or float32 and bfloat16"),
+    "tile_product": Signature(lambda of, args: _no_number(of, args) and tile_products.fits(args),
+                              "it takes the addresses of elements of three arrays, of sums of 32 bits and of narrow numbers "
+                              "whose products tiles add up, nine integers, and three for each loop around the terms"),
+    "tiles_allowed": Signature(lambda of, args: of is BOOL, "it gives bool"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),
     "call_packed": Signature(_packed, "the first argument is a function's name, a string, and the result is one value"),
     "address_of": Signature(_address_of, "it takes an element of a buffer and gives a handle"),

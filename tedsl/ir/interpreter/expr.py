@@ -52,10 +52,10 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.interpreter import arithmetic
-from tedsl.ir.interpreter.fragments import fragment_call
+from tedsl.ir.interpreter.fragments import fragment_call, tile_product_call
 from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ATOMIC_ADD, COMBINE_LANES, CP_ASYNC, ELEMENTS_PAST_LINE, FRAGMENT_OPS, SHUFFLES
+from tedsl.ir.ops import ATOMIC_ADD, COMBINE_LANES, CP_ASYNC, ELEMENTS_PAST_LINE, FRAGMENT_OPS, SHUFFLES, TILE_PRODUCT
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
@@ -285,6 +285,10 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _atomic_add(c, e))
     if e.op in FRAGMENT_OPS:
         return (yield from fragment_call(c, e))
+    if e.op is TILE_PRODUCT:
+        return (yield from tile_product_call(c, e))
+    if name == "tiles_allowed":
+        return "True"
     if e.op in COMBINE_LANES:
         return (yield in_halves(e), wide)
     args = []

@@ -1,8 +1,9 @@
-"""The calls on fragments in the interpreter's source: calls of `matrices.py`."""
+"""The calls on fragments, and products by tiles, in the interpreter's source: calls of `matrices.py`."""
 
 from __future__ import annotations
 
 from tedsl.ir.calls.fragments import moved, products
+from tedsl.ir.calls.tile_products import tile_product
 from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.interpreter.source import Emission, SourceWriter
 from tedsl.ir.ops import FILL_FRAGMENT, LOAD_MATRIX, MMA
@@ -33,6 +34,23 @@ def fragment_call(c: SourceWriter, e: Call) -> Emission:
     name = "load_matrix" if e.op is LOAD_MATRIX else "store_matrix"
     c.line(f"{name}({c.constant((var.name, there.memory.name))}, {where}, {array}, {offset}, {stride}, "
            f"{there.order == 'col_major'})")
+    return "0"
+
+
+def tile_product_call(c: SourceWriter, e: Call) -> Emission:
+    """Emits a product by tiles."""
+    asked = tile_product(e)
+    arrays, names = [], []
+    for load in asked.places:
+        at = yield load.index, True
+        array, _ = c.typed(c.memory(load.buffer_var), load.dtype)
+        arrays.append(f"{array}, {at}")
+        names.append(load.buffer_var.name)
+    numbers = []
+    for number in e.args[len(asked.places):]:
+        numbers.append((yield number, True))
+    kinds = c.constant(tuple(load.dtype for load in asked.places))
+    c.line(f"multiply_tiles({c.constant(tuple(names))}, {kinds}, {', '.join(arrays)}, {', '.join(numbers)})")
     return "0"
 
 

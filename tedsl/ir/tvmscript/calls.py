@@ -20,6 +20,8 @@ from tedsl.ir.ops import (
     PREFETCH,
     REINTERPRET,
     STRUCT_GET,
+    TILE_PRODUCT,
+    TILES_ALLOWED,
     TYPE_ANNOTATION,
 )
 from tedsl.ir.text import Part, quoted
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 DTYPE_FIRST = (FOREIGN - {CALL_PACKED}) | {REINTERPRET, TYPE_ANNOTATION}
 # What `T` has no function for: `T.prefetch` is a statement about a region.
-OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH, ELEMENTS_PAST_LINE))
+OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH, ELEMENTS_PAST_LINE,
+                  TILE_PRODUCT, TILES_ALLOWED))
 
 
 def call_parts(e: Call, p: TVMScriptPrinter) -> list[Part]:

@@ -16,7 +16,8 @@ from tedsl.schedule.state import StageState, describe, show
 CODES = ("import_c", "import_llvm")  # their value is a text
 COUNTS = ("auto_unroll_max_step", "unroll_explicit")  # their value is a number
 PRAGMAS = (*COUNTS, "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", *CODES,
-           "debug_skip_region", "loop_partition_hint", "bfloat16_pairs", "maxima_without_nan", "exp_at_most_one")
+           "debug_skip_region", "loop_partition_hint", "bfloat16_pairs", "tile_products", "maxima_without_nan",
+           "exp_at_most_one")
 RESERVED = ("joined",)  # the attribute pragma_joined is that of compute_with (JOINED of `tedsl/ir/stmt.py`)
 CHOICES = ("unroll", "vectorize", *PRAGMAS)
 

@@ -47,14 +47,22 @@ def pack_groups(kernel: Kernel, copy: Any, group: int) -> None:
     Not where conditions would take longer than groups that are copied one by one: with a rest of terms, or of columns if these
     cannot be masked.
     """
-    *rest, steps, columns, inside = copy.leaf_iter_vars
-    lanes, record = kernel.target.vector_bits // 32, kernel.record
-    terms, count = (extent_of(axis) or 1 for axis in (kernel.anchor.reduce_axis[0], kernel.anchor.axis[-1]))
-    if terms % group or (count % lanes and not kernel.target.can_mask(record.b.dtype)):
+    *_, steps, columns, inside = copy.leaf_iter_vars
+    terms = extent_of(kernel.anchor.reduce_axis[0]) or 1
+    turn_groups(kernel, copy, (steps, columns, inside), turned=kernel.record.transpose_b, whole=terms % group == 0)
+
+
+def turn_groups(kernel: Kernel, copy: Any, loops: tuple[Any, ...], turned: bool, whole: bool = True) -> None:
+    """Vectorize a copy of groups. loops: its innermost ones, the last three over groups of terms, columns, and the terms of a
+    group. turned: whether terms are neighbours in what is copied, not columns. whole: whether no part of a group is left over.
+    """
+    *rest, steps, columns, inside = loops
+    lanes, count = kernel.target.vector_bits // 32, extent_of(kernel.anchor.axis[-1]) or 1
+    if not whole or (count % lanes and not kernel.target.can_mask(copy.op.output(0).dtype)):
         copy.vectorize(inside)
         return
     outer, lane = copy.split(columns, factor=lanes)
-    copy.reorder(*rest, *((outer, steps) if record.transpose_b else (steps, outer)), lane, inside)
+    copy.reorder(*rest, *((outer, steps) if turned else (steps, outer)), lane, inside)
     copy.vectorize(copy.fuse(lane, inside))
 
 

@@ -21,6 +21,7 @@ from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pa
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
+from topi.schedules.cpu.tile_registers import multiplies_faster, multiply_tiles
 from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -39,6 +40,8 @@ def schedule_matmul(kernel: Kernel) -> None:
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
     if kernel.before:
         _chain(kernel, rows)
+    elif multiplies_faster(kernel, (kernel.record.a.dtype, kernel.record.b.dtype), terms, _group(kernel)):
+        multiply_tiles(kernel, _group(kernel))
     elif rows is not None and terms is not None and _group(kernel) == 1 and are_narrow(kernel, rows, terms):
         turn_columns(kernel)
         multiply_rows(kernel, rows, _work(kernel))

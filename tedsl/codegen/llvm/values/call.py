@@ -24,6 +24,7 @@ from tedsl.codegen.llvm.values.dots import emit_dot
 from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic, rounded
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.codegen.llvm.values.prefetch import emit_prefetch
+from tedsl.codegen.llvm.values.tile_products import emit_tile_product, emit_tiles_allowed
 from tedsl.errors import LoweringError
 from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.calls.lines import in_bits
@@ -331,5 +332,6 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "tvm_access_ptr": emit_access_ptr, "elements_past_line": emit_elements_past_line,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
     "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed_call,
+    "tile_product": emit_tile_product, "tiles_allowed": emit_tiles_allowed,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch, "atomic_add": emit_atomic_add,
 }

@@ -16,6 +16,7 @@ from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
 from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product, schedule_product
 from topi.schedules.cpu.conv.rows import schedule_rows
+from topi.schedules.cpu.conv.tiled import is_tiled, schedule_tiled
 from topi.schedules.cpu.reduce import schedule_reduce
 from topi.schedules.cpu.windows import is_over_channels, reads_alone, schedule_windows
 from topi.schedules.formulas import extent_of, product
@@ -33,7 +34,7 @@ def schedule_conv(kernel: Kernel) -> None:
         tile = flat_tile(kernel)
         schedule_blocks(kernel) if tile is None else schedule_flat(kernel, tile)
     elif layout.endswith("C"):
-        schedule_channels_last(kernel)
+        schedule_tiled(kernel) if is_tiled(kernel) else schedule_channels_last(kernel)
     elif not layout.endswith("W"):
         schedule_reduce(kernel)
     elif reads_alone(kernel):

@@ -1,0 +1,244 @@
+"""Products of matrices by tile registers, where a pragma asks for them: as loops, as calls in the interpreter, and on AMX."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te, tir
+from tedsl.errors import LoweringError, TedslError
+from tedsl.ir.evaluate import run as interpret
+from tedsl.ir.ops import TILE_PRODUCT
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.default import target_pipeline
+from tedsl.target import Target
+from tests.codegen.test_bfloat16_pairs import bits
+
+AMX = "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu"
+WITHOUT = ["llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu", "llvm -mcpu=sapphirerapids -mtriple=x86_64-apple-darwin",
+           "llvm -mtriple=aarch64-linux-gnu"]
+KINDS = {("uint8", "int8"): "tdpbusd", ("int8", "uint8"): "tdpbsud", ("int8", "int8"): "tdpbssd", ("uint8", "uint8"): "tdpbuud",
+         ("bfloat16", "bfloat16"): "tdpbf16ps"}
+here = pytest.mark.skipif(not Target("llvm").multiplies_tiles("int8", "int8"), reason="this machine lacks amx-int8")
+SHAPES = [(1, 1, 4), (16, 16, 64), (33, 31, 68), (5, 70, 128), (40, 17, 8), (70, 33, 132)]
+
+
+def product(m, n, k, kinds=("uint8", "int8"), tall=None, wide=None, order="ikjr"):
+    """C = A B with B by groups of terms; tall, wide: rows and columns of a block."""
+    of, group = ("float32", 2) if kinds[0] == "bfloat16" else ("int32", 4)
+    a, b = te.placeholder((m, k), kinds[0], name="a"), te.placeholder((k // group, n, group), kinds[1], name="b")
+    p = te.reduce_axis((0, k), name="p")
+
+    def term(i, j):
+        return a[i, p].astype(of) * b[p // group, j, p % group].astype(of)
+
+    c = te.compute((m, n), lambda i, j: te.sum(term(i, j), axis=p), name="c")
+    s = te.create_schedule(c.op)
+    i, j = s[c].op.axis
+    outer = []
+    if tall:
+        io, i = s[c].split(i, factor=tall)
+        outer.append(io)
+    if wide:
+        jo, j = s[c].split(j, factor=wide)
+        outer.append(jo)
+    steps, inside = s[c].split(p, factor=group)
+    loops = {"i": i, "j": j, "k": steps, "r": inside}
+    s[c].reorder(*outer, *(loops[name] for name in order))
+    s[c].pragma(loops[order[0]], "tile_products")
+    return s, [a, b, c]
+
+
+def arrays(m, n, k, kinds):
+    """Operands as arrays of the program, and their product, exact or in float64."""
+    if kinds[0] == "bfloat16":
+        (x, left), (y, right) = bits(m, k), bits(k, n, seed=1)
+        left, right, group = left.astype("float64"), right.astype("float64"), 2
+    else:
+        rng, group = np.random.default_rng(0), 4
+        x, y = (rng.integers(*((0, 256) if kind == "uint8" else (-128, 128)), shape, kind) for kind, shape in
+                zip(kinds, ((m, k), (k, n))))
+        left, right = x.astype("int64"), y.astype("int64")
+    packed = np.ascontiguousarray(y.reshape(k // group, group, n).transpose(0, 2, 1))
+    return x, packed, left @ right, np.abs(left) @ np.abs(right)
+
+
+def same(found, wanted, size):
+    if found.dtype == "int32":
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        assert (np.abs(found - wanted) <= size * 2.0**-18).all()
+
+
+def lowered(s, args):
+    """The loops with the calls for AMX."""
+    return target_pipeline(Target(AMX))(tedsl.lower(s, args)["main"])
+
+
+def calls(func):
+    return [node for node in post_order(func.body) if getattr(node, "op", None) is TILE_PRODUCT]
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_interpreter_knows_the_call(shape, kinds):
+    s, args = product(*shape, kinds)
+    func = lowered(s, args)
+    assert len(calls(func)) == 1
+    x, y, wanted, size = arrays(*shape, kinds)
+    out = np.ones(shape[:2], "float32" if kinds[0] == "bfloat16" else "int32")
+    interpret(func, [x, y, out])
+    same(out, wanted, size)
+
+
+@here
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_processor_does_the_same(shape, kinds):
+    s, args = product(*shape, kinds)
+    kernel = tedsl.build(s, args)
+    assert KINDS[kinds] in kernel.get_source("asm")
+    x, y, wanted, size = arrays(*shape, kinds)
+    out = np.ones(shape[:2], "float32" if kinds[0] == "bfloat16" else "int32")
+    kernel(x, y, out)
+    same(out, wanted, size)
+
+
+@pytest.mark.parametrize("tall, wide", [(7, None), (32, 32), (None, 5), (40, 48)])
+def test_guards_end_the_rows_and_the_columns(tall, wide):
+    m, n, k = 67, 53, 72
+    s, args = product(m, n, k, tall=tall, wide=wide)
+    func = lowered(s, args)
+    assert calls(func)
+    x, y, wanted, _ = arrays(m, n, k, ("uint8", "int8"))
+    runs = [lambda *given: interpret(func, given)]
+    if Target("llvm").multiplies_tiles("uint8", "int8"):
+        runs.append(tedsl.build(s, args))
+    for kernel in runs:
+        out = np.ones((m, n), "int32")
+        kernel(x, y, out)
+        np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("order", ["".join(order) for order in itertools.permutations("ikjr")])
+def test_loops_in_any_order(order):
+    s, args = product(9, 18, 24, order=order)
+    func = lowered(s, args)
+    assert len(calls(func)) == 1
+    x, y, wanted, _ = arrays(9, 18, 24, ("uint8", "int8"))
+    out = np.ones((9, 18), "int32")
+    interpret(func, [x, y, out])
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_loops_stay_where_the_target_has_no_tiles():
+    s, args = product(20, 20, 16)
+    for target in WITHOUT:
+        assert not calls(target_pipeline(Target(target))(tedsl.lower(s, args)["main"]))
+    x, y, wanted, _ = arrays(20, 20, 16, ("uint8", "int8"))
+    out = np.ones((20, 20), "int32")
+    tedsl.build(s, args, "llvm -mtriple=x86_64-linux-gnu")(x, y, out)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_arrays_that_may_overlap_keep_their_loops():
+    s, args = product(20, 20, 16)
+    func = tedsl.lower(s, args)["main"].with_attr("tir.noalias", False)
+    assert not calls(target_pipeline(Target(AMX))(func))
+
+
+def test_what_is_no_product_is_refused():
+    a = te.placeholder((8, 16), "uint8", name="a")
+    p = te.reduce_axis((0, 16), name="p")
+    c = te.compute((8, 8), lambda i, j: te.sum(a[i, p].astype("int32") * a[j, p].astype("int32"), axis=p), name="c")
+    s = te.create_schedule(c.op)
+    s[c].pragma(c.op.axis[0], "tile_products")
+    with pytest.raises(LoweringError, match="over 4 neighbours, which are added at once") as refused:
+        tedsl.build(s, [a, c], AMX)
+    assert "k split by g (4 bytes, or 2 bfloat16)" in str(refused.value)
+
+    s, args = product(8, 8, 8)
+    s[args[2]].vectorize(s[args[2]].leaf_iter_vars[2])
+    with pytest.raises(LoweringError, match="serial loops, conditions of their ends and sums of single elements"):
+        tedsl.build(s, args, AMX)
+
+
+def test_a_call_by_hand_says_what_it_takes():
+    c, a, b = (tir.decl_buffer((64,), of, name=name) for name, of in (("c", "float32"), ("a", "uint8"), ("b", "int8")))
+    places = [tir.address_of(buffer.vload([0], buffer.dtype)) for buffer in (c, a, b)]
+    with pytest.raises(TedslError, match="of sums of 32 bits and of narrow numbers"):
+        tir.call_intrin("int32", "tir.tile_product", *places, 1, 1, 4, 1, 32, 4, 4, 128, 1)
+    with pytest.raises(TedslError, match="nine integers"):
+        tir.call_intrin("int32", "tir.tile_product", *places, 1, 1)
+
+
+# --- topi ---------------------------------------------------------------------------------------------------------------
+
+CASES = [(33, 70, 68), (12, 65, 512), (100, 200, 60), (200, 40, 128)]
+
+
+def by_schedule(make, *given):
+    """Runs an operator by its schedule for AMX: in the interpreter, and on the processor if it has tiles."""
+    inputs = [te.placeholder(x.shape, "bfloat16" if x.dtype == "uint16" else str(x.dtype), name=f"x{k}")
+              for k, x in enumerate(given)]
+    with Target(AMX):
+        out = make(*inputs)
+        s = topi.schedules.schedule([out])
+    func = lowered(s, [*inputs, out])
+    assert calls(func)
+    kernels = [lambda *held: interpret(func, held)]
+    if Target("llvm").multiplies_tiles("uint8", "int8"):
+        kernels.append(tedsl.build(s, [*inputs, out], AMX))
+    for kernel in kernels:
+        result = np.ones([int(n) for n in out.shape], str(out.dtype))
+        kernel(*given, result)
+        yield result
+
+
+@pytest.mark.parametrize("follows", [False, True])
+@pytest.mark.parametrize("shape", CASES, ids=str)
+def test_dense_of_bytes(shape, follows):
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 256, (m, k), "uint8"), rng.integers(-128, 128, (n, k), "int8")
+    wanted = x.astype("int64") @ w.T
+
+    def make(x, w):
+        out = topi.nn.dense(x, w, out_dtype="int32")
+        return topi.nn.relu(out) if follows else out
+
+    for out in by_schedule(make, x, w):
+        np.testing.assert_array_equal(out, np.maximum(wanted, 0) if follows else wanted)
+
+
+@pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)), ids=str)
+def test_products_of_bfloat16(transposed):
+    m, n, k = 40, 72, 96
+    (x, left), (y, right) = bits(m, k), bits(k, n, seed=1)
+    given = [np.ascontiguousarray(v.T) if turned else v for v, turned in zip((x, y), transposed)]
+    for out in by_schedule(lambda a, b: topi.nn.matmul(a, b, None, "float32", *transposed), *given):
+        same(out, left.astype("float64") @ right, np.abs(left) @ np.abs(right))
+
+
+def test_batches():
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 256, (3, 40, 64), "uint8"), rng.integers(-128, 128, (3, 50, 64), "int8")
+    for out in by_schedule(lambda x, w: topi.nn.batch_matmul(x, w, out_dtype="int32"), x, w):
+        np.testing.assert_array_equal(out, x.astype("int64") @ w.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("size, channels, filters, window, stride", [
+    (9, 16, 40, 3, 1), (14, 8, 33, 1, 1), (13, 32, 16, 3, 2), (7, 64, 70, 1, 2)])
+def test_convolutions(size, channels, filters, window, stride):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (2, size, size, channels), "uint8")
+    w = rng.integers(-128, 128, (window, window, channels, filters), "int8")
+    edge = window // 2
+    padded = np.pad(x.astype("int64"), ((0, 0), (edge, edge), (edge, edge), (0, 0)))
+    count = (size + 2 * edge - window) // stride + 1
+    taken = [slice(at, at + (count - 1) * stride + 1, stride) for at in range(window)]
+    wanted = sum(padded[:, taken[r], taken[q]] @ w[r, q].astype("int64") for r in range(window) for q in range(window))
+    for out in by_schedule(lambda x, w: topi.nn.conv2d(x, w, stride, edge, 1, "NHWC", "int32"), x, w):
+        np.testing.assert_array_equal(out, wanted)
