@@ -56,7 +56,7 @@ def test_the_register_tile_of_a_matmul_stays_in_registers(rows, columns, target)
 def test_sums_keep_their_registers_beside_what_short_loops_further_in_use(target, images, channels, results):
     """The zero of relu is used in loops of two iterations around the stores of a tile, and not while its sums are computed."""
     data, weights = te.placeholder((images, channels, 7, 7), name="data"), te.placeholder((results, channels, 1, 1), name="w")
-    packed = topi.nn.conv2d_pack_weights(weights, 1, panels_in([_relu(data, weights)], target)[weights])
+    packed = topi.nn.conv2d_pack_weights(weights, 1, panels_in([_relu(data, weights)], target)[weights].results)
     panels = te.placeholder([int(extent) for extent in packed.shape], name="panels")
     out = _relu(data, topi.nn.conv2d_unpack_weights(panels, results))
     with tedsl.target.Target(target):

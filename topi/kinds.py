@@ -212,12 +212,13 @@ class ConvOp(Differentiable):
 @record
 class PanelsOp:
     """Weights read from `panels` of `wide` results each: (panels, channels, height, width, 1, wide) for a convolution, (panels,
-    terms, wide) for a product.
+    terms, wide) for a product, or (panels, terms / group, wide, group).
     """
 
     operator: str
     panels: te.Tensor
     wide: int
+    group: int = 1
 
 
 @record

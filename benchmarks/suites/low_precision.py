@@ -11,7 +11,8 @@ from benchmarks import reference
 from benchmarks.case import Case, Contender, Maker, maker
 from benchmarks.contenders import ours, with_onnx, with_torch
 from benchmarks.networks import Conv, in_layout, kernel_in_layout
-from benchmarks.suites.products import drawn
+from benchmarks.suites.products import drawn, packed_layer
+from tedsl import te
 
 SIZE = 1024
 LAYER = Conv(64, 56, 64, 3, 1)
@@ -24,10 +25,14 @@ def _integers(*shapes: tuple[int, ...]) -> list[Any]:
     return [rng.integers(0, 256, shapes[0], "uint8"), rng.integers(-128, 128, shapes[1], "int8")]
 
 
+def _of_bytes(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+    return topi.nn.dense(x, w, out_dtype="int32")
+
+
 def int8_matmul(threads: int) -> Case:
     """x wᵀ of uint8 and int8 in int32."""
     x, w = _integers((SIZE, SIZE), (SIZE, SIZE))
-    contenders = {"tedsl": ours.operator(lambda x, w: topi.nn.dense(x, w, out_dtype="int32"), [x, w])}
+    contenders = {"tedsl": ours.operator(_of_bytes, [x, w]), **packed_layer(_of_bytes, x, w)}
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders["torch prepacked"] = _int8_layer_of_torch(torch, x, w)
@@ -49,7 +54,7 @@ def bfloat16_matmul(threads: int) -> Case:
     import ml_dtypes
 
     x, w = (a.astype(ml_dtypes.bfloat16) for a in drawn((SIZE, SIZE), (SIZE, SIZE)))
-    contenders = {"tedsl": ours.operator(topi.nn.dense, [x, w])}
+    contenders = {"tedsl": ours.operator(topi.nn.dense, [x, w]), **packed_layer(topi.nn.dense, x, w)}
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         data, weights = (torch.from_numpy(a.view("int16")).view(torch.bfloat16) for a in (x, w))

@@ -72,7 +72,7 @@ def matmul_packed_before(size: int, threads: int) -> Case:
     s, arguments, packed = prepacked_matmul(b)
     contenders = {"tedsl by hand": ours.scheduled(arguments[-1], arguments[:-1], [a, packed], schedule=s)}
     turned, zeros = np.ascontiguousarray(b.T), np.zeros(size, "float32")
-    contenders |= _packed_layer(topi.nn.dense, a, turned)
+    contenders |= packed_layer(topi.nn.dense, a, turned)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= {name: made for name, made in with_torch.layers(torch, a, turned, zeros, "").items() if name != "torch"}
@@ -88,7 +88,7 @@ def dense(m: int, k: int, n: int, threads: int) -> Case:
     """relu(x wᵀ + b)."""
     x, w, b = drawn((m, k), (n, k), (n,))
     like = np.empty((m, n), "float32")
-    contenders = {"tedsl": ours.operator(_layer, [x, w, b])} | _packed_layer(_layer, x, w, b)
+    contenders = {"tedsl": ours.operator(_layer, [x, w, b])} | packed_layer(_layer, x, w, b)
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
         contenders |= with_torch.layers(torch, x, w, b, "relu")
@@ -114,13 +114,13 @@ def _layer(x: te.Tensor, w: te.Tensor, b: te.Tensor) -> te.Tensor:
     return topi.nn.relu(topi.nn.dense(x, w, b))
 
 
-def _packed_layer(layer: Callable[..., Any], x: Any, w: Any, *rest: Any) -> dict[str, Contender]:
+def packed_layer(layer: Callable[..., Any], x: Any, w: Any, *rest: Any) -> dict[str, Contender]:
     """The layer whose weights are a constant that is packed once, if its schedule has panels."""
     inputs = ours.placeholders([x, w, *rest])
-    wide = panels_in(layer(*inputs)).get(inputs[1])
-    if wide is None:
+    asked = panels_in(layer(*inputs)).get(inputs[1])
+    if asked is None:
         return {}
-    panels = ours.computed(lambda w: topi.nn.dense_pack_weights(w, wide), w)
+    panels = ours.computed(lambda w: topi.nn.dense_pack_weights(w, asked.results, group=asked.group), w)
     return {"tedsl packed": ours.operator(
         lambda x, p, *rest: layer(x, topi.nn.dense_unpack_weights(p, len(w)), *rest), [x, panels, *rest])}
 

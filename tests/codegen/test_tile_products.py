@@ -8,13 +8,15 @@ import pytest
 import tedsl
 import topi
 from tedsl import te, tir
-from tedsl.errors import LoweringError, TedslError
+from tedsl.errors import LoweringError, ShapeError, TedslError
 from tedsl.ir.evaluate import run as interpret
 from tedsl.ir.ops import TILE_PRODUCT
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.default import target_pipeline
 from tedsl.target import Target
 from tests.codegen.test_bfloat16_pairs import bits
+from tests.topi.run import run
+from topi.schedules.packing import panels_in
 
 AMX = "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu"
 WITHOUT = ["llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu", "llvm -mcpu=sapphirerapids -mtriple=x86_64-apple-darwin",
@@ -220,6 +222,31 @@ def test_products_of_bfloat16(transposed):
     given = [np.ascontiguousarray(v.T) if turned else v for v, turned in zip((x, y), transposed)]
     for out in by_schedule(lambda a, b: topi.nn.matmul(a, b, None, "float32", *transposed), *given):
         same(out, left.astype("float64") @ right, np.abs(left) @ np.abs(right))
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_weights_that_are_packed_before(follows):
+    m, n, k = 50, 70, 128
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 256, (m, k), "uint8"), rng.integers(-128, 128, (n, k), "int8")
+    a, b = te.placeholder(x.shape, "uint8", name="a"), te.placeholder(w.shape, "int8", name="b")
+
+    def layer(x, w):
+        out = topi.nn.dense(x, w, out_dtype="int32")
+        return topi.nn.relu(out) if follows else out
+
+    asked = panels_in([layer(a, b)], AMX)[b]
+    assert asked == (32, 4)
+    panels = run(topi.nn.dense_pack_weights(b, asked.results, group=asked.group), {b: w})
+    wanted = x.astype("int64") @ w.T
+    for out in by_schedule(lambda x, p: layer(x, topi.nn.dense_unpack_weights(p, n)), x, panels):
+        np.testing.assert_array_equal(out, np.maximum(wanted, 0) if follows else wanted)
+    assert asked != panels_in([layer(a, b)], WITHOUT[0]).get(b)
+
+
+def test_groups_that_leave_a_rest_are_refused():
+    with pytest.raises(ShapeError, match="groups of 4 leave a rest of 6 terms"):
+        topi.nn.dense_pack_weights(te.placeholder((8, 6), "int8"), 32, group=4)
 
 
 def test_batches():

@@ -79,24 +79,29 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | Non
 
 
 @checked
-def dense_pack_weights(weight: te.Tensor, wide: int, layout: str = "OI") -> te.Tensor:
+def dense_pack_weights(weight: te.Tensor, wide: int, layout: str = "OI", group: int = 1) -> te.Tensor:
     """The weights of `dense` ("OI": results, terms) or of `matmul` ("IO") in panels of `wide` results, to be packed once.
 
-    Returns: (panels, terms, wide); the last panel is padded with zeros. `topi.schedules.panels_in` says how wide they are best.
-    Raises ShapeError if the weights have not 2 dimensions or panels no results.
+    Returns: (panels, terms, wide), or with groups of terms, which divide them, (panels, terms / group, wide, group); the last
+    panel is padded with zeros. `topi.schedules.packing.panels_in` says which are best. Raises ShapeError if the weights have
+    not 2 dimensions, panels no results, or groups leave a rest of terms.
     """
     where = opening("dense_pack_weights", weight)
     if weight.ndim != 2 or layout not in ("OI", "IO") or wide < 1:
         raise ShapeError(f'{where}: the shape is {shown(weight.shape)}, layout "{layout}", panels have {wide} results',
                          hint='weights of 2 dimensions, "OI" or "IO", panels of 1 result or more')
     results, terms = weight.shape[layout.index("O")], weight.shape[layout.index("I")]
+    if group < 1 or (group > 1 and (as_int(terms) or 1) % group):
+        raise ShapeError(f"{where}: groups of {group} leave a rest of {terms!r} terms", hint="a group that divides them, or 1")
 
-    def element(panel: Any, k: Any, lane: Any) -> Any:
+    def element(panel: Any, k: Any, lane: Any, *inside: Any) -> Any:
         at = panel * wide + lane
-        value = weight(at, k) if layout == "OI" else weight(k, at)
+        term = k * group + inside[0] if inside else k
+        value = weight(at, term) if layout == "OI" else weight(term, at)
         return value if (as_int(results) or 1) % wide == 0 else te.if_then_else(at < results, value, te.const(0, weight.dtype))
 
-    packed: te.Tensor = te.compute(((results + wide - 1) // wide, terms, wide), element, name="packed_weight", tag="injective",
+    shape = ((results + wide - 1) // wide, terms // group, wide, *((group,) if group > 1 else ()))
+    packed: te.Tensor = te.compute(shape, element, name="packed_weight", tag="injective",
                                    info=InjectiveOp("dense_pack_weights"))
     return packed
 
@@ -109,12 +114,17 @@ def dense_unpack_weights(panels: te.Tensor, results: int) -> te.Tensor:
     many results.
     """
     where = opening("dense_unpack_weights", panels)
-    size = as_int(panels.shape[-1]) if panels.ndim == 3 else None
-    if size is None or as_int(panels.shape[0]) != (results + size - 1) // size:
+    size, group = (as_int(panels.shape[2]), as_int((*panels.shape, 1)[3])) if panels.ndim in (3, 4) else (None, None)
+    if size is None or group is None or as_int(panels.shape[0]) != (results + size - 1) // size:
         raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {results} results",
                          hint="dense_pack_weights(weight, wide)")
-    return te.compute((results, panels.shape[1]), lambda j, k: panels(j // size, k, j % size), name="unpacked_weight",
-                      tag="injective", info=PanelsOp("dense_unpack_weights", panels, size))
+
+    def element(j: Any, k: Any) -> Any:
+        return panels(j // size, k, j % size) if panels.ndim == 3 else panels(j // size, k // group, j % size, k % group)
+
+    weights: te.Tensor = te.compute((results, panels.shape[1] * group), element, name="unpacked_weight", tag="injective",
+                                    info=PanelsOp("dense_unpack_weights", panels, size, group))
+    return weights
 
 
 def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool,

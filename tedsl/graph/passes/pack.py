@@ -22,18 +22,19 @@ def pack_weights(graph: Graph) -> Graph:
 
 def _panels(layer: Layer) -> Prepared | None:
     formula = formula_of(layer.function)
-    width = panels_in(list(formula.outputs)).get(formula.inputs[layer.place])
-    if width is None:
+    panels = panels_in(list(formula.outputs)).get(formula.inputs[layer.place])
+    if panels is None:
         return None
+    width, group = panels
     info, shape = layer.info, layer.function.inputs[layer.place].shape
     if isinstance(info, MatmulOp):
         layout, turned = "OI" if info.transpose_b else "IO", {} if info.operator == "dense" else {"transpose_b": True}
         results = int(shape[layout.index("O")])
-        return Prepared(lambda weights: apply("nn.dense_pack_weights", weights, width, layout),
-                        lambda node, panels: _with_weights(node, apply("nn.dense_unpack_weights", panels, results), turned))
+        return Prepared(lambda weights: apply("nn.dense_pack_weights", weights, width, layout, group),
+                        lambda node, packed: _with_weights(node, apply("nn.dense_unpack_weights", packed, results), turned))
     outputs = int(shape[0])
     return Prepared(lambda weights: apply("nn.conv2d_pack_weights", weights, 1, width),
-                    lambda node, panels: _with_weights(node, apply("nn.conv2d_unpack_weights", panels, outputs), {}))
+                    lambda node, packed: _with_weights(node, apply("nn.conv2d_unpack_weights", packed, outputs), {}))
 
 
 def _with_weights(node: Node, weights: Value, changed: dict[str, Any]) -> Value:

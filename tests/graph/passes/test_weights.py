@@ -118,7 +118,7 @@ def test_a_batch_of_any_size():
 def test_panels_are_those_of_the_schedule():
     x, w = te.placeholder((1, 32, 7, 7)), te.placeholder((40, 32, 3, 3))
     out = topi.nn.conv2d(x, w, 1, 1, 1)
-    width = panels_in([out])[w]
+    width = panels_in([out])[w].results
     panels = topi.nn.conv2d_pack_weights(w, 1, width)
     assert [int(extent) for extent in panels.shape] == [-(-40 // width), 32, 3, 3, 1, width]
 

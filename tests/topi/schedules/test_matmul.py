@@ -62,7 +62,7 @@ def test_dense_by_panels_of_other_dtypes(dtype):
 
 def test_panels_are_read_as_they_lie():
     a, w = te.placeholder((40, 96), name="a"), te.placeholder((70, 96), name="w")
-    wide = panels_in([topi.nn.dense(a, w)])[w]
+    wide = panels_in([topi.nn.dense(a, w)])[w].results
     p = te.placeholder((-(-70 // wide), 96, wide), name="p")
     for size in (wide, 16):
         p = te.placeholder((-(-70 // size), 96, size), name="p")
@@ -207,7 +207,7 @@ def test_panels_that_do_not_stay_in_l1_share_tiles_of_rows(rows, columns, terms,
         product = topi.matmul(a, b)
         if is_packed:
             weights = te.placeholder((columns, terms), name="w")
-            wide = panels_in(topi.nn.dense(a, weights))[weights]
+            wide = panels_in(topi.nn.dense(a, weights))[weights].results
             given[1] = np.ascontiguousarray(y.reshape(terms, columns // wide, wide).transpose(1, 0, 2))
             packed[1] = te.placeholder(given[1].shape, name="p")
             product = topi.nn.dense(a, topi.nn.dense_unpack_weights(packed[1], columns))

@@ -21,7 +21,7 @@ from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pa
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
-from topi.schedules.cpu.tile_registers import multiplies_faster, multiply_tiles
+from topi.schedules.cpu.tile_registers import PANEL, are_packed, multiplies_faster, multiply_tiles
 from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -40,7 +40,7 @@ def schedule_matmul(kernel: Kernel) -> None:
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
     if kernel.before:
         _chain(kernel, rows)
-    elif multiplies_faster(kernel, (kernel.record.a.dtype, kernel.record.b.dtype), terms, _group(kernel)):
+    elif _is_by_tiles(kernel, _group(kernel)):
         multiply_tiles(kernel, _group(kernel))
     elif rows is not None and terms is not None and _group(kernel) == 1 and are_narrow(kernel, rows, terms):
         turn_columns(kernel)
@@ -55,15 +55,18 @@ def schedule_matmul(kernel: Kernel) -> None:
         _tiles(kernel, rows)
 
 
-def panels_of(kernel: Kernel) -> int | None:
-    """The columns of the panels by which the second matrix is best packed before; None if rows are too few for panels to be
-    used again, or the matrix is no constant: is not a tensor of two dimensions that is stored.
+def panels_of(kernel: Kernel) -> tuple[int, int] | None:
+    """The columns of the panels by which the second matrix is best packed before, and the terms of a group; None if rows are
+    too few for panels to be used again, or the matrix is no constant: is not a tensor of two dimensions that is stored.
     """
     record, rows = kernel.record, extent_of(kernel.anchor.axis[-2])
     stored = record.b.ndim == 2 and isinstance(record.b.op, te.PlaceholderOp)
-    if kernel.before or not stored or rows == 1 or record.transpose_a or _group(kernel) > 1:
+    if kernel.before or not stored or rows == 1 or record.transpose_a:
         return None
-    return _tile(kernel, rows)[1]
+    group = _group(kernel)
+    if group > 1:
+        return (PANEL, group) if _is_by_tiles(kernel, group) else None
+    return _tile(kernel, rows)[1], 1
 
 
 def _work(kernel: Kernel) -> int | None:
@@ -160,9 +163,16 @@ def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = 
                    embeds=group == 1, panel=given_panels(kernel) if group == 1 else None, block=block)
 
 
+def _is_by_tiles(kernel: Kernel, group: int) -> bool:
+    """Whether tile registers multiply the matrices."""
+    record = kernel.record
+    return multiplies_faster(kernel, (record.a.dtype, record.b.dtype), extent_of(kernel.anchor.reduce_axis[0]), group)
+
+
 def _group(kernel: Kernel) -> int:
     record = kernel.record
-    return group_of(kernel, record.a, record.b, kernel.anchor.reduce_axis[0].dom.extent)
+    b = record.b.op.info.panels if are_packed(kernel) else record.b
+    return group_of(kernel, record.a, b, kernel.anchor.reduce_axis[0].dom.extent)
 
 
 def _grouped(kernel: Kernel, group: int) -> Any:

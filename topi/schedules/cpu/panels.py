@@ -18,7 +18,7 @@ _FEW = 32, 12  # rows that use each element of the second matrix too seldom for 
 def given_panels(kernel: Kernel) -> int | None:
     """The columns of the panels in which the second matrix lies; None if it lies otherwise, or they are no whole vectors."""
     packed = getattr(kernel.record.b.op, "info", None)
-    wide = packed.wide if isinstance(packed, PanelsOp) and kernel.record.transpose_b else 0
+    wide = packed.wide if isinstance(packed, PanelsOp) and packed.group == 1 and kernel.record.transpose_b else 0
     lanes = kernel.lanes(kernel.anchor)
     return wide if wide and wide % lanes == 0 and wide // lanes < registers(kernel.target) // 2 else None
 

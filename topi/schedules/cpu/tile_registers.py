@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from topi.kinds import PanelsOp
 from topi.schedules.cpu.dots import turn_groups
 from topi.schedules.cpu.parallel import keep_cores_busy, share_out, tasks_of_tiles
 from topi.schedules.cpu.vectors import vectorize
@@ -34,6 +35,14 @@ def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None
     return work / (_RATE * group / 4) + _SHAPED < work / vectors
 
 
+def are_packed(kernel: Kernel) -> bool:
+    """Whether the columns of the second matrix of a product lie in panels as tiles multiply them."""
+    record = kernel.record
+    packed = getattr(record.b.op, "info", None)
+    return isinstance(packed, PanelsOp) and record.transpose_b and packed.wide == PANEL and \
+        packed.group * packed.panels.dtype.bits == 32 and kernel.target.multiplies_tiles(record.a.dtype, record.b.dtype)
+
+
 def copy_by_panels(kernel: Kernel, tensor: Any, terms: int, columns: int, group: int) -> Any:
     """A copy of `tensor` in panels of columns, by groups of the dimension `terms`; dimensions between them stay in order."""
     rank = len(tensor.shape)
@@ -52,7 +61,7 @@ def multiply_tiles(kernel: Kernel, group: int) -> None:
         s[turned].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
         s[turned].vectorize(s[turned].split(s[turned].leaf_iter_vars[-1], factor=kernel.lanes(kernel.anchor))[1])
     terms, columns = (-1, -2) if record.transpose_b else (-2, -1)
-    copy = s[copy_by_panels(kernel, record.b, terms, columns, group)]
+    copy = None if are_packed(kernel) else s[copy_by_panels(kernel, record.b, terms, columns, group)]
     parts = _parts(kernel)
     rows_copy = s[_copy_by_steps(kernel, parts.step)] if parts.step else None
     sums = s[kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "global").op]
@@ -78,6 +87,8 @@ def multiply_tiles(kernel: Kernel, group: int) -> None:
         *around, step, row, lane = rows_copy.leaf_iter_vars
         rows_copy.reorder(*around, row, step, lane)
         rows_copy.vectorize(lane)
+    if copy is None:
+        return
     *around, panel, steps, lanes, inside = copy.leaf_iter_vars
     if parts.is_whole:
         copy.compute_at(tail, place)
