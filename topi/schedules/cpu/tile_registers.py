@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from topi.kinds import PanelsOp
 from topi.schedules.cpu.dots import turn_groups
 from topi.schedules.cpu.parallel import keep_cores_busy, share_out, tasks_of_tiles
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -111,8 +112,11 @@ def columns_near(kernel: Kernel, columns: int | None, terms: int) -> int:
 
 
 def columns_of_call(kernel: Kernel, columns: int, rows: int) -> int:
-    """The columns, of those near, whose sums are used together: panels of so many rows that fit L1, at least one."""
-    return min(columns, PANEL * max(1, kernel.target.machine.l1.size // (4 * PANEL * rows)))
+    """The columns, of those near, whose sums are used together: panels of so many rows that fit L1, at least one. They divide
+    those near if a number of at least half as many does: others leave a rest with conditions.
+    """
+    most = max(1, kernel.target.machine.l1.size // (4 * PANEL * rows))
+    return PANEL * divisor_near(columns // PANEL, most, -(-most // 2))
 
 
 class _Parts(NamedTuple):
