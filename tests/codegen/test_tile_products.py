@@ -249,6 +249,47 @@ def test_groups_that_leave_a_rest_are_refused():
         topi.nn.dense_pack_weights(te.placeholder((8, 6), "int8"), 32, group=4)
 
 
+def test_strides_that_are_variables_keep_their_loops():
+    """A function of any batch has a version for compact arrays, which uses tiles, and one for others."""
+    n = te.size_var("n")
+    a, b = te.placeholder((n, 40, 64), "int8", name="a"), te.placeholder((n, 50, 64), "int8", name="b")
+    with Target(AMX):
+        out = topi.nn.batch_matmul(a, b, out_dtype="int32")
+        s = topi.schedules.schedule([out])
+    kernel = tedsl.build(s, [a, b, out], AMX)
+    assert "tdpbssd" in kernel.get_source("asm")
+    if not Target("llvm").multiplies_tiles("int8", "int8"):
+        return
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 3):
+        x, y = rng.integers(-128, 128, (count, 40, 128), "int8"), rng.integers(-128, 128, (count, 50, 64), "int8")
+        for given in (np.ascontiguousarray(x[:, :, :64]), x[:, :, :64], x[:, :, ::2]):
+            result = np.ones((count, 40, 50), "int32")
+            kernel(given, y, result)
+            np.testing.assert_array_equal(result, given.astype("int64") @ y.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_any_number_of_rows(batch):
+    m = te.size_var("m")
+    a, b = te.placeholder((2, m, 64) if batch else (m, 64), "uint8", name="a"), \
+        te.placeholder((2, 70, 64) if batch else (70, 64), "int8", name="b")
+    with Target(AMX):
+        out = (topi.nn.batch_matmul if batch else topi.nn.dense)(a, b, out_dtype="int32")
+        s = topi.schedules.schedule([out])
+    kernel = tedsl.build(s, [a, b, out], AMX)
+    assert "tdpbusd" in kernel.get_source("asm")
+    if not Target("llvm").multiplies_tiles("uint8", "int8"):
+        return
+    rng = np.random.default_rng(0)
+    for rows in (0, 1, 16, 33, 100):
+        shape = (2, rows, 64) if batch else (rows, 64)
+        x, y = rng.integers(0, 256, shape, "uint8"), rng.integers(-128, 128, (2, 70, 64) if batch else (70, 64), "int8")
+        result = np.ones((*shape[:-1], 70), "int32")
+        kernel(x, y, result)
+        np.testing.assert_array_equal(result, x.astype("int64") @ np.swapaxes(y, -1, -2))
+
+
 def test_batches():
     rng = np.random.default_rng(0)
     x, w = rng.integers(0, 256, (3, 40, 64), "uint8"), rng.integers(-128, 128, (3, 50, 64), "int8")

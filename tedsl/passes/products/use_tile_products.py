@@ -8,7 +8,8 @@ after:   assert(tiles_allowed()); tile_product(&C[0], &A[0], &B[0], m, n, p*4, n
 
 What a loop is follows from the arrays that step with it: the rows are those of C and A, the columns those of C and B, those of
 A and B are summed. The second matrix lies by groups of terms that fill 32 bits, the columns beside each other or in panels of
-32. Loops that the call has no place for stay around it. A guard may end the rows or the columns.
+32. Loops that the call has no place for stay around it. A guard may end the rows or the columns. Products of arrays that may
+overlap, or whose strides are variables, keep their loops.
 
 Sums of bfloat16 are then taken in an order of the processor's own, and denormal numbers count as zero. The function fails where
 the system does not let the process use tile registers.
@@ -99,7 +100,9 @@ class _Tiles(ScopedRewriter):
             return self.descend(stmt)
         parts = self.parts(stmt.body, (), ())
         sums = {id(part): found for part in parts if (found := _sum(part.store)) is not None}
-        if not all(self.can_take(*loads) for loads in sums.values()) or not sums:
+        loops = tuple(loop for part in parts for loop in part.loops)
+        strided = any(_is_strided(load.index, loops) for loads in sums.values() for load in loads)
+        if strided or not sums or not all(self.can_take(*loads) for loads in sums.values()):
             return stmt.body
         zeros = [part for part in parts if id(part) not in sums]
         for part in zeros:
@@ -138,16 +141,14 @@ class _Tiles(ScopedRewriter):
 
     def region(self, part: _Part) -> object:
         """Returns a key of the elements that a store writes: equal for the same elements."""
-        factors, first = self.number.terms(part.store.index)
-        loops = {self.number(loop.loop_var): loop for loop in part.loops}
-        steps = []
-        for term in [term for term in factors if term in loops]:
-            loop = loops[term]
-            ends = self.ends(loop, part.guards)
-            steps.append((factors[term], *map(self.number, (loop.min, loop.extent, *ends))))
-        rest = [(term, factor) for term, factor in factors.items() if term not in loops]
+        index, steps = part.store.index, []
+        for loop in part.loops:
+            step = _step(index, loop)
+            if step != 0:
+                steps.append((step or 0, *map(self.number, (loop.min, loop.extent, *self.ends(loop, part.guards)))))
+        first = self.analyzer.simplify(substitute(index, {loop.loop_var: loop.min for loop in part.loops}))
         over = [self.number(guard) for guard in part.guards if not _mentions(guard, part.loops)]
-        return part.store.buffer_var, tuple(sorted(steps)), tuple(sorted(rest)), first, tuple(sorted(over))
+        return part.store.buffer_var, tuple(sorted(steps)), self.number(first), tuple(sorted(over))
 
     # --- one product ------------------------------------------------------------------------------------------------
 
@@ -274,11 +275,19 @@ def _step(index: Expr, loop: For) -> int | None:
             parts += [(factor, part.a), (factor if isinstance(part, Add) else -factor, part.b)]
         elif isinstance(part, Mul) and isinstance(part.b, IntImm):
             parts.append((factor * part.b.value, part.a))
+        elif isinstance(part, Cast) and part.dtype.bits >= part.value.dtype.bits:
+            parts.append((factor, part.value))
         elif part is loop.loop_var:
             step += factor
         elif _mentions(part, (loop,)):
             return None
     return step
+
+
+def _is_strided(index: Expr, loops: Sequence[For]) -> bool:
+    """Tells whether an iteration of one of `loops` steps by a variable."""
+    return any(isinstance(node, Mul) and not isinstance(node.b, IntImm) and _mentions(node, loops)
+               for node in post_order(index))
 
 
 def _mentions(e: Expr, loops: Sequence[For]) -> bool:
