@@ -310,3 +310,53 @@ def test_convolutions(size, channels, filters, window, stride):
     wanted = sum(padded[:, taken[r], taken[q]] @ w[r, q].astype("int64") for r in range(window) for q in range(window))
     for out in by_schedule(lambda x, w: topi.nn.conv2d(x, w, stride, edge, 1, "NHWC", "int32"), x, w):
         np.testing.assert_array_equal(out, wanted)
+
+
+# --- shapes, strides and checks at run time -------------------------------------------------------------------------------
+
+
+def test_every_access_is_checked_in_loops():
+    s, args = product(9, 18, 24)
+    x, y, wanted, _ = arrays(9, 18, 24, ("uint8", "int8"))
+    out = np.ones((9, 18), "int32")
+    tedsl.build(s, args, AMX if Target("llvm").multiplies_tiles("uint8", "int8") else "llvm", checked=True)(x, y, out)
+    np.testing.assert_array_equal(out, wanted)
+    assert "tdpb" not in tedsl.build(s, args, AMX, checked=True).get_source("asm")
+
+
+@pytest.mark.parametrize("n, k", [(48, 64), (65, 132), (512, 512), (0, 64)])
+def test_rows_that_are_known_at_run_time(n, k):
+    """With panels of which the last are fewer, and with arrays whose rows are apart."""
+    rows = te.var("m")
+    x, w = te.placeholder((rows, k), "uint8", name="x"), te.placeholder((n, k), "int8", name="w")
+    with Target(AMX):
+        out = topi.nn.dense(x, w, out_dtype="int32")
+        s = topi.schedules.schedule([out])
+    assert ("tdpbusd" in tedsl.build(s, [x, w, out], AMX).get_source("asm")) == (n > 0)
+    if Target("llvm").multiplies_tiles("uint8", "int8"):
+        kernel, rng = tedsl.build(s, [x, w, out], AMX), np.random.default_rng(0)
+        for m in (1, 33, 70):
+            b = rng.integers(-128, 128, (n, k), "int8")
+            for a in (rng.integers(0, 256, (m, k), "uint8"), rng.integers(0, 256, (m, 2 * k), "uint8")[:, ::2]):
+                result = np.ones((m, n), "int32")
+                kernel(a, b, result)
+                np.testing.assert_array_equal(result, a.astype("int64") @ b.T)
+
+
+@pytest.mark.parametrize("symbolic", ["n", "h", "w", "nh"])
+@pytest.mark.parametrize("window", [1, 3])
+def test_images_whose_sizes_are_known_at_run_time(symbolic, window):
+    """Batches and rows; windows step by rows of a width that is known."""
+    sizes = [te.var(name) if name in symbolic else size for name, size in zip("nhw", (2, 14, 14))]
+    x, w = te.placeholder((*sizes, 64), "uint8", name="x"), te.placeholder((window, window, 64, 40), "int8", name="w")
+    with Target(AMX):
+        out = topi.nn.conv2d(x, w, 1, 0, 1, "NHWC", "int32")
+        s = topi.schedules.schedule([out])
+    assert ("tdpbusd" in tedsl.build(s, [x, w, out], AMX).get_source("asm")) == ("w" not in symbolic)
+    if Target("llvm").multiplies_tiles("uint8", "int8"):
+        rng, count = np.random.default_rng(0), 15 - window
+        a, b = rng.integers(0, 256, (2, 14, 14, 64), "uint8"), rng.integers(-128, 128, (window, window, 64, 40), "int8")
+        result = np.ones((2, count, count, 40), "int32")
+        tedsl.build(s, [x, w, out], AMX)(a, b, result)
+        wanted = sum(a[:, r:r + count, q:q + count].astype("int64") @ b[r, q] for r in range(window) for q in range(window))
+        np.testing.assert_array_equal(result, wanted)

@@ -8,8 +8,8 @@ after:   assert(tiles_allowed()); tile_product(&C[0], &A[0], &B[0], m, n, p*4, n
 
 What a loop is follows from the arrays that step with it: the rows are those of C and A, the columns those of C and B, those of
 A and B are summed. The second matrix lies by groups of terms that fill 32 bits, the columns beside each other or in panels of
-32. Loops that the call has no place for stay around it. A guard may end the rows or the columns. Products of arrays that may
-overlap, or whose strides are variables, keep their loops.
+32. Loops that the call has no place for stay around it. A guard may end the rows, the columns or the panels. Products of
+arrays that may overlap, or whose strides are variables, keep their loops, and those whose every access is checked.
 
 Sums of bfloat16 are then taken in an order of the processor's own, and denormal numbers count as zero. The function fails where
 the system does not let the process use tile registers.
@@ -27,7 +27,7 @@ from tedsl.ir.calls.tile_products import PANEL, can_multiply, terms_of_group
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, INT64
 from tedsl.ir.expr import Add, Call, Cast, Expr, IntImm, Load, Mul, StringImm, Sub, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import ADDRESS_OF, TILE_PRODUCT, TILES_ALLOWED
+from tedsl.ir.ops import ADDRESS_OF, CALL_PACKED, TILE_PRODUCT, TILES_ALLOWED
 from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.equal import structural_equal
@@ -98,6 +98,8 @@ class _Tiles(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, AttrStmt) or stmt.attr_key != PRAGMA:
             return self.descend(stmt)
+        if contains(stmt.body, CALL_PACKED):
+            return stmt.body  # it tells of accesses that are out of bounds
         parts = self.parts(stmt.body, (), ())
         sums = {id(part): found for part in parts if (found := _sum(part.store)) is not None}
         loops = tuple(loop for part in parts for loop in part.loops)
@@ -173,11 +175,13 @@ class _Tiles(ScopedRewriter):
             lines = lines[-1:]
         is_panel = columns is not None and _count(columns.loop) == PANEL and columns.loop not in ends
         panels = next((f for f in factors if f.c and not f.a and f.b and f is not columns), None) if is_panel else None
+        if panels is not None:
+            ends.update((panels.loop, end) for end in self.ends(panels.loop, of.part.guards))
         used = [f.loop for f in (inside, *summed, *lines, columns, panels) if f is not None]
         guards = [guard for guard in of.part.guards if not _mentions(guard, tuple(ends))]
         if any(_mentions(guard, tuple(used)) for guard in guards):
             raise _refusal(of.part.store, "a condition ends none of the loops over its rows or columns")
-        wide = build.mul(panels.loop.extent, PANEL) if panels is not None else self.extent(columns, ends)
+        wide = build.mul(self.extent(panels, ends), PANEL) if panels is not None else self.extent(columns, ends)
         tall = self.extent(rows, ends)
         for line in lines[:-1]:
             tall = build.mul(line.loop.extent, tall)

@@ -29,9 +29,10 @@ def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None
     target = kernel.target
     if group == 1 or not target.multiplies_tiles(*dtypes) or terms is None or terms % group:
         return False
-    work = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
+    extents = [extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)]
+    work = product(extents)
     if work is None:
-        return True
+        return 0 not in extents
     vectors = group * (target.vector_bits // 32) * target.machine.fmas(target.vector_bits)
     return work / (_RATE * group / 4) + _SHAPED < work / vectors
 

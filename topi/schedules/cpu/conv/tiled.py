@@ -25,9 +25,11 @@ _PIXELS = 128  # of a call, where rows follow each other: tiles of 16 leave few 
 
 
 def is_tiled(kernel: Kernel) -> bool:
-    """Whether tile registers multiply the data by the weights in less time than vectors do."""
+    """Whether tile registers multiply the data by the weights in less time than vectors do. They need the steps of windows and
+    of rows of pixels.
+    """
     record, weights, group = kernel.record, weights_of(kernel), terms_of_step(kernel)
-    if type(record) is not ConvOp or record.groups != 1 or group == 1:
+    if type(record) is not ConvOp or record.groups != 1 or group == 1 or None in map(extent_of, kernel.tail.axis[2:-1]):
         return False
     channels = constant(weights.shape[record.kernel_layout.index("I")])
     return multiplies_faster(kernel, (record.data.dtype, weights.dtype), channels, group)
