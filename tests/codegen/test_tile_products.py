@@ -360,3 +360,32 @@ def test_images_whose_sizes_are_known_at_run_time(symbolic, window):
         tedsl.build(s, [x, w, out], AMX)(a, b, result)
         wanted = sum(a[:, r:r + count, q:q + count].astype("int64") @ b[r, q] for r in range(window) for q in range(window))
         np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("which", ["x", "w", "xw"])
+@pytest.mark.parametrize("target, instruction", [(AMX, "tdpbssd"), (WITHOUT[0], "vpdpbusd")])
+def test_operands_that_are_rounded_before(target, instruction, which):
+    """Operations with others inlined into them, as those that make numbers narrow."""
+    def narrow(x):
+        return topi.cast(topi.clip(topi.right_shift(x, te.const(3, "int32")), -128, 127), "int8")
+
+    def kernel(x_shape, w_shape, make):
+        x, w = (te.placeholder(shape, "int32" if name in which else "int8", name=name)
+                for name, shape in (("x", x_shape), ("w", w_shape)))
+        with Target(target):
+            out = make(*(narrow(of) if of.op.name in which else of for of in (x, w)))
+            s = topi.schedules.schedule([out])
+        return tedsl.build(s, [x, w, out], target)
+
+    convolution = kernel((1, 9, 9, 64), (3, 3, 64, 64), lambda x, w: topi.nn.conv2d(x, w, 1, 1, 1, "NHWC", "int32"))
+    assert instruction in convolution.get_source("asm")
+    product = kernel((40, 128), (70, 128), lambda x, w: topi.nn.dense(x, w, out_dtype="int32"))
+    assert instruction in product.get_source("asm")
+    if Target("llvm").multiplies_tiles("uint8", "int8"):
+        rng = np.random.default_rng(0)
+        given = [rng.integers(*((-1200, 1200, (n, 128), "int32") if name in which else (-128, 128, (n, 128), "int8")))
+                 for name, n in (("x", 40), ("w", 70))]
+        left, right = (np.clip(v >> 3, -128, 127) if name in which else v for name, v in zip("xw", given))
+        out = np.ones((40, 70), "int32")
+        product(*given, out)
+        np.testing.assert_array_equal(out, left.astype("int64") @ right.T)

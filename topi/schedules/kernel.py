@@ -74,6 +74,10 @@ class Kernel:
         bodies: tuple[Any, ...] = self.inlined(op).body
         return bodies
 
+    def read(self, tensor: Any) -> Any:
+        """`tensor` as formulas read it: of an operation with what is inlined into it."""
+        return self.inlined(tensor.op).output(tensor.value_index)
+
     def formula(self, op: Any) -> Formula:
         """What `op` reads and costs, after inlining."""
         if op not in self.formulas:

@@ -17,8 +17,8 @@ from topi.schedules.kernel import Kernel
 def group_of(kernel: Kernel, a: Any, b: Any, terms: Any) -> int:
     """The number of terms that one instruction adds to the sums of the anchor, products of `a` and `b`; 1 if there is none.
 
-    terms: the extent along which groups are taken. Symbolic terms or columns would leave parts of groups in many kinds of
-    tiles, which take long to compile.
+    a, b: as formulas read them (`Kernel.read`). terms: the extent along which groups are taken. Symbolic terms or columns would
+    leave parts of groups in many kinds of tiles, which take long to compile.
     """
     group: int = kernel.target.dot_terms(a.dtype, b.dtype)
     sums = kernel.anchor.output(0).dtype

@@ -172,7 +172,7 @@ def _is_by_tiles(kernel: Kernel, group: int) -> bool:
 def _group(kernel: Kernel) -> int:
     record = kernel.record
     b = record.b.op.info.panels if are_packed(kernel) else record.b
-    return group_of(kernel, record.a, b, kernel.anchor.reduce_axis[0].dom.extent)
+    return group_of(kernel, kernel.read(record.a), kernel.read(b), kernel.anchor.reduce_axis[0].dom.extent)
 
 
 def _grouped(kernel: Kernel, group: int) -> Any:

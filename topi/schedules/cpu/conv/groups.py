@@ -17,11 +17,11 @@ from topi.schedules.kernel import Kernel
 
 def terms_of_step(kernel: Kernel) -> int:
     """The channels of the data that one instruction multiplies and adds up; 1 if there is none that does."""
-    record, weights = kernel.record, weights_of(kernel)
+    record, weights = kernel.record, kernel.read(weights_of(kernel))
     packed = type(record) is PackedConvOp
     if not packed and (type(record) is not ConvOp or not record.layout.endswith("C")):
         return 1
-    data = next((load for load in kernel.formula(kernel.anchor).loads if load.producer is not weights), None)
+    data = next((load for load in kernel.formula(kernel.anchor).loads if load.producer.op is not weights.op), None)
     if data is None:
         return 1
     channel = kernel.anchor.reduce_axis[0 if packed else channel_loop(kernel)].var
