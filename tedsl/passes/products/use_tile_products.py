@@ -137,7 +137,10 @@ class _Tiles(ScopedRewriter):
         cleared = {self.region(part): part for part in zeros}
         calls = []
         for of in sums:
-            begins = cleared.pop(self.region(of.part), None)
+            # A loop that steps nowhere adds the same again, or is left of the guard of a single row: zeros come before it.
+            again = any(_count(loop) != 1 and not any(_step(load.index, loop) for load in (of.c, of.a, of.b))
+                        for loop in of.part.loops)
+            begins = None if again else cleared.pop(self.region(of.part), None)
             calls.append(self.product(of, begins is not None))
         return seq(*(_nest(part.loops, part.guards, part.store) for part in cleared.values()), *calls)
 
@@ -157,12 +160,12 @@ class _Tiles(ScopedRewriter):
     def product(self, of: _Sum, from_zero: bool) -> Stmt:
         """Returns a sum as a product, in the loops that the product has no place for."""
         group = terms_of_group(of.a.dtype)
-        factors = [self.factor(loop, of) for loop in of.part.loops]
+        factors = [self.factor(loop, of) for loop in of.part.loops if _count(loop) != 1]
         if any((f.c, f.a, f.b) == (1, group, 0) for f in factors):  # the columns step with the first factor
             of = of._replace(a=of.b, b=of.a)
             factors = [_Factor(f.loop, f.c, f.b, f.a) for f in factors]
         inside = next((f for f in factors if (f.c, f.a, f.b) == (0, 1, 1) and _count(f.loop) == group), None)
-        summed = [f for f in factors if not f.c and f is not inside]
+        summed = [f for f in factors if not f.c and f is not inside and (f.a or f.b)]
         if inside is None or not all(f.a and f.b and (_count(f.loop) or 0) > 0 for f in summed):
             raise _refusal(of.part.store, f"sums run over constant loops that step in both factors, {of.a.dtype} and "
                                           f"{of.b.dtype}, and one of them over {group} neighbours, which are added at once")
