@@ -167,6 +167,29 @@ def test_what_is_no_product_is_refused():
         tedsl.build(s, args, AMX)
 
 
+def test_loops_by_hand_that_tiles_would_change_are_refused():
+    """Rows that have elements in common, and zeros behind the sums."""
+    a, b, c = (tir.decl_buffer((256,), of, name=name) for name, of in (("a", "uint8"), ("b", "int8"), ("c", "int32")))
+    i, j, k, r = (tir.Var(name, "int32") for name in "ijkr")
+
+    def program(row, zeros_behind):
+        at = i * row + j
+        value = a.vload([i * 16 + k * 4 + r]).astype("int32") * b.vload([k * 32 + j * 4 + r]).astype("int32")
+        body = tir.BufferStore(c, c.vload([at]) + value, [at])
+        for var, extent in ((r, 4), (j, 8), (k, 4)):
+            body = tir.For(var, 0, extent, tir.ForKind.SERIAL, body)
+        zero = tir.For(j, 0, 8, tir.ForKind.SERIAL, tir.BufferStore(c, tir.const(0, "int32"), [at]))
+        body = tir.For(i, 0, 8, tir.ForKind.SERIAL, tir.SeqStmt([body, zero] if zeros_behind else [zero, body]))
+        func = tir.PrimFunc([a, b, c], tir.AttrStmt(i, "pragma_tile_products", tir.const(1, "int32"), body))
+        return func.with_attr("tir.noalias", True)
+
+    assert "tdpbusd" in tedsl.build(program(8, False), target=AMX).get_source("asm")
+    with pytest.raises(LoweringError, match="rows and columns have elements in common"):
+        tedsl.build(program(1, False), target=AMX)
+    with pytest.raises(LoweringError, match="zero after products were added"):
+        tedsl.build(program(8, True), target=AMX)
+
+
 def test_a_call_by_hand_says_what_it_takes():
     c, a, b = (tir.decl_buffer((64,), of, name=name) for name, of in (("c", "float32"), ("a", "uint8"), ("b", "int8")))
     places = [tir.address_of(buffer.vload([0], buffer.dtype)) for buffer in (c, a, b)]

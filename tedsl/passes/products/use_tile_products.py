@@ -110,6 +110,9 @@ class _Tiles(ScopedRewriter):
         for part in zeros:
             if not _is_zero(part.store.value):
                 raise _refusal(part.store, "it neither adds a product to an element nor sets it to zero")
+            before = [other for other in parts[:parts.index(part)] if other.store.buffer_var is part.store.buffer_var]
+            if any(id(other) in sums for other in before):
+                raise _refusal(part.store, "it sets elements to zero after products were added")
         return self.products(zeros, [_Sum(part, *sums[id(part)]) for part in parts if id(part) in sums])
 
     def can_take(self, c: Load, a: Load, b: Load) -> bool:
@@ -180,6 +183,8 @@ class _Tiles(ScopedRewriter):
         panels = next((f for f in factors if f.c and not f.a and f.b and f is not columns), None) if is_panel else None
         if panels is not None:
             ends.update((panels.loop, end) for end in self.ends(panels.loop, of.part.guards))
+        if _overlap([f for f in (*lines, columns, panels) if f is not None]):
+            raise _refusal(of.part.store, "its rows and columns have elements in common")
         used = [f.loop for f in (inside, *summed, *lines, columns, panels) if f is not None]
         guards = [guard for guard in of.part.guards if not _mentions(guard, tuple(ends))]
         if any(_mentions(guard, tuple(used)) for guard in guards):
@@ -259,6 +264,19 @@ def _joined(factors: list[_Factor]) -> list[_Factor]:
             break
         found.insert(0, outer)
     return found
+
+
+def _overlap(factors: list[_Factor]) -> bool:
+    """Tells whether loops are known to write an element twice."""
+    reach = 1
+    for f in sorted(factors, key=lambda f: abs(f.c)):
+        count = _count(f.loop)
+        if abs(f.c) < reach:
+            return True
+        if count is None:
+            return False
+        reach = abs(f.c) * (count - 1) + reach
+    return False
 
 
 def _is_zero(value: Expr) -> bool:
