@@ -105,6 +105,7 @@ def emit_while(out: Emitter, s: While) -> None:
 
 # The begin of a branch that has loops, where the other one has, too: no instruction for one thread. LLVM drops blocks without
 # any, and set the sums of both branches to zero before the condition: 27 and 24 vectors, of which it kept 17 on the stack.
+# Devices have no fence of one thread: LLVM aborts.
 _APART = 'fence syncscope("singlethread") acq_rel'
 
 
@@ -117,7 +118,8 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
         return
     then, join = out.fresh("then"), out.fresh("join")
     other = out.fresh("else") if s.else_case is not None else join
-    marks, apart = out.mark(), s.else_case is not None and contains(s.then_case, For) and contains(s.else_case, For)
+    marks, loops = out.mark(), s.else_case is not None and contains(s.then_case, For) and contains(s.else_case, For)
+    apart = loops and not out.target.is_device
     expected = expected_to_hold(out) if isinstance(s.condition, Call) and s.condition.op is LIKELY else ""
     out.line(f"br i1 {condition}, label %{then}, label %{other}{expected}")
     out.open_region()

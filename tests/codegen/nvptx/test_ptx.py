@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentError, LoweringError
 from tedsl.target import Target
 from tests.codegen.nvptx.assembler import ARCHS, assemble, count
@@ -194,3 +194,17 @@ def test_shared_memory_is_as_large_as_what_its_loads_read(dtype, n, monkeypatch)
     values, out = np.arange(1, n + 1).astype(dtype), tedsl.nd.empty((2 * n,), dtype, tedsl.cuda(0))
     kernel(tedsl.nd.array(values, tedsl.cuda(0)), out)
     np.testing.assert_array_equal(out.numpy(), np.repeat(values, 2))
+
+
+def test_branches_that_both_have_loops():
+    """They hold a fence of one thread on processors, for which LLVM aborts here."""
+    a, b = tir.decl_buffer((64,), name="a"), tir.decl_buffer((64,), name="b")
+    ib = tir.ir_builder.create()
+    x, y = ib.buffer_ptr(a), ib.buffer_ptr(b)
+    thread = te.thread_axis("threadIdx.x")
+    ib.scope_attr(thread, "thread_extent", 8)
+    for first in (True, False):
+        with (ib.if_scope(x[thread.var] > 0) if first else ib.else_scope()):
+            with ib.for_range(0, 8, name="k") as k:
+                y[thread.var * 8 + k] = x[k] * (2.0 if first else 3.0)
+    assert "bra" in tedsl.build(tir.PrimFunc([a, b], ib.get()), target="cuda").imported_modules[0].get_source()
