@@ -204,7 +204,6 @@ def test_branches_that_both_have_loops():
     thread = te.thread_axis("threadIdx.x")
     ib.scope_attr(thread, "thread_extent", 8)
     for first in (True, False):
-        with (ib.if_scope(x[thread.var] > 0) if first else ib.else_scope()):
-            with ib.for_range(0, 8, name="k") as k:
-                y[thread.var * 8 + k] = x[k] * (2.0 if first else 3.0)
-    assert "bra" in tedsl.build(tir.PrimFunc([a, b], ib.get()), target="cuda").imported_modules[0].get_source()
+        with (ib.if_scope(x[thread.var] > 0) if first else ib.else_scope(), ib.for_range(0, 8, name="k") as k):
+            y[thread.var * 8 + k] = x[k] * (2.0 if first else 3.0)
+    assert "st.global" in tedsl.build(tir.PrimFunc([a, b], ib.get()), target="cuda").imported_modules[0].get_source("ptx")
