@@ -201,6 +201,13 @@ def test_a_call_by_hand_says_what_it_takes():
 
 # --- topi ---------------------------------------------------------------------------------------------------------------
 
+def gives(kernel, left, right, wanted):
+    """Checks what a kernel gives for two arrays."""
+    result = np.ones(wanted.shape, "int32")
+    kernel(left, right, result)
+    np.testing.assert_array_equal(result, wanted)
+
+
 CASES = [(33, 70, 68), (12, 65, 512), (100, 200, 60), (200, 40, 128), (65, 200, 128)]
 
 
@@ -287,9 +294,7 @@ def test_strides_that_are_variables_keep_their_loops():
     for count in (0, 1, 3):
         x, y = rng.integers(-128, 128, (count, 40, 128), "int8"), rng.integers(-128, 128, (count, 50, 64), "int8")
         for given in (np.ascontiguousarray(x[:, :, :64]), x[:, :, :64], x[:, :, ::2]):
-            result = np.ones((count, 40, 50), "int32")
-            kernel(given, y, result)
-            np.testing.assert_array_equal(result, given.astype("int64") @ y.transpose(0, 2, 1))
+            gives(kernel, given, y, given.astype("int64") @ y.transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -308,9 +313,7 @@ def test_any_number_of_rows(batch):
     for rows in (0, 1, 16, 33, 100):
         shape = (2, rows, 64) if batch else (rows, 64)
         x, y = rng.integers(0, 256, shape, "uint8"), rng.integers(-128, 128, (2, 70, 64) if batch else (70, 64), "int8")
-        result = np.ones((*shape[:-1], 70), "int32")
-        kernel(x, y, result)
-        np.testing.assert_array_equal(result, x.astype("int64") @ np.swapaxes(y, -1, -2))
+        gives(kernel, x, y, x.astype("int64") @ np.swapaxes(y, -1, -2))
 
 
 def test_batches():
@@ -361,9 +364,7 @@ def test_rows_that_are_known_at_run_time(n, k):
         for m in (1, 33, 70):
             b = rng.integers(-128, 128, (n, k), "int8")
             for a in (rng.integers(0, 256, (m, k), "uint8"), rng.integers(0, 256, (m, 2 * k), "uint8")[:, ::2]):
-                result = np.ones((m, n), "int32")
-                kernel(a, b, result)
-                np.testing.assert_array_equal(result, a.astype("int64") @ b.T)
+                gives(kernel, a, b, a.astype("int64") @ b.T)
 
 
 @pytest.mark.parametrize("symbolic", ["n", "h", "w", "nh"])
@@ -379,10 +380,8 @@ def test_images_whose_sizes_are_known_at_run_time(symbolic, window):
     if Target("llvm").multiplies_tiles("uint8", "int8"):
         rng, count = np.random.default_rng(0), 15 - window
         a, b = rng.integers(0, 256, (2, 14, 14, 64), "uint8"), rng.integers(-128, 128, (window, window, 64, 40), "int8")
-        result = np.ones((2, count, count, 40), "int32")
-        tedsl.build(s, [x, w, out], AMX)(a, b, result)
         wanted = sum(a[:, r:r + count, q:q + count].astype("int64") @ b[r, q] for r in range(window) for q in range(window))
-        np.testing.assert_array_equal(result, wanted)
+        gives(tedsl.build(s, [x, w, out], AMX), a, b, wanted)
 
 
 @pytest.mark.parametrize("which", ["x", "w", "xw"])
@@ -409,6 +408,4 @@ def test_operands_that_are_rounded_before(target, instruction, which):
         given = [rng.integers(*((-1200, 1200, (n, 128), "int32") if name in which else (-128, 128, (n, 128), "int8")))
                  for name, n in (("x", 40), ("w", 70))]
         left, right = (np.clip(v >> 3, -128, 127) if name in which else v for name, v in zip("xw", given))
-        out = np.ones((40, 70), "int32")
-        product(*given, out)
-        np.testing.assert_array_equal(out, left.astype("int64") @ right.T)
+        gives(product, *given, left.astype("int64") @ right.T)

@@ -21,6 +21,17 @@ def scheduled(shape, order):
         return topi.schedules.schedule([result])[result]
 
 
+def transposes_alone(kernel, shape, order, dtype):
+    """Checks a kernel on results that begin anywhere in lines, and what lies around them."""
+    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    for begin in (0, 1, 4, 15):
+        whole = np.full(x.size + 48, -1, dtype)
+        y = whole[16 + begin:16 + begin + x.size].reshape([shape[at] for at in order])
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order))
+        assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()
+
+
 @pytest.mark.parametrize("shape, order, tiles", [
     (LONG, (0, 3, 1, 2), 8),             # rows of 224 bytes are read completely
     (LONG, (0, 3, 2, 1), 1),             # the pages of all rows are known at once
@@ -315,13 +326,7 @@ def test_values_of_vectors_that_begin_at_lines_of_the_result(shape, order, dtype
     with tedsl.target.Target(f"llvm -num-cores={cores}"):
         result = topi.transpose(data, order)
         kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
-    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
-    for begin in (0, 1, 4, 15):
-        whole = np.full(x.size + 48, -1, dtype)
-        y = whole[16 + begin:16 + begin + x.size].reshape([shape[at] for at in order])
-        kernel(x, y)
-        np.testing.assert_array_equal(y, x.transpose(order))
-        assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()
+    transposes_alone(kernel, shape, order, dtype)
 
 
 FAR = "sapphirerapids -num-cores="
@@ -378,13 +383,7 @@ def test_values_of_results_that_are_written_by_lines(shape, order, dtype, cores)
     with tedsl.target.Target(f"llvm -model=sapphirerapids -num-cores={cores}"):
         result = topi.transpose(data, order)
         kernel = tedsl.build(topi.schedules.schedule([result]), [data, result])
-    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
-    for begin in (0, 1, 4, 15):
-        whole = np.full(x.size + 48, -1, dtype)
-        y = whole[16 + begin:16 + begin + x.size].reshape([shape[at] for at in order])
-        kernel(x, y)
-        np.testing.assert_array_equal(y, x.transpose(order))
-        assert (whole[:16 + begin] == -1).all() and (whole[16 + begin + x.size:] == -1).all()
+    transposes_alone(kernel, shape, order, dtype)
 
 
 @pytest.mark.parametrize("shape, order", [

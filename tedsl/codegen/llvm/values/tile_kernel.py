@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-BLOCK = 32  # rows and columns of a block
+from tedsl.ir.calls.tile_products import PANEL
+
 STEP = 64  # bytes of terms
 _TILE = 16  # rows of a tile; columns of 32 bits
 _PRODUCTS = {("uint8", "int8"): "tdpbusd", ("int8", "int8"): "tdpbssd", ("int8", "uint8"): "tdpbsud",
@@ -40,11 +41,6 @@ done:
 """
 SYSTEM_CALL = "declare i64 @syscall(i64, ...)"
 ALLOWED = "tedsl_tiles_allowed", _ALLOWED  # the function that tells whether this process may use the tiles
-
-
-def has_tiles_for(left: str, right: str) -> bool:
-    """Tells whether AMX multiplies matrices of these dtypes."""
-    return (left, right) in _PRODUCTS
 
 
 def tile_kernel(left: str, right: str, loops: int) -> tuple[str, dict[str, str], str]:
@@ -101,8 +97,8 @@ begin:
   %rows_before = mul i64 %before_last, %tall
   %last_rows = sub i64 %m, %rows_before
   %all_alike = icmp eq i64 %last_rows, %tall
-  %n31 = add i64 %n, {BLOCK - 1}
-  %panels = udiv i64 %n31, {BLOCK}
+  %n31 = add i64 %n, {PANEL - 1}
+  %panels = udiv i64 %n31, {PANEL}
   br label %pass
 pass:
   %which = phi i64 [ 0, %begin ], [ 1, %pass_end ]
@@ -148,9 +144,9 @@ part:
 panel:
   %p = phi i64 [ 0, %part ], [ %p1, %panel_end ]
   %shape2 = phi i64 [ %shape1, %part ], [ %shape_n, %panel_end ]
-  %column = mul i64 %p, {BLOCK}
+  %column = mul i64 %p, {PANEL}
   %column_left = sub i64 %n, %column
-  %wide = call i64 @llvm.umin.i64(i64 %column_left, i64 {BLOCK})
+  %wide = call i64 @llvm.umin.i64(i64 %column_left, i64 {PANEL})
   %c0 = call i64 @llvm.umin.i64(i64 %wide, i64 {_TILE})
   %c1 = sub i64 %wide, %c0
   %has_c1 = icmp ne i64 %c1, 0
