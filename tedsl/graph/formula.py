@@ -92,7 +92,8 @@ def _as_tensor(value: Value, known: Mapping[Value, te.Tensor]) -> te.Tensor:
     """The tensor of a value; that of a number is a formula, which schedules inline."""
     if value in known:
         return known[value]
-    filled: te.Tensor = te.compute((), lambda: te.const(value.data.item(), str(value.dtype)), name=value.name)
+    filled: te.Tensor = te.compute((), lambda: te.const(value.data.item(), str(value.dtype)), name=value.name,
+                                   info=te.ElementwiseOp("full"))
     return filled
 
 

@@ -26,6 +26,7 @@ def weights(*shape):
 @pytest.mark.parametrize("kind, fn", [
     (Kind.ELEMENTWISE, ops.nn.relu), (Kind.ELEMENTWISE, lambda x: ops.add(x, x)), (Kind.ELEMENTWISE, lambda x: x * 2.0),
     (Kind.BROADCAST, lambda x: ops.add(x, weights(4, 1, 1))), (Kind.BROADCAST, lambda x: ops.nn.bias_add(x, weights(4))),
+    (Kind.ELEMENTWISE, lambda x: ops.divide(x, graph.constant(np.float32(3)))),
     (Kind.INJECTIVE, lambda x: ops.transpose(x, (0, 2, 3, 1))), (Kind.INJECTIVE, lambda x: ops.concatenate([x, x], 1)),
     (Kind.INJECTIVE, lambda x: ops.nn.pad(x, (0, 0, 1, 1))), (Kind.INJECTIVE, lambda x: ops.split(x, 2, 1)),
     (Kind.REDUCTION, lambda x: ops.sum(x, axis=1)), (Kind.REDUCTION, ops.nn.softmax), (Kind.REDUCTION, ops.argmax),
@@ -142,10 +143,11 @@ def residual(x, gamma, beta, mean, var):
 
 @pytest.mark.parametrize("fn, specs", [
     (residual, [X] + [Spec((4,))] * 4),
+    (lambda x: ops.divide(ops.nn.conv2d(x, weights(4, 4, 1, 1), 1, 0, 1), graph.constant(np.float32(3))), [X]),
     (lambda x: ops.nn.softmax(x * 2.0 + 1.0), [Spec((64, 64))]),
     (lambda x: ops.nn.layer_norm(ops.tanh(x) + x, weights(64), weights(64), -1), [Spec((64, 64))]),
     (attention, [Spec((2, 8, 16)), Spec((2, 8, 16)), Spec((2, 8, 16)), Spec((2, 1, 8))]),
-], ids=["residual", "softmax", "layer_norm", "attention"])
+], ids=["residual", "number", "softmax", "layer_norm", "attention"])
 def test_a_group_is_one_nest_of_loops(fn, specs):
     assert len(stages_stored_apart(fn, *specs)) == 1
 
