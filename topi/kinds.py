@@ -211,8 +211,10 @@ class ConvOp(Differentiable):
 
 @record
 class PanelsOp:
-    """Weights read from `panels` of `wide` results each: (panels, channels, height, width, 1, wide) for a convolution, (panels,
-    terms, wide) for a product, or (panels, terms / group, wide, group).
+    """Weights read from `panels` of `wide` results each.
+
+    Of a convolution: (panels, channels, height, width, 1, wide), or (panels, height, width, channels / group, wide, group).
+    Of a product: (panels, terms, wide), or (panels, terms / group, wide, group).
     """
 
     operator: str

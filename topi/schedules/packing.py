@@ -11,7 +11,7 @@ from topi.schedules.table import rule_of, rules_for
 
 
 class Panels(NamedTuple):
-    """How weights are best packed: the results of a panel, and the terms of a group, of products by tile registers."""
+    """How weights are best packed: the results of a panel, and the terms of a group, which one instruction adds up."""
 
     results: int
     group: int = 1
@@ -20,8 +20,8 @@ class Panels(NamedTuple):
 def panels_in(outs: Any, target: Any = None) -> dict[te.Tensor, Panels]:
     """The weights of convolutions and products in the kernels of `outs` that are best packed once, and their panels.
 
-    What `topi.nn.conv2d_pack_weights(weights, 1, results)` or `topi.nn.dense_pack_weights(weights, results, group=group)` makes
-    of them is read without a copy, by `topi.nn.conv2d_unpack_weights` or `dense_unpack_weights`.
+    What `topi.nn.conv2d_pack_weights(weights, 1, results, layout, group)` or `dense_pack_weights(weights, results, layout,
+    group)` makes of them is read without a copy, by `conv2d_unpack_weights` or `dense_unpack_weights`.
     """
     chosen = as_target(target)
     rules = rules_for(chosen)
@@ -29,8 +29,8 @@ def panels_in(outs: Any, target: Any = None) -> dict[te.Tensor, Panels]:
     for kernel in kernels_with(outs, rules, chosen)[1]:
         rule = rule_of(kernel, rules)
         if rule is cpu.conv.schedule_conv:
-            width = cpu.conv.panels_of(kernel)
-            found |= {} if width is None else {kernel.record.kernel: Panels(width)}
+            panels = cpu.conv.panels_of(kernel)
+            found |= {} if panels is None else {kernel.record.kernel: Panels(*panels)}
         elif rule is cpu.matmul.schedule_matmul:
             panels = cpu.matmul.panels_of(kernel)
             found |= {} if panels is None else {kernel.record.b: Panels(*panels)}

@@ -32,9 +32,9 @@ def _panels(layer: Layer) -> Prepared | None:
         results = int(shape[layout.index("O")])
         return Prepared(lambda weights: apply("nn.dense_pack_weights", weights, width, layout, group),
                         lambda node, packed: _with_weights(node, apply("nn.dense_unpack_weights", packed, results), turned))
-    outputs = int(shape[0])
-    return Prepared(lambda weights: apply("nn.conv2d_pack_weights", weights, 1, width),
-                    lambda node, packed: _with_weights(node, apply("nn.conv2d_unpack_weights", packed, outputs), {}))
+    layout, outputs = info.kernel_layout, int(shape[info.kernel_layout.index("O")])
+    return Prepared(lambda weights: apply("nn.conv2d_pack_weights", weights, 1, width, layout, group),
+                    lambda node, packed: _with_weights(node, apply("nn.conv2d_unpack_weights", packed, outputs, group), {}))
 
 
 def _with_weights(node: Node, weights: Value, changed: dict[str, Any]) -> Value:

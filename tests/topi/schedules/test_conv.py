@@ -10,12 +10,14 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
+from tedsl.errors import ShapeError
 from tedsl.target import Target
 from tests.topi.checking import check
 from topi import nn, testing
 from topi.schedules.cpu.conv import channels as by_channels
 from topi.schedules.cpu.conv.phases import phases_of
 from topi.schedules.cpu.conv.register_tiles import best_tile, image_tile
+from topi.schedules.packing import panels_in
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -394,3 +396,39 @@ def test_transposed_convolutions_sum_up_phase_by_phase(size, results, stride, ph
     with Target("llvm -mcpu=haswell"):
         topi.schedules.schedule([nn.conv2d_transpose_nchw(x, w, (stride, stride), (1, 1), "float32", (stride - 2, stride - 2))])
     assert set(seen) == {phases}
+
+
+@pytest.mark.parametrize("cpu, results", [("sapphirerapids", 32), ("znver5", None), ("znver3", None)])
+@pytest.mark.parametrize("channels, filters, size, window, stride, data", [
+    (64, 50, 7, 3, 1, "uint8"), (4, 64, 12, 7, 2, "int8"), (128, 96, 5, 1, 1, "uint8"), (12, 33, 9, 3, 2, "uint8")])
+def test_weights_of_bytes_packed_by_groups_are_read_as_they_lie(cpu, results, channels, filters, size, window, stride, data):
+    """As tile registers, or sums of four products, read them: no copy is left in the kernel."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0 if data == "uint8" else -128, 127, (2, size, size, channels)).astype(data)
+    k = rng.integers(-128, 128, (window, window, channels, filters)).astype("int8")
+    a, w = te.placeholder(x.shape, data, "a"), te.placeholder(k.shape, "int8", "w")
+    with Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"):
+        plain = nn.conv2d_nhwc(a, w, stride, window // 2, 1, "int32")
+        wide, group = panels_in([plain])[w]
+        assert group == 4 and results in (None, wide)
+        form = nn.conv2d_pack_weights(w, 1, wide, "HWIO", group)
+        panels = te.placeholder(form.shape, "int8", "panels")
+        made = nn.conv2d_nhwc(a, nn.conv2d_unpack_weights(panels, filters, group), stride, window // 2, 1, "int32")
+        names = [stage.op.name for stage in topi.schedules.schedule(made).stages]
+        assert not [name for name in names if name.startswith(("panels.", "unpacked")) and name.endswith(".global")], names
+    padded = np.zeros((window, window, channels, -(-filters // wide) * wide), "int8")
+    padded[..., :filters] = k
+    packed = padded.reshape(window, window, channels // 4, 4, -1, wide).transpose(4, 0, 1, 2, 5, 3)
+    check([form], {w: k}, [packed])
+    expected = testing.conv2d_nhwc_python(x.astype("int64"), k.astype("int64"), stride, window // 2).astype("int32")
+    check([made], {a: x, panels: np.ascontiguousarray(packed)}, [expected], 0, 0, topi.schedules.schedule)
+
+
+def test_weights_that_are_no_panels_are_refused():
+    w = te.placeholder((3, 3, 6, 8), "int8", "w")
+    with pytest.raises(ShapeError, match="groups of 4 of 6 channels"):
+        nn.conv2d_pack_weights(w, 1, 8, "HWIO", 4)
+    with pytest.raises(ShapeError, match="in blocks of 2"):
+        nn.conv2d_pack_weights(w, 2, 8, "HWIO", 2)
+    with pytest.raises(ShapeError, match="no panels of 9 results, groups of 2"):
+        nn.conv2d_unpack_weights(nn.conv2d_pack_weights(w, 1, 8, "HWIO", 2), 9, 2)

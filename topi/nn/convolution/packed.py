@@ -90,41 +90,63 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
 
 
 @checked
-def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = None, layout: str = "OIHW") -> te.Tensor:
+def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = None, layout: str = "OIHW",
+                        group: int = 1) -> te.Tensor:
     """The weights of conv2d_NCHWc from those of conv2d_nchw ("OIHW") or conv2d_nhwc ("HWIO"): OIHWio, to be packed once.
 
     block: channels in a chunk of the data; out_block: results in a chunk, None for `block`. The last chunk is padded with
-    zeros.
+    zeros. group: neighbouring channels, which divide all, that one instruction adds up; the weights are then panels of
+    conv2d_nhwc, OHWIoi, and block is 1.
     """
     where = opening("conv2d_pack_weights", kernel)
     require_rank(kernel, layout, where)
     size, wide = dict(zip(layout, kernel.shape)), block if out_block is None else out_block
     if sorted(layout) != sorted("OIHW") or block < 1 or wide < 1:
         raise ShapeError(f'{where}: layout is "{layout}", the blocks are {block} and {wide}', hint='"OIHW" or "HWIO", from 1')
+    if group < 1 or (group > 1 and ((as_int(size["I"]) or 1) % group or block > 1)):
+        raise ShapeError(f"{where}: groups of {group} of {size['I']!r} channels, in blocks of {block}",
+                         hint="a group that divides the channels, with blocks of 1")
     outer, inner = (size["O"] + wide - 1) // wide, (size["I"] + block - 1) // block
 
-    def formula(O: Any, I: Any, h: Any, w: Any, i: Any, o: Any) -> Expr:
-        at = {"O": O * wide + o, "I": I * block + i, "H": h, "W": w}
-        element = kernel(*[at[letter] for letter in layout])
+    def element(o: Any, i: Any, h: Any, w: Any) -> Expr:
+        at = {"O": o, "I": i, "H": h, "W": w}
+        found = kernel(*[at[letter] for letter in layout])
         inside = [at[k] < size[k] for k, n in (("O", wide), ("I", block)) if (as_int(size[k]) or 1) % n]
-        return te.if_then_else(te.all(*inside), element, te.const(0, kernel.dtype)) if inside else element
+        return te.if_then_else(te.all(*inside), found, te.const(0, kernel.dtype)) if inside else found
 
-    return te.compute((outer, inner, size["H"], size["W"], block, wide), formula, name="packed_kernel",
-                      tag="injective", info=InjectiveOp("conv2d_pack_weights"))
+    def of_block(O: Any, I: Any, h: Any, w: Any, i: Any, o: Any) -> Expr:
+        return element(O * wide + o, I * block + i, h, w)
+
+    def of_group(O: Any, h: Any, w: Any, I: Any, o: Any, i: Any) -> Expr:
+        return element(O * wide + o, I * group + i, h, w)
+
+    window = size["H"], size["W"]
+    shape, formula = ((outer, inner, *window, block, wide), of_block) if group == 1 else \
+        ((outer, *window, inner // group, wide, group), of_group)
+    return te.compute(shape, formula, name="packed_kernel", tag="injective", info=InjectiveOp("conv2d_pack_weights"))
 
 
 @checked
-def conv2d_unpack_weights(panels: te.Tensor, outputs: int) -> te.Tensor:
-    """The weights of conv2d_nchw with `outputs` results from what `conv2d_pack_weights(kernel, 1, wide)` makes of them.
+def conv2d_unpack_weights(panels: te.Tensor, outputs: int, group: int = 1) -> te.Tensor:
+    """The weights of conv2d_nchw with `outputs` results from what `conv2d_pack_weights(kernel, 1, wide)` makes of them; with
+    groups of channels those of conv2d_nhwc, from `conv2d_pack_weights(kernel, 1, wide, layout, group)`.
 
     A convolution of weights that were packed by the tile of its schedule reads the panels as they lie.
     """
     where = opening("conv2d_unpack_weights", panels)
-    require_rank(panels, "OIHWio", where)
-    count, inputs, height, width, one, wide = panels.shape
-    size = as_int(wide)
-    if as_int(one) != 1 or size is None or (as_int(count) or 0) != (outputs + size - 1) // size:
-        raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {outputs} results",
-                         hint="conv2d_pack_weights(kernel, 1, wide)")
-    return te.compute((outputs, inputs, height, width), lambda o, i, h, w: panels(o // size, i, h, w, 0, o % size),
-                      name="unpacked_kernel", tag="injective", info=PanelsOp("conv2d_unpack_weights", panels, size))
+    require_rank(panels, "OIHWio" if group == 1 else "OHWIoi", where)
+    *window, inner = panels.shape[1:4] if group != 1 else (*panels.shape[2:4], panels.shape[1])
+    one, size = [as_int(panels.shape[at]) for at in ((4, 5) if group == 1 else (5, 4))]
+    if one != group or size is None or (as_int(panels.shape[0]) or 0) != (outputs + size - 1) // size:
+        raise ShapeError(f"{where}: {panels.name} {shown(panels.shape)} are no panels of {outputs} results, groups of {group}",
+                         hint="conv2d_pack_weights(kernel, 1, wide, layout, group)")
+
+    def of_block(o: Any, i: Any, h: Any, w: Any) -> Expr:
+        return panels(o // size, i, h, w, 0, o % size)
+
+    def of_group(h: Any, w: Any, i: Any, o: Any) -> Expr:
+        return panels(o // size, h, w, i // group, o % size, i % group)
+
+    shape, formula = ((outputs, inner, *window), of_block) if group == 1 else ((*window, inner * group, outputs), of_group)
+    return te.compute(shape, formula, name="unpacked_kernel", tag="injective",
+                      info=PanelsOp("conv2d_unpack_weights", panels, size, group))

@@ -45,8 +45,7 @@ def schedule_channels_last(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
     group = terms_of_step(kernel)
     near = _stay_near(kernel)
-    tile, panels = tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group,
-                                 whole=near and not _two_rows_stay_near(kernel))
+    tile, panels = tile_of_channels_last(kernel, group)
     copied = not near and panels != 1 and _are_read_often(kernel, tile)
     alone = copied and _are_enough(kernel, panels)
     copy = copy_of_groups(kernel, group, tile.wide) if group > 1 else _copy_of_panels(kernel, tile.wide, -1) if copied else None
@@ -71,6 +70,12 @@ def schedule_channels_last(kernel: Kernel) -> None:
     else:
         _place(kernel, copy, tail, place if alone else None, -1)
     sum_up(kernel, sums, tail, xo, tile, group=group)
+
+
+def tile_of_channels_last(kernel: Kernel, group: int) -> tuple[ImageTile, int | None]:
+    """The tile of `schedule_channels_last`, and how many panels of channels there are."""
+    return tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group,
+                         whole=_stay_near(kernel) and not _two_rows_stay_near(kernel))
 
 
 def schedule_blocks(kernel: Kernel) -> None:

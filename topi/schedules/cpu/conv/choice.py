@@ -10,16 +10,19 @@ from topi.schedules.cpu.conv.channels import (
     schedule_channels_last,
     schedule_turned,
     shares_panels,
+    tile_of_channels_last,
     turned_cycles,
 )
 from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
+from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product, schedule_product
 from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.conv.tiled import is_tiled, schedule_tiled
 from topi.schedules.cpu.reduce import schedule_reduce
+from topi.schedules.cpu.tile_registers import PANEL
 from topi.schedules.cpu.windows import is_over_channels, reads_alone, schedule_windows
-from topi.schedules.formulas import extent_of, product
+from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
 _SURE = 1.02  # of 15 shapes, those with less gained nothing
@@ -61,10 +64,19 @@ def _is_by_pixels(kernel: Kernel) -> bool:
     return cycles_by_pixels(kernel) < _SURE * turned_cycles(kernel)
 
 
-def panels_of(kernel: Kernel) -> int | None:
-    """The output channels of the panels into which the schedule of a convolution copies its weights at every call, so that
-    they may be packed before; None if it copies none, or others than those of conv2d_nchw.
+def panels_of(kernel: Kernel) -> tuple[int, int] | None:
+    """The output channels of the panels into which the schedule of a convolution copies its weights at every call, and the
+    channels of a group, so that they may be packed before; None if it copies none, or others than those of conv2d_nchw and
+    conv2d_nhwc.
     """
     record = kernel.record
-    plain = type(record) is ConvOp and (record.layout, record.kernel_layout, record.groups) == ("NCHW", "OIHW", 1)
-    return panel_width(kernel) if plain and not _is_by_pixels(kernel) and is_turned(kernel) else None
+    if type(record) is not ConvOp or record.groups != 1:
+        return None
+    if (record.layout, record.kernel_layout) == ("NHWC", "HWIO"):
+        group, channels = terms_of_step(kernel), constant(record.kernel.shape[2])
+        if group == 1 or channels is None or channels % group:
+            return None
+        return (PANEL if is_tiled(kernel) else tile_of_channels_last(kernel, group)[0].wide), group
+    plain = (record.layout, record.kernel_layout) == ("NCHW", "OIHW") and not _is_by_pixels(kernel) and is_turned(kernel)
+    width = panel_width(kernel) if plain else None
+    return None if width is None else (width, 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PackedConvOp
+from topi.kinds import ConvOp, PackedConvOp, PanelsOp
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.dots import group_of
 from topi.schedules.cpu.parallel import share_out
@@ -17,7 +17,7 @@ from topi.schedules.kernel import Kernel
 
 def terms_of_step(kernel: Kernel) -> int:
     """The channels of the data that one instruction multiplies and adds up; 1 if there is none that does."""
-    record, weights = kernel.record, kernel.read(weights_of(kernel))
+    record, weights = kernel.record, _as_read(kernel)
     packed = type(record) is PackedConvOp
     if not packed and (type(record) is not ConvOp or not record.layout.endswith("C")):
         return 1
@@ -29,9 +29,15 @@ def terms_of_step(kernel: Kernel) -> int:
     block = constant(record.data.shape[-1])
     if not inside[-1] or (sum(inside) > 1 and not packed) or (packed and block is None):
         return 1
-    terms = record.data.shape[-1] if packed else weights.shape[record.kernel_layout.index("I")]
+    terms = record.data.shape[-1] if packed else record.kernel.shape[record.kernel_layout.index("I")]
     group = group_of(kernel, data.producer, weights, terms)
     return group if not packed or (block or 1) % group == 0 else 1
+
+
+def _as_read(kernel: Kernel) -> Any:
+    """The weights as the formula of the sums reads them."""
+    packed = getattr(weights_of(kernel).op, "info", None)
+    return packed.panels if isinstance(packed, PanelsOp) else kernel.read(weights_of(kernel))
 
 
 def channel_loop(kernel: Kernel) -> int:
@@ -39,9 +45,19 @@ def channel_loop(kernel: Kernel) -> int:
     return int(kernel.record.kernel_layout.replace("O", "").index("I"))
 
 
+def are_packed(kernel: Kernel, group: int, wide: int) -> bool:
+    """Whether the weights lie in panels of `wide` results, by groups of channels."""
+    packed = getattr(weights_of(kernel).op, "info", None)
+    return isinstance(packed, PanelsOp) and (packed.group, packed.wide) == (group, wide)
+
+
 def copy_of_groups(kernel: Kernel, group: int, wide: int = 0) -> Any:
-    """A copy of the weights by groups of channels. wide: the results of a panel, of weights without blocks."""
+    """A copy of the weights by groups of channels; None where they lie so. wide: the results of a panel, of weights without
+    blocks.
+    """
     s, weights = kernel.schedule, weights_of(kernel)
+    if are_packed(kernel, group, wide):
+        return None
     copy = s.cache_read(weights, "global", [kernel.anchor])
     if type(kernel.record) is PackedConvOp:
         s[copy].transform_layout(lambda o, i, h, w, ib, ob: [o, i, h, w, ib // group, ob, ib % group])
@@ -56,6 +72,8 @@ def copy_of_groups(kernel: Kernel, group: int, wide: int = 0) -> Any:
 
 def place_groups(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
     """Copy a panel in each iteration of the loop `place` of `tail`; where it is None, all of them before."""
+    if copy is None:
+        return
     stage = kernel.schedule[copy]
     panel, *_, terms = stage.op.axis
     stage.vectorize(terms)

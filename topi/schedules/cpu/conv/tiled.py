@@ -38,7 +38,7 @@ def is_tiled(kernel: Kernel) -> bool:
 def schedule_tiled(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC, by groups of channels of the data."""
     s, channels, group = kernel.schedule, channel_loop(kernel), terms_of_step(kernel)
-    copy = s[copy_of_groups(kernel, group, PANEL)]
+    copied = copy_of_groups(kernel, group, PANEL)
     sums = s[kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "global").op]
     tail = s[kernel.tail]
     n, *image, c = tail.op.axis
@@ -63,6 +63,9 @@ def schedule_tiled(kernel: Kernel) -> None:
     steps, terms_of_group = sums.split(window.pop(channels), factor=group)
     sums.reorder(n, panels, *image, *window, steps, lane, terms_of_group)
     sums.pragma(n, "tile_products")
+    if copied is None:
+        return
+    copy = s[copied]
     panel, *loops = copy.leaf_iter_vars
     turn_groups(kernel, copy, (panel, *loops), turned=kernel.record.kernel_layout.endswith("I"))
     share_out(copy, [panel], product([extent_of(axis) for axis in copy.op.axis]))

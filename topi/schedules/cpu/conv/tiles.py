@@ -31,7 +31,8 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
     steps = None if terms is None else -(-terms // group)
-    are_copied = kernel.record.layout != "NCHWc" and not isinstance(getattr(weights_of(kernel).op, "info", None), PanelsOp)
+    packed = getattr(weights_of(kernel).op, "info", None)
+    are_copied = kernel.record.layout != "NCHWc" and not (isinstance(packed, PanelsOp) and packed.group == 1)
     asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel), are_copied)
     tile, room = image_tile(*asked), _room_for_panel(kernel)
     if room is not None and bytes_of_panel(kernel, tile) > room and not is_in_blocks(kernel, tile):
