@@ -226,6 +226,12 @@ class Target:
         narrow = "avxvnni" in self.features and self.vector_bits < 512
         return self.architecture == "x86-64" and (narrow or {"avx512vnni", "avx512bw", "avx512vl"} <= self.features)
 
+    @property
+    def has_byte_products(self) -> bool:
+        """Tells whether sums of products of bytes take less time than those of float32."""
+        dots = self.architecture == "aarch64" and self.dot_terms("int8", "int8") > 1
+        return self.has_vnni or dots or self.multiplies_tiles("uint8", "int8")
+
     def multiplies_tiles(self, left: DType | str, right: DType | str) -> bool:
         """Tells whether the processor multiplies matrices of these dtypes in tile registers (AMX), which Linux lets programs
         use.

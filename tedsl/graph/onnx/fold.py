@@ -15,8 +15,16 @@ RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLik
 OVER_SEVERAL = {"Softmax", "LogSoftmax", "Hardmax"}
 
 
+# The passes multiply bytes as they are stored.
+KEPT = {"DequantizeLinear"}
+
+
 def folded(node: NodeProto, opsets: Mapping[str, int], arrays: Sequence[Any]) -> list[Any] | None:
-    """The arrays of the outputs; None for what is random, reads other graphs, or what the package does not compute."""
+    """The arrays of the outputs; None for what is random, reads other graphs or stays as it is, and for what the package does
+    not compute.
+    """
+    if node.op_type in KEPT and arrays[0].dtype.itemsize == 1:
+        return None
     if node.op_type in RANDOM or any(one.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for one in node.attribute):
         return None
     if node.op_type in OVER_SEVERAL and opsets.get("", 0) < 13:

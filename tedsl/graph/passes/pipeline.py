@@ -15,6 +15,7 @@ from tedsl.graph.passes.images import by_groups
 from tedsl.graph.passes.layouts import layouts
 from tedsl.graph.passes.merge_equal import merge_equal
 from tedsl.graph.passes.pack import pack_weights
+from tedsl.graph.passes.quantized import quantized
 from tedsl.graph.passes.simplify import simplify
 from tedsl.graph.passes.winograd import use_winograd
 
@@ -26,7 +27,7 @@ SAME: tuple[Pass, ...] = (fold_constants, simplify, merge_equal, drop_dead)
 LEVELS: tuple[tuple[Pass, ...], ...] = (
     (),
     (*SAME, fuse, by_groups, pack_weights),
-    (*SAME, fold_batch_norm, merge_equal, layouts, fuse, use_winograd, by_groups, pack_weights),
+    (quantized, *SAME, fold_batch_norm, merge_equal, layouts, fuse, use_winograd, by_groups, pack_weights),
 )
 
 

@@ -7,9 +7,11 @@ onnx = pytest.importorskip("onnx", reason="models of ONNX need the extra: pip in
 
 from onnx import helper, numpy_helper
 
+import tedsl
 from tedsl import graph, te
 from tedsl.errors import ArgumentError, ArgumentTypeError, GraphError
 from tedsl.graph.onnx import ModelRefused, from_onnx
+from tedsl.graph.passes import quantized
 from tedsl.shell.table import main
 from tests.graph.onnx.models import model, node, random, reference
 
@@ -208,6 +210,45 @@ def test_quantised_values():
     y = random(2, 5)
     there_and_back = [node("QuantizeLinear", "a xs xz", "q"), node("DequantizeLinear", "q xs xz")]
     check(model(there_and_back, {"a": y}, constants=constants), y)
+
+
+def quantised_layers(channels=3, filters=6):
+    """A convolution, a pool and a product between QuantizeLinear and DequantizeLinear, as tools for quantization write them."""
+    constants = {"s0": 0.02, "s1": 0.031, "s2": 0.07, "s3": 0.11}
+    constants = {name: np.asarray(value, "float32") for name, value in constants.items()}
+    scales = np.linspace(0.001, 0.002, filters, dtype="float32")
+    constants |= {"z0": np.asarray(120, "uint8"), "z1": np.asarray(0, "uint8"), "zw": np.zeros(filters, "int8"), "sw": scales,
+                  "w": random(filters, channels, 3, 3, dtype="int8") * np.int8(9), "sb": scales * np.float32(0.02),
+                  "b": random(filters, dtype="int32"), "v": random(5, filters * 16, dtype="int8") * np.int8(9),
+                  "sv": np.asarray(0.002, "float32")}
+
+    def twice(x, at, zero):
+        return [node("QuantizeLinear", f"{x} s{at} z{zero}", f"{x}_q"),
+                node("DequantizeLinear", f"{x}_q s{at} z{zero}", f"{x}_d")]
+
+    nodes = [*twice("x", 0, 0), node("DequantizeLinear", "w sw zw", "w_d", axis=0),
+             node("DequantizeLinear", "b sb", "b_d", axis=0),
+             node("Conv", "x_d w_d b_d", "c", pads=[1, 1, 1, 1]), node("Relu", "c", "r"), *twice("r", 1, 1),
+             node("MaxPool", "r_d", "p", kernel_shape=[2, 2], strides=[2, 2]), *twice("p", 1, 1),
+             node("Flatten", "p_d", "f"), *twice("f", 1, 1), node("DequantizeLinear", "v sv", "v_d"),
+             node("Gemm", "f_d v_d", "g", transB=1), *twice("g", 3, 0)]
+    return model(nodes, {"x": ((1, channels, 8, 8), "float32")}, ["g_d"], constants=constants)
+
+
+@pytest.mark.parametrize("cpu", ["znver5", "znver3"])
+def test_quantised_layers_are_compiled_as_products_of_integers(cpu):
+    proto, x = quantised_layers(), random(1, 3, 8, 8)
+    target = tedsl.Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
+    g = from_onnx(proto)
+    with target:
+        after = quantized(g)
+    sums = [node.outputs[0].dtype for node in after.nodes if node.operator in ("nn.conv2d", "nn.dense")]
+    assert [str(dtype) for dtype in sums] == ["int32" if cpu == "znver5" else "float32"] * 2
+    assert [node.operator for node in after.nodes].count("nearbyint") == 3  # what is quantized as it was stays as it is
+    expected = reference(proto, [x])[0]
+    for got in (graph.evaluate(after, x)[0], graph.compile(g)(x)):
+        assert np.abs(got - expected).max() <= 0.11 * 1.01  # one step, where a sum is rounded up or down
+        assert (np.abs(got - expected) > 1e-5).mean() <= 0.2
 
 
 def test_a_constant_of_strings_is_refused():

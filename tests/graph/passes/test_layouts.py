@@ -75,6 +75,22 @@ def test_depthwise_convolutions_that_transpositions_cost_more_than_they_gain_sta
     check(lambda x: ops.nn.depthwise_conv2d_nchw(x, weights(8, 1, 3, 3), 1, 1, 1), Spec((1, 8, 9, 7)), changes=False)
 
 
+def test_convolutions_of_bytes_have_channels_last():
+    """With their borders, and element-wise nodes of numbers and channels; no transposition of an image is free for it."""
+    w = [graph.constant(np.random.default_rng(at).integers(-9, 9, shape).astype("int8"), name="w")
+         for at, shape in enumerate([(16, 4, 3, 3), (8, 16, 1, 1)])]
+
+    def fn(x):
+        y = ops.nn.pad(ops.cast(x, "int8"), (0, 0, 1, 2), (0, 1, 1, 0), 3)
+        y = ops.divide(ops.cast(ops.nn.conv2d(y, w[0], 1, 0, 1, "NCHW", "int32"), "float32"), graph.constant(np.float32(7)))
+        return ops.nn.conv2d(ops.cast(ops.nn.relu(y), "int8"), w[1], 1, 0, 1, "NCHW", "int32")
+
+    _, after = check(fn, Spec((1, 3, 19, 18)))
+    convs = [node for node in after.nodes if node.operator == "nn.conv2d"]
+    assert [node.arguments["layout"] for node in convs] == ["NHWC"] * 2
+    assert [node.operator for node in after.nodes].count("transpose") == 2
+
+
 def test_a_batch_of_any_size():
     check(block, Spec((te.var("n"), 9, 7, 4)))
 

@@ -14,6 +14,7 @@ from tedsl.graph.onnx.refusal import Unsupported
 from tedsl.graph.onnx.tensors import DTYPES
 from tedsl.graph.trace import ops
 from tedsl.graph.value import Value, constant
+from tedsl.runtime.array import numpy_dtype
 
 Translation = Callable[[Call], Any]
 
@@ -97,8 +98,12 @@ def clip(call: Call) -> Any:
 
 
 def cast(value: Value, dtype: str) -> Any:
-    """The value converted to a dtype; itself if it has that."""
-    return value if str(value.dtype) == dtype else ops.cast(value, dtype)
+    """The value converted to a dtype; itself if it has that. Of one number a constant."""
+    if str(value.dtype) == dtype:
+        return value
+    if value.data is not None and value.data.size == 1 and value.dtype.is_integer:
+        return constant(value.data.astype(numpy_dtype(dtype)), name=value.name)
+    return ops.cast(value, dtype)
 
 
 def dtype_named(number: int) -> str:

@@ -1,0 +1,76 @@
+"""Dequantized values: whole numbers of 8 bits less a zero point, times a scale.
+
+    multiply(cast(subtract(cast(stored, "int32"), zero), "float32"), scale)        either part may be missing
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.graph.match import Match, a_constant, anything, match_value, op
+from tedsl.graph.value import Value
+from tedsl.record import record
+
+_BYTES = ("int8", "uint8")
+
+
+@record(eq=False)
+class Whole:
+    """The whole numbers `stored - zero`. zero: None for 0."""
+
+    stored: Value
+    zero: Value | None
+
+    @property
+    def array(self) -> Any:
+        """Constant numbers, if they fit int8; else None."""
+        if not self.stored.is_constant or (self.zero is not None and not self.zero.is_constant):
+            return None
+        whole = self.stored.data.astype("int32") - (0 if self.zero is None else self.zero.data.astype("int32"))
+        small = whole.astype("int8")
+        return small if bool((small == whole).all()) else None
+
+    @property
+    def offset(self) -> int | None:
+        """The zero point, if it is one constant number for all; else None."""
+        if self.zero is None:
+            return 0
+        return int(self.zero.data.reshape(())) if self.zero.is_constant and self.zero.data.size == 1 else None
+
+
+@record(eq=False)
+class Dequantized:
+    """The numbers `whole * scale`, where `scale` is a constant."""
+
+    whole: Whole
+    scale: Value
+
+
+def is_bytes(value: Value) -> bool:
+    return str(value.dtype) in _BYTES
+
+
+def _patterns() -> tuple[Any, Any]:
+    stored, point = anything("stored").where(is_bytes), anything("zero")
+    whole = op("subtract", op("cast", stored), op("cast", point) | point) | op("cast", stored) | stored
+    return whole, op("multiply", op("cast", whole), a_constant("scale"))
+
+
+WHOLE, DEQUANTIZED = _patterns()
+
+
+def whole(value: Value) -> Whole | None:
+    """What a value of whole numbers is made of; None if it is not of bytes."""
+    found = match_value(value, WHOLE) if str(value.dtype) in ("int32", *_BYTES) else None
+    return None if found is None else whole_in(found)
+
+
+def whole_in(found: Match) -> Whole:
+    """The whole numbers in a match of a pattern that has WHOLE as a part."""
+    return Whole(found["stored"], found.bound.get("zero"))
+
+
+def dequantized(value: Value) -> Dequantized | None:
+    """What a value of float32 is made of; None if it is not dequantized."""
+    found = match_value(value, DEQUANTIZED) if str(value.dtype) == "float32" else None
+    return None if found is None else Dequantized(whole_in(found), found["scale"])
