@@ -166,3 +166,29 @@ def test_groups_part_a_graph_and_keep_its_values(g):
               for at, value in enumerate(g.inputs)]
     for ours, theirs in zip(graph.evaluate(fused, *arrays), graph.evaluate(g, *arrays)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def quantised(x):
+    return ops.cast(ops.clip(ops.nearbyint(x * 9.0), 0.0, 255.0), "uint8")
+
+
+def real(q):
+    return ops.cast(q, "float32") * 0.1
+
+
+@pytest.mark.parametrize("fn, dtypes", [
+    (lambda x: ops.nn.relu(ops.nn.conv2d(x, weights(4, 4, 1, 1), 1, 0, 1) +
+                           real(quantised(ops.nn.conv2d(x, weights(4, 4, 3, 3), 1, 1, 1)))), ["uint8", "float32"]),
+    (lambda x: ops.nn.depthwise_conv2d_nchw(ops.cast(quantised(ops.nn.conv2d(x, weights(4, 4, 1, 1), 1, 0, 1)), "float32"),
+                                            weights(4, 1, 3, 3), 1, 1, 1), ["uint8", "float32"]),
+    (lambda x: ops.nn.conv2d(real(quantised(ops.nn.conv2d(x, weights(4, 4, 1, 1), 1, 0, 1))), weights(4, 4, 3, 3), 1, 1, 1),
+     ["float32", "float32"]),
+    (lambda x: real(quantised(ops.nn.conv2d(x, weights(4, 4, 1, 1), 1, 0, 1))), ["float32"]),
+], ids=["sum", "depthwise", "window", "result"])
+def test_groups_end_where_results_have_few_bits(fn, dtypes):
+    """What widens them is computed by the reader, if that reads each once, or a few times; a graph keeps its results."""
+    before = graph.trace(fn, X)
+    groups = groups_of(before)
+    assert sorted([str(group[-1].outputs[0].dtype) for group in groups], reverse=True) == sorted(dtypes, reverse=True)
+    x = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype("float32")
+    np.testing.assert_allclose(graph.evaluate(fuse(before), x)[0], graph.evaluate(before, x)[0], rtol=1e-5, atol=1e-5)

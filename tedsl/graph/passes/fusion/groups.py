@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tedsl.graph.graph import Graph
 from tedsl.graph.passes.fusion.attention import products_joined
 from tedsl.graph.passes.fusion.dominators import post_dominators
+from tedsl.graph.passes.fusion.narrow import ending_narrow
 from tedsl.graph.passes.kinds import Kind, kind_of
 from tedsl.graph.plan.views import is_view
 from tedsl.graph.value import Node, holds_values
@@ -53,7 +54,8 @@ def groups_of(graph: Graph, most: int = MOST_NODES) -> list[tuple[Node, ...]]:
         groups.setdefault(united.groups[node].root().node, []).append(node)
     apart = [part for group in groups.values() for part in _without_views(tuple(group))]
     order = {node: at for at, node in enumerate(graph.nodes)}
-    return products_joined(graph, sorted(apart, key=lambda group: order[group[-1]]), most)
+    narrow = ending_narrow(graph, sorted(apart, key=lambda group: order[group[-1]]), united.kinds, most)
+    return products_joined(graph, sorted(narrow, key=lambda group: order[group[-1]]), most)
 
 
 class _Union:
