@@ -72,7 +72,7 @@ class Importer:
         local = self._functions.get((node.domain, node.op_type))
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, 0)
-        operator = None if local or domain else operator_for(node.op_type)
+        operator = None if local else operator_for(node.op_type, domain)
         inputs = [scope.names[name] if name else None for name in node.input]
         if any(value is None and name for value, name in zip(inputs, node.input)):
             translated = local is not None or operator is not None or node.op_type in CONTROL

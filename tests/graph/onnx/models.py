@@ -15,13 +15,16 @@ def node(operator, inputs, outputs="y", **attributes):
     return helper.make_node(operator, [name.replace("-", "") for name in inputs.split()], outputs.split(), **attributes)
 
 
-def model(nodes, inputs, outputs=("y",), constants=None, opset=NEWEST, functions=(), name="net"):
-    """A model. inputs: (shape, dtype) or an array by name; constants: arrays by name."""
+def model(nodes, inputs, outputs=("y",), constants=None, opset=NEWEST, functions=(), name="net", domains=()):
+    """A model. inputs: (shape, dtype) or an array by name; constants: arrays by name; domains: those of nodes, beside the
+    default one and those of functions.
+    """
     given = [helper.make_tensor_value_info(label, NUMBERS[str(spec[1])], spec[0]) for label, spec in
              ((label, (one.shape, one.dtype) if isinstance(one, np.ndarray) else one) for label, one in inputs.items())]
     results = [helper.make_empty_tensor_value_info(label) for label in outputs]
     stored = [numpy_helper.from_array(array, label) for label, array in (constants or {}).items()]
-    opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(one.domain, 1) for one in functions]]
+    others = [*[one.domain for one in functions], *domains]
+    opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(one, 1) for one in others]]
     graph = helper.make_graph([nodes] if isinstance(nodes, onnx.NodeProto) else nodes, name, given, results, stored)
     return helper.make_model(graph, opset_imports=opsets, functions=list(functions), ir_version=9)
 

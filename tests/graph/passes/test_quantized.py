@@ -94,6 +94,27 @@ def test_convolutions(layout, channels, window, padding, stride, dilation, zero,
     assert str(conv.outputs[0].dtype) == "int32"
 
 
+@pytest.mark.parametrize("target", [WITH_PRODUCTS, "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3"])
+@pytest.mark.parametrize("results, window, padding, stride", [(1, 3, 1, 1), (2, 3, (0, 1), 2), (1, 7, 3, 1), (1, 23, 11, 1)])
+@pytest.mark.parametrize("zero", [0, 131, None])
+@pytest.mark.parametrize("exact", [False, True])
+def test_depthwise_convolutions(target, results, window, padding, stride, zero, exact):
+    """As float32, in which windows of up to 514 elements have exact sums."""
+    weights = graph.constant(drawn((5, results, window, window)), name="w")
+
+    def fn(q):
+        scale = np.linspace(0.01, 0.02, 5 * results, dtype="float32").reshape(5, results, 1, 1)
+        if not exact:
+            return ops.nn.depthwise_conv2d_nchw(dequantized(q, 0.1, zero, "uint8"), dequantized(weights, scale, None, "int8"),
+                                                stride, padding, 1)
+        x = ops.cast(q, "int32") if zero is None else ops.subtract(ops.cast(q, "int32"), number(zero, "int32"))
+        return ops.nn.depthwise_conv2d_nchw(x, ops.cast(weights, "int32"), stride, padding, 1, "int32")
+
+    _, after = both(fn, Spec((2, 5, 9, 8), "uint8"), target=target, changes=window < 23, exact=exact)
+    (conv,) = [node for node in after.nodes if node.operator == "nn.depthwise_conv2d_nchw"]
+    assert window == 23 or [value.node.operator for value in conv.inputs if value.node] == ["cast"]
+
+
 @pytest.mark.parametrize("zero", [0, 9, None])
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("form", ["dense", "matmul", "turned"])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from tedsl.graph.onnx.call import Call
 from tedsl.graph.onnx.operators import (
     activations,
+    contributed,
     convolution,
     elementwise,
     images,
@@ -34,6 +35,6 @@ _FAMILIES = (activations, convolution, elementwise, images, indexing, layout, no
 OPERATORS: dict[str, Translation] = {name: function for family in _FAMILIES for name, function in family.OPERATORS.items()}
 
 
-def operator_for(name: str) -> Translation | None:
-    """The function of an operator of the default domain; None if there is none."""
-    return OPERATORS.get(name)
+def operator_for(name: str, domain: str = "") -> Translation | None:
+    """The function of an operator of a domain, "" for the default one; None if there is none."""
+    return OPERATORS.get(name) if not domain else contributed.OPERATORS.get(name) if domain == "com.microsoft" else None

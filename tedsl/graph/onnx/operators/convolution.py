@@ -32,7 +32,9 @@ def spatial(call: Call, name: str, rank: int) -> Widths:
 
 
 def reshaped(value: Value, shape: Sequence[Any]) -> Any:
-    """The value of another shape; of a constant a constant."""
+    """The value of another shape; itself if it has that; of a constant a constant."""
+    if tuple(value.shape) == tuple(shape):
+        return value
     if value.data is not None and all(isinstance(extent, int) for extent in shape):
         return constant(value.data.reshape(shape), name=value.name)
     return ops.reshape(value, tuple(shape))

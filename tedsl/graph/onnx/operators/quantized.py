@@ -39,8 +39,13 @@ def dequantize(call: Call) -> Any:
     scale = _placed(call, x, call[1])
     target = call.attribute("output_dtype", 0)
     dtype = dtype_named(target) if target else str(scale.dtype)
-    whole = x if zero is None else ops.subtract(cast(x, "int32"), cast(_placed(call, x, zero), "int32"))
-    return cast(ops.multiply(cast(whole, "float32"), cast(scale, "float32")), dtype)
+    return cast(dequantized(x, scale, None if zero is None else _placed(call, x, zero)), dtype)
+
+
+def dequantized(x: Value, scale: Value, zero: Value | None) -> Any:
+    """The numbers of float32 that integers stand for. scale, zero: of one element, or of shapes that broadcast."""
+    whole = x if zero is None else ops.subtract(cast(x, "int32"), cast(scalar(zero), "int32"))
+    return ops.multiply(cast(whole, "float32"), cast(scalar(scale), "float32"))
 
 
 def _placed(call: Call, x: Value, value: Value) -> Any:
@@ -65,8 +70,8 @@ def qlinear_conv(call: Call) -> Any:
     bias = call.get(8)
     total = total if bias is None else ops.nn.bias_add(total, bias, 1)
     rank = len(x.shape)
-    scale = ops.divide(ops.multiply(_scale(x_scale), _by_channel(w_scale, 1, rank)), _scale(y_scale))
-    return rounded(ops.multiply(cast(total, "float32"), scale), _scale(y_zero), str(y_zero.dtype))
+    scale = ops.divide(ops.multiply(scalar(x_scale), _by_channel(w_scale, 1, rank)), scalar(y_scale))
+    return rounded(ops.multiply(cast(total, "float32"), scale), scalar(y_zero), str(y_zero.dtype))
 
 
 def conv_integer(call: Call) -> Any:
@@ -82,7 +87,8 @@ def _convolution(call: Call, x: Value, x_zero: Value | None, w: Value, w_zero: V
     return convolved(call, x, w, "int32")
 
 
-def _scale(value: Value) -> Any:
+def scalar(value: Value) -> Any:
+    """A scale or a zero point of one element without dimensions."""
     return to_shape(value, ()) if value.shape == (1,) else value
 
 
@@ -99,9 +105,9 @@ def qlinear_matmul(call: Call) -> Any:
         a, b = cast(a, "int32"), cast(b, "int32")
     total = cast(product(a, b, "int32"), "float32")
     rows = to_shape(a_scale, (*a_scale.shape, 1)) if len(a_scale.shape) == 1 and a_scale.shape != (1,) else a_scale
-    left, right, result = [cast(_scale(one), "float32") for one in (rows, b_scale, y_scale)]
+    left, right, result = [cast(scalar(one), "float32") for one in (rows, b_scale, y_scale)]
     factor = ops.divide(ops.multiply(left, right), result)
-    return rounded(ops.multiply(total, factor), _scale(y_zero), str(y_zero.dtype))
+    return rounded(ops.multiply(total, factor), scalar(y_zero), str(y_zero.dtype))
 
 
 OPERATORS: dict[str, Callable[[Call], Any]] = {

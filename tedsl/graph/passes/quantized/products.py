@@ -4,11 +4,13 @@
 
 q: integers of 8 bits, w: constant ones. The same holds for products of matrices, and for sums of int32 without scales. Products
 with scales stay those of float32 on processors that compute these as fast. The zeros of a border are `z` in `q`. Where channels
-are no multiple of four, zero weights make them one, for instructions add up four products of bytes.
+are no multiple of four, zero weights make them one, for instructions add up four products of bytes. No instruction adds up
+products of one channel: depthwise convolutions compute with the integers as float32, in which their sums are exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -20,12 +22,15 @@ from tedsl.target.current import as_target
 from topi.nn.utils import get_pad_tuple
 
 _MOST_TERMS = (2**31 - 1) // (255 * 128)  # whose sums fit 32 bits whatever the bytes are
+_MOST_EXACT = 2**24 // (255 * 128)  # terms whose sums float32 holds
 _GROUP = 4  # products that instructions add up
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO"}  # of the weights, by the layout of the data
 
 
 def product(node: Node) -> Value | None:
     """The results of a convolution or a product of matrices from integers; None where they stay as they are."""
+    if node.operator == "nn.depthwise_conv2d_nchw":
+        return _depthwise(node)
     if node.operator not in ("nn.conv2d", "nn.dense", "nn.matmul"):
         return None
     data, weights = node.inputs[:2]
@@ -111,15 +116,23 @@ def _prepared(conv: Node, x: Whole, weights: Any) -> tuple[tuple[Value, Any], An
     """The data, with a border of zero points and with channels that are a multiple of four, and the padding that is left; the
     weights for them. None where the border is not known.
     """
-    layout, padding = _layout(conv) or "", conv.arguments.get("padding") or 0
+    layout = _layout(conv) or ""
     kernel = _KERNELS[layout]
-    dilation = conv.arguments.get("dilation") or 1
+    missing = -weights.shape[kernel.index("I")] % _GROUP
+    bordered = _bordered(conv, x, layout, [weights.shape[kernel.index(letter)] for letter in "HW"], missing)
+    if missing:
+        weights = numpy.pad(weights, [(0, missing if letter == "I" else 0) for letter in kernel])
+    return None if bordered is None else (bordered, weights)
+
+
+def _bordered(conv: Node, x: Whole, layout: str, window: Sequence[int], missing: int = 0) -> tuple[Value, Any] | None:
+    """The data with a border of zero points, and with as many channels more as are `missing`; and the padding that is left."""
+    padding, dilation = conv.arguments.get("padding") or 0, conv.arguments.get("dilation") or 1
     gaps = dilation if isinstance(dilation, tuple) else (dilation, dilation)
     if isinstance(padding, str) or not all(isinstance(gap, int) for gap in gaps):
         return None
-    spans = [(weights.shape[kernel.index(letter)] - 1) * gap + 1 for letter, gap in zip("HW", gaps)]
-    border = get_pad_tuple(list(padding) if isinstance(padding, tuple) else padding, spans)
-    missing = -weights.shape[kernel.index("I")] % _GROUP
+    border = get_pad_tuple(list(padding) if isinstance(padding, tuple) else padding,
+                           [(extent - 1) * gap + 1 for extent, gap in zip(window, gaps)])
     if any(border) and x.offset is None:
         return None
     before, after = dict.fromkeys(layout, 0), dict.fromkeys(layout, 0) | {"C": missing}
@@ -127,9 +140,40 @@ def _prepared(conv: Node, x: Whole, weights: Any) -> tuple[tuple[Value, Any], An
         before |= zip("HW", border[:2])
         after |= zip("HW", border[2:])
         padding = 0
-    if missing:
-        weights = numpy.pad(weights, [(0, missing if letter == "I" else 0) for letter in kernel])
-    data = x.stored
-    if any((*before.values(), *after.values())):
-        data = apply("nn.pad", data, tuple(before.values()), tuple(after.values()), x.offset or 0)
-    return (data, padding), weights
+    if not any((*before.values(), *after.values())):
+        return x.stored, padding
+    return apply("nn.pad", x.stored, tuple(before.values()), tuple(after.values()), x.offset or 0), padding
+
+
+def _depthwise(conv: Node) -> Value | None:
+    """A convolution of each channel alone, of NCHW and weights (channels, results of each, height, width)."""
+    data, weights = conv.inputs[:2]
+    if str(conv.outputs[0].dtype) == "int32":
+        left, right = whole(data), whole(weights)
+        sums = None if left is None or right is None else _sums_of_channels(conv, left, right)
+        return None if sums is None else apply("cast", sums, "int32")
+    x, w = dequantized(data), dequantized(weights)
+    if x is None or w is None or x.scale.data.size != 1 or w.whole.array is None:
+        return None
+    each = numpy.broadcast_to(w.scale.data, w.whole.array.shape).reshape(-1, max(w.whole.array[0, 0].size, 1))
+    sums = _sums_of_channels(conv, x.whole, w.whole) if (each == each[:, :1]).all() else None
+    factor = (x.scale.data.reshape(()) * each[:, 0]).astype("float32").reshape(-1, 1, 1)
+    return None if sums is None else apply("multiply", sums, constant(factor))
+
+
+def _sums_of_channels(conv: Node, x: Whole, w: Whole) -> Value | None:
+    """The sums of products of whole numbers in each channel, of float32; None where that does not hold them, and for weights
+    that are no constants of int8.
+    """
+    weights = w.array
+    bordered = None if weights is None or x.offset is None else _bordered(conv, x, "NCHW", weights.shape[2:])
+    if bordered is None or weights[0, 0].size > _MOST_EXACT:
+        return None
+    first, second = list(conv.arguments)[:2]
+    changed = {first: apply("cast", bordered[0], "float32"), "padding": bordered[1],
+               second: constant(weights.astype("float32"), name=w.stored.name), "out_dtype": "float32"}
+    sums: Value = made(conv.operator, {**conv.arguments, **changed}).outputs[0]
+    if not x.offset:
+        return sums
+    shifted: Value = apply("subtract", sums, constant((x.offset * weights.sum((2, 3), dtype="float32")).reshape(-1, 1, 1)))
+    return shifted
