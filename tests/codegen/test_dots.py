@@ -222,6 +222,16 @@ def test_a_convolution_of_topi_uses_the_instruction():
     assert "vpdpbusd" in tedsl.build(s, [a, b, out], target).get_source("asm")
 
 
+def test_a_convolution_of_an_image_of_any_size_uses_the_instruction():
+    """Its places are of 64 bits, in which the number of a term is widened."""
+    target, h, w = Target("llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu"), te.var("h"), te.var("w")
+    a, b = te.placeholder((2, h, w, 64), "uint8", name="a"), te.placeholder((3, 3, 64, 64), "int8", name="b")
+    with target:
+        out = topi.nn.conv2d(a, b, 1, 1, 1, "NHWC", "int32")
+        text = tedsl.build(topi.schedules.schedule([out]), [a, b, out], target).get_source()
+    assert "vpdpbusd" in text and len(text.splitlines()) < 6000
+
+
 def test_sums_that_stand_beside_others():
     """17 columns: the last one is a sum of its own in the same loop."""
     s, args = packed(3, 17, 8, "uint8", "int8", 3, 17, unroll=True)

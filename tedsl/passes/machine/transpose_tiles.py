@@ -49,6 +49,7 @@ from tedsl.target.target import Target
 
 LARGEST = 16  # rows of a tile: a register each, and as many again while they are turned
 SMALLEST = 4
+MOST_WRITTEN = 4  # tiles beside each other that are written one by one; more are a loop
 FEWEST_LANES = 3  # of a tile of four, whose last row is there twice
 _WORDS = {16: dtype("uint16"), 32: dtype("float32"), 64: dtype("float64")}  # groups of elements that may move together
 LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts of a vector
@@ -245,19 +246,41 @@ class _Tiles(ScopedRewriter):
 
         Where sums in memory of ours leave more than half a tile, each tile begins as far behind the one before as lets the last
         one end with the lanes, so that all are one tile in a loop. Lanes of two tiles are stored twice, with the same values.
+        Many whole tiles are a loop, too, unless they add up, which registers do at places that do not move.
         """
         lanes, width = store.value.dtype.lanes // rows.group, rows.width
         count, rest = -(-lanes // width), lanes % width
         sums = rows.group == 1 and all(load.buffer_var in self.own for load in turned)  # more of a matrix of the user is slower
         if lanes > width and 2 * rest > width and (lanes - width) % (count - 1) == 0 and sums and _may_repeat(body):
-            part = Var("part", loop.loop_var.dtype)
-            narrow = slice_lanes(body, lanes, build.mul(part, (lanes - width) // (count - 1)), width)
-            stores = _stores(narrow)
-            loads = self.turned_loads(loop.replace(body=narrow), stores)
-            if len(loads) == len(turned):
-                tile = self.guarded(rows, narrow, stores[0], loads)
-                return For(part, build.const(0, part.dtype), build.const(count, part.dtype), ForKind.SERIAL, tile)
-        return seq(*(self.guarded(part, body, store, turned) for part in rows.beside(lanes)))
+            tiles = self.in_a_loop(loop, rows, body, turned, count, (lanes - width) // (count - 1))
+            if tiles is not None:
+                return tiles
+        on = None if store.predicate is None else build.as_int(lanes_on(store.predicate))
+        used = lanes if on is None else min(lanes, -(-on // rows.group))  # what is certainly off has no tile
+        whole = (lanes if on is None else min(lanes, on // rows.group)) // width
+        parts = [part for part in rows.beside(lanes) if part.at < used]
+        tiles = None
+        if whole > MOST_WRITTEN and not _adds_up(body):
+            tiles = self.in_a_loop(loop, rows, body, turned, whole, width, _masks(store) if on is not None else frozenset())
+        rests = parts if tiles is None else [part for part in parts if part.at >= whole * width]
+        return seq(*([] if tiles is None else [tiles]), *(self.guarded(part, body, store, turned) for part in rests))
+
+    def in_a_loop(self, loop: For, rows: _Rows, body: Stmt, turned: list[Load], count: int, step: int,
+                  on: frozenset[Expr] = frozenset()) -> Stmt | None:
+        """Returns a loop over `count` tiles of `rows`, each `step` lanes behind the one before; None where lanes from a number
+        that is not constant cannot be taken, or are not read by the same loads. on: as of `slice_lanes`.
+        """
+        part, lanes = Var("part", loop.loop_var.dtype), _stores(body)[0].value.dtype.lanes
+        try:
+            narrow = slice_lanes(body, lanes, build.mul(part, step * rows.group), rows.width * rows.group, on)
+        except CannotSlice:
+            return None
+        stores = _stores(narrow)
+        loads = self.turned_loads(loop.replace(body=narrow), stores)
+        if len(loads) < len(turned):
+            return None
+        tile = self.guarded(rows, narrow, stores[0], loads)
+        return For(part, build.const(0, part.dtype), build.const(count, part.dtype), ForKind.SERIAL, tile)
 
     def vectors_of_lines(self, store: Store, lanes: int, rows: _Rows) -> int:
         """Returns how many vectors of a tile make up a line of memory, where its rows are whole lines and registers hold all of
@@ -293,10 +316,9 @@ class _Tiles(ScopedRewriter):
         if self.target.can_mask(store.value.dtype.element):  # rows of lanes that are off are copies of the last that is on
             rows = rows._replace(last=build.sub(on, 1))
             return IfThenElse(build.greater(on, at), _tile(rows.part_of(named, whole), names, rows))
-        masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
-        unmasked = rows.part_of(named, whole, frozenset(mask for mask in masks if mask is not None))
-        return IfThenElse(build.greater_equal(on, at + lanes), _tile(unmasked, names, rows),
-                          _iterations(rows.part_of(body, whole), rows))
+        unmasked = rows.part_of(named, whole, _masks(store))
+        apart = (_one_by_one if build.as_int(on) is None else _iterations)(rows.part_of(body, whole), rows)
+        return IfThenElse(build.greater_equal(on, at + lanes), _tile(unmasked, names, rows), apart)
 
 
 class _Rows(NamedTuple):
@@ -375,12 +397,21 @@ def _stores(body: Stmt) -> list[Store]:
     return [part for part in parts if isinstance(part, Store)] if all(isinstance(part, Store) for part in parts) else []
 
 
+def _masks(store: Store) -> frozenset[Expr]:
+    """Returns the masks of a store and of what it reads, which are one."""
+    masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
+    return frozenset(mask for mask in masks if mask is not None)
+
+
 def _may_repeat(body: Stmt) -> bool:
     """Tells whether `body` stores the same when it runs again: it has no masks and reads nothing that it stores."""
-    stores = _stores(body)
-    written = {store.buffer_var for store in stores}
-    return all(store.predicate is None for store in stores) and \
-        not any(isinstance(load, Load) and load.buffer_var in written for load in of_kinds(body, Load))
+    return all(store.predicate is None for store in _stores(body)) and not _adds_up(body)
+
+
+def _adds_up(body: Stmt) -> bool:
+    """Tells whether `body` reads what it stores."""
+    written = {store.buffer_var for store in _stores(body)}
+    return any(isinstance(load, Load) and load.buffer_var in written for load in of_kinds(body, Load))
 
 
 def _tile(body: Stmt, names: dict[Load, Var], rows: _Rows) -> Stmt:
@@ -414,6 +445,14 @@ def _bound(lets: list[tuple[Var, Expr]], stored: list[Stmt]) -> Stmt:
 def _iterations(body: Stmt, rows: _Rows) -> Stmt:
     """Returns copies of `body` for the iterations `rows`."""
     return seq(*(_iteration(body, rows, at) for at in range(rows.skipped, rows.width)))
+
+
+def _one_by_one(body: Stmt, rows: _Rows) -> Stmt:
+    """Returns a loop over the iterations `rows` of `body`: masks without instructions are branches, too many to write again."""
+    var = Var(rows.var.name, rows.var.dtype)
+    count = build.const(rows.width - rows.skipped, var.dtype)
+    here = build.add(rows.first, build.add(var, rows.skipped))
+    return For(var, build.const(0, var.dtype), count, ForKind.SERIAL, fresh_copy(substitute(body, {rows.var: here})))
 
 
 def _iteration(body: Stmt, rows: _Rows, at: int) -> Stmt:

@@ -26,9 +26,9 @@ from tedsl.ir.ops import DOT, REINTERPRET
 from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.folding import fold_with
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
 from tedsl.passes.machine.split_vectors import lanes_on
 from tedsl.passes.products.move_signs import move_signs
@@ -103,8 +103,8 @@ class _Dots(ScopedRewriter):
         body = [s for s in parts if isinstance(s, Store) and self.terms(s)]
         if len(body) < len(parts) or any(s.buffer_var is not body[0].buffer_var for s in body):
             return None
-        copies = [substitute(s, {loop.loop_var: build.add(loop.min, build.const(r, loop.loop_var.dtype))})
-                  for r in range(extent) for s in body]
+        places = [build.add(loop.min, build.const(r, loop.loop_var.dtype)) for r in range(extent)]
+        copies = [fold_with(s, {loop.loop_var: place}) for place in places for s in body]  # also where it is widened
         return self.run(copies, whole=True)
 
     def sequence(self, stmt: SeqStmt) -> Stmt:

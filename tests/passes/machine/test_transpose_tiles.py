@@ -244,6 +244,25 @@ def test_lanes_are_not_stored_twice(make):
     assert not loops and shuffles > 24
 
 
+@pytest.mark.parametrize("lanes, on, tiles, rests", [(80, None, 5, 0), (100, None, 6, 1), (112, 90, 5, 1), (240, 97, 6, 1)])
+def test_many_tiles_beside_each_other_are_a_loop(lanes, on, tiles, rests):
+    """A rest is a tile of its own, and lanes that are certainly off have none. What the loop adds up stays in registers."""
+    assert parts(turned(16, lanes, on=on), AVX512) == ([tiles], 64 * (1 + rests) + (16 if lanes == 100 else 0))
+    loops, shuffles = parts(sums(16, lanes, adds=True), AVX512)
+    assert not loops and shuffles >= 64 * (lanes // 16)
+
+
+def test_rows_whose_lanes_have_no_masks_are_a_loop_where_some_are_off():
+    """Each is several branches on AVX2, once for the sixteen rows of a tile."""
+    count, f = Var("count"), Function(A=(256, "int16"), B=(256, "int16"))
+    body = when(build.less(V, count), f.store("B", build.add(build.mul(K, 16), V), f.load("A", build.add(build.mul(V, 16), K))))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, body, VECTORIZED)), count))
+    for on in (0, 1, 7, 15, 16):
+        after = check(transpose_tiles, before, AVX2, scalars=(on,))
+    masked = [node for node in post_order(after.body) if isinstance(node, Store) and node.predicate is not None]
+    assert len(masked) == 1 and any(isinstance(node, Shuffle) for node in post_order(after.body))
+
+
 def test_a_dense_layer_turns_its_second_matrix_by_one_tile():
     import topi
 
