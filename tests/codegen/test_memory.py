@@ -183,6 +183,31 @@ def test_lanes_that_are_off_read_no_memory(target, five_floats):
 
 
 @TARGETS
+@pytest.mark.parametrize("of", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("by_size", [False, True], ids=["constant stride", "stride of the call"])
+def test_many_lanes_are_accessed_in_a_loop(by_size, of, target):
+    """200 lanes, all or the first that are on, loaded and stored by a stride; the text does not grow with them."""
+    a, b, n, stride = array("a", (2000,), of), array("b", (2000,), of), Var("n"), Var("stride")
+    step = stride if by_size else const(7)
+    near = Ramp(const(0), const(1), 200)
+    far = build.mul(near, Broadcast(step, 200)) if by_size else Ramp(const(0), step, 200)
+    on = build.less(near, Broadcast(n, 200))
+    f = function(seq(store(b, load(a, far), near), store(b, load(a, far, on), build.add(near, 200), on),
+                     store(b, load(a, near, on), build.add(far, 401), on)), a, b, n, stride)
+    kernel = Kernel(f, target)
+    x = data(of, 2000, 1)
+    for count in (0, 1, 63, 200):
+        y, expected = data(of, 2000, 2), data(of, 2000, 2)
+        expected[:200] = x[:1400:7]
+        expected[200:200 + count] = x[:1400:7][:count]
+        expected[401:401 + 7 * count:7] = x[:count]
+        assert kernel(x, y, count, 7) == 0
+        np.testing.assert_array_equal(y, expected)
+    if of == "int8":
+        assert kernel.text.count("extractelement") < 50
+
+
+@TARGETS
 @pytest.mark.parametrize("of", ["float32", "float64", "int8", "float16"])
 def test_gather_and_scatter_by_data(of, target):
     a, i, b = array("a", (50,), of), array("i", (16,), "int32"), array("b", (200,), of)

@@ -185,6 +185,7 @@ class Emitter(Sink):
         self.mask: Mask | None = None
         self.workspaces: list[str] = []  # that are allocated here
         self.spare = ""  # a place on the stack for accesses of lanes that are off
+        self.scratch: dict[tuple[str, str], str] = {}  # arrays on the stack, by type and purpose
         self.streams: Mapping[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
         self.nontemporal: dict[Var, PastCache] = {}  # those stored so now
         self.has_plain_loops = False  # which LLVM's vectorizer may help

@@ -12,6 +12,7 @@ from tedsl.codegen.llvm.indices.vectors import splat_register
 from tedsl.codegen.llvm.store_of_lanes import store_of_lanes
 from tedsl.codegen.llvm.types import expect, memory_type, steps, vector_of
 from tedsl.codegen.llvm.values.convert import from_memory, to_memory
+from tedsl.codegen.llvm.values.lanes_in_turn import Places, are_many, load_in_turn, store_in_turn
 from tedsl.errors import InternalError
 from tedsl.ir.build import as_int, is_true
 from tedsl.ir.dtype import DType
@@ -314,6 +315,12 @@ def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> 
     return out.assign(f"getelementptr {element}, ptr {pointer}, <{index.lanes} x i{index.bits}> {index.name}")
 
 
+def _places(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> Places:
+    assert isinstance(index, (Ramp, Lanes))
+    pointer = address(out, info, index.base, element)
+    return Places(pointer, index.stride) if isinstance(index, Ramp) else Places(pointer, index.name, index.bits)
+
+
 def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str, mask: str | None) -> list[str]:
     """Emits the address of each lane; lanes that are off get a scratch address on the stack."""
     if isinstance(index, Ramp):
@@ -334,8 +341,10 @@ def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str
 
 
 def _load_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str | None) -> str:
-    """Emits one load per lane, without branches."""
+    """Emits one load per lane, without branches; those of very many lanes in a loop."""
     t, element = memory_type(d), memory_type(d.element)
+    if are_many(d.lanes, mask, isinstance(index, Ramp) or (isinstance(index, Lanes) and index.known is not None)):
+        return load_in_turn(out, _places(out, info, index, element), d, mask)
     alias = info.alias if mask is None else ""
     result = "poison"
     for k, pointer in enumerate(_lane_pointers(out, info, index, element, mask)):
@@ -512,8 +521,11 @@ def _scatter(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DTy
 
 
 def _store_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DType, mask: str | None) -> None:
-    """Emits one store per lane, in ascending order, without branches."""
+    """Emits one store per lane, in ascending order, without branches; those of very many lanes in a loop."""
     t, element = memory_type(d), memory_type(d.element)
+    if are_many(d.lanes, mask, isinstance(index, Ramp) or (isinstance(index, Lanes) and index.known is not None)):
+        store_in_turn(out, _places(out, info, index, element), value, d, mask)
+        return
     alias = info.alias if mask is None else ""
     for k, pointer in enumerate(_lane_pointers(out, info, index, element, mask)):
         lane = out.assign(f"extractelement {t} {value}, i64 {k}")

@@ -55,17 +55,17 @@ class _Filler(ScopedRewriter):
         if isinstance(stmt, (Store, Evaluate)) or not contains(stmt, MASKED):
             return stmt
         if isinstance(stmt, Allocate) and stmt.buffer_var in self.partial and _is_registers(stmt):
+            self.uses = _Uses(stmt.buffer_var)
             body = self.parts(stmt, stmt.body)
             stmt = stmt if body is stmt.body else stmt.replace(body=body)
         return self.descend(stmt)
 
     def parts(self, array: Allocate, stmt: Stmt) -> Stmt:
         """Returns `stmt`, which reads nothing of the array that was written before it, with the ends of tiles in it filled."""
-        memory = array.buffer_var
-        if not _accesses(stmt, memory):
+        if not self.uses.accesses(stmt):
             return stmt
         match stmt:
-            case For() | AttrStmt() | LetStmt() | Allocate() if _needs(stmt.body, memory, {}) == {}:
+            case For() | AttrStmt() | LetStmt() | Allocate() if self.uses.needs(stmt.body, {}) == {}:
                 body = self.parts(array, stmt.body)
                 return stmt if body is stmt.body else stmt.replace(body=body)
             case IfThenElse():
@@ -74,7 +74,7 @@ class _Filler(ScopedRewriter):
                 same = then is stmt.then_case and other is stmt.else_case
                 return stmt if same else stmt.replace(then_case=then, else_case=other)
             case SeqStmt():
-                groups = _groups(stmt, memory)
+                groups = self.uses.groups(stmt)
                 if len(groups) > 1:
                     done = [self.parts(array, group) for group in groups]
                     return stmt if all(new is old for new, old in zip(done, groups)) else seq(*done)
@@ -82,7 +82,7 @@ class _Filler(ScopedRewriter):
 
     def filled(self, array: Allocate, stmt: Stmt) -> Stmt | None:
         """Returns the end of a tile in registers of its own; None if `stmt` is none."""
-        accesses = _accesses(stmt, array.buffer_var)
+        accesses = self.uses.accesses(stmt)
         lanes = access_dtype(accesses[0]).lanes
         counts = {_count(access) for access in accesses}
         count = counts.pop()
@@ -90,7 +90,7 @@ class _Filler(ScopedRewriter):
             return None
         width = self.width(count, lanes, access_dtype(accesses[0]).bytes)
         try:
-            body = _Whole(self.target, array.buffer_var, lanes, count, width)(stmt)
+            body = _Whole(self.target, self.uses, lanes, count, width)(stmt)
         except CannotSlice:
             return None
         own = copy_var(array.buffer_var)
@@ -105,18 +105,19 @@ class _Filler(ScopedRewriter):
 class _Whole(ScopedRewriter):
     """Cuts the statements that use an array to `width` lanes, without masks at the array itself."""
 
-    def __init__(self, target: Target, memory: Var, lanes: int, count: int, width: int) -> None:
-        self.target, self.memory, self.lanes, self.count, self.width = target, memory, lanes, count, width
+    def __init__(self, target: Target, uses: _Uses, lanes: int, count: int, width: int) -> None:
+        self.target, self.uses, self.lanes, self.count, self.width = target, uses, lanes, count, width
+        self.memory = uses.memory
 
     def expr(self, expr: Expr) -> Expr:
         return expr
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, Store):
-            if any(_accesses(part, self.memory) for part in _own_expressions(stmt)):
+            if any(self.uses.accesses(part) for part in _own_expressions(stmt)):
                 raise CannotSlice("a load that is no part of a store would read more lanes than are stored")
             return self.descend(stmt)
-        if not _accesses(stmt, self.memory):
+        if not self.uses.accesses(stmt):
             return stmt
         if _count(stmt) != self.count:
             raise CannotSlice("a store without the mask of what it reads")
@@ -125,10 +126,11 @@ class _Whole(ScopedRewriter):
         on = frozenset(predicate for predicate in all_on if predicate is not None)
         bare = _Bare(self.memory)(slice_lanes(stmt, self.lanes, 0, self.width, on))
         assert isinstance(bare, Store)
-        others = [node for node in of_kinds(bare.value, Load) if isinstance(node, Load) and node.predicate is not None]
+        accesses = [node for node in of_kinds(bare, Load, Store) if isinstance(node, (Load, Store))]
+        others = [node for node in accesses if isinstance(node, Load) and node.predicate is not None]
         if not all(self.target.can_mask(node.dtype.element) for node in others):
             raise CannotSlice("a mask that the target lacks")
-        if any(_accesses(node.index, self.memory) for node in of_kinds(bare, Load, Store) if isinstance(node, (Load, Store))):
+        if any(contains(node.index, Load) and self.uses.accesses(node.index) for node in accesses):
             raise CannotSlice("lanes beyond the end would be places in memory")
         return bare.replace(predicate=None) if bare.buffer_var is self.memory else bare
 
@@ -194,67 +196,85 @@ def _count(access: Load | Store) -> int | None:
     return count if count is not None and 0 < count < access_dtype(access).lanes else None
 
 
-def _accesses(root: Node, memory: Var) -> list[Load | Store]:
-    return [node for node in of_kinds(root, Load, Store) if isinstance(node, (Load, Store)) and node.buffer_var is memory]
+class _Uses:
+    """What statements do with the array at `memory`. Each statement and expression is looked at once."""
 
+    def __init__(self, memory: Var) -> None:
+        self.memory = memory
+        self._accesses: dict[Node, list[Load | Store]] = {}
+        self._loads: dict[Node, Needs] = {}
 
-def _groups(stmt: SeqStmt, memory: Var) -> list[Stmt]:
-    """The statements of a sequence in groups, as small as can be, that read nothing of the array that another one wrote."""
-    groups: list[list[Stmt]] = []
-    needs: Needs = {}
-    group: list[Stmt] = []
-    for part in reversed(stmt.seq):
-        needs = _needs(part, memory, needs)
-        group.append(part)
-        if not needs:
-            groups.append(group)
-            group = []
-    return [seq(*reversed(parts)) for parts in reversed([*groups, group] if group else groups)]
+    def accesses(self, root: Node) -> list[Load | Store]:
+        found = self._accesses.get(root)
+        if found is None:
+            if isinstance(root, Stmt) and not isinstance(root, (Store, Evaluate)):
+                found = [access for child in root.child_nodes() for access in self.accesses(child)]
+            else:
+                found = [node for node in of_kinds(root, Load, Store)
+                         if isinstance(node, (Load, Store)) and node.buffer_var is self.memory]
+            self._accesses[root] = found
+        return found
 
+    def groups(self, stmt: SeqStmt) -> list[Stmt]:
+        """The statements of a sequence in groups, as small as can be, that read nothing of the array that another one wrote."""
+        groups: list[list[Stmt]] = []
+        needs: Needs = {}
+        group: list[Stmt] = []
+        for part in reversed(stmt.seq):
+            needs = self.needs(part, needs)
+            group.append(part)
+            if not needs:
+                groups.append(group)
+                group = []
+        return [seq(*reversed(parts)) for parts in reversed([*groups, group] if group else groups)]
 
-def _needs(stmt: Stmt, memory: Var, after: Needs) -> Needs:
-    """What of an array `stmt` and what follows it read before they write it, where what follows it needs `after`."""
-    match stmt:
-        case SeqStmt():
-            for part in reversed(stmt.seq):
-                after = _needs(part, memory, after)
-            return after
-        case Store():
-            return _needs_of_store(stmt, memory, after)
-        case For():
-            once = _needs(stmt.body, memory, after)
-            runs = stmt.kind == ForKind.SERIAL and (build.as_int(stmt.extent) or 0) > 0
-            both = _joined(once, after)
-            again = once if both == after else _needs(stmt.body, memory, both)
-            return again if runs else _joined(again, after)
-        case IfThenElse():
-            other = after if stmt.else_case is None else _needs(stmt.else_case, memory, after)
-            return _joined(_loads(stmt.condition, memory), _needs(stmt.then_case, memory, after), other)
-        case Allocate():
-            return _needs(stmt.body, memory, after)
-        case AttrStmt() | LetStmt():
-            return _joined(_loads(stmt.value, memory), _needs(stmt.body, memory, after))
-        case _:
-            return _joined(_loads(stmt, memory), after)
+    def needs(self, stmt: Stmt, after: Needs) -> Needs:
+        """What of the array `stmt` and what follows it read before they write it, where what follows it needs `after`."""
+        match stmt:
+            case SeqStmt():
+                for part in reversed(stmt.seq):
+                    after = self.needs(part, after)
+                return after
+            case Store():
+                return self.needs_of_store(stmt, after)
+            case For():
+                once = self.needs(stmt.body, after)
+                runs = stmt.kind == ForKind.SERIAL and (build.as_int(stmt.extent) or 0) > 0
+                both = _joined(once, after)
+                again = once if both == after else self.needs(stmt.body, both)
+                return again if runs else _joined(again, after)
+            case IfThenElse():
+                other = after if stmt.else_case is None else self.needs(stmt.else_case, after)
+                return _joined(self.loads(stmt.condition), self.needs(stmt.then_case, after), other)
+            case Allocate():
+                return self.needs(stmt.body, after)
+            case AttrStmt() | LetStmt():
+                return _joined(self.loads(stmt.value), self.needs(stmt.body, after))
+            case _:
+                return _joined(self.loads(stmt), after)
 
+    def needs_of_store(self, store: Store, after: Needs) -> Needs:
+        if after and store.buffer_var is self.memory:
+            place, written = _place(store), access_dtype(store).lanes if store.predicate is None else _count(store) or 0
+            after = {at: count for at, count in after.items() if at != place or count > written}
+        return _joined(self.loads(store), after)
 
-def _needs_of_store(store: Store, memory: Var, after: Needs) -> Needs:
-    if store.buffer_var is memory:
-        place, written = _place(store), access_dtype(store).lanes if store.predicate is None else _count(store) or 0
-        after = {at: count for at, count in after.items() if at != place or count > written}
-    return _joined(_loads(store, memory), after)
-
-
-def _loads(root: Node, memory: Var) -> Needs:
-    """The elements that are loaded below `root`."""
-    return _joined(*({_place(node) or 0: _count(node) or access_dtype(node).lanes}
-                     for node in _accesses(root, memory) if isinstance(node, Load)))
+    def loads(self, root: Node) -> Needs:
+        """The elements that are loaded below `root`."""
+        loads = self._loads.get(root)
+        if loads is None:
+            loads = self._loads[root] = _joined(*({_place(node) or 0: _count(node) or access_dtype(node).lanes}
+                                                  for node in self.accesses(root) if isinstance(node, Load)))
+        return loads
 
 
 def _joined(*needs: Needs) -> Needs:
     """All of these needs."""
+    some = [one for one in needs if one]
+    if len(some) < 2:
+        return some[0] if some else {}
     joined: Needs = {}
-    for one in needs:
+    for one in some:
         for place, count in one.items():
             joined[place] = max(count, joined.get(place, 0))
     return joined
