@@ -169,24 +169,31 @@ def fields_of(owner: object) -> Fields:
 
 def with_twins(fields: Mapping[K, Any], twins: Mapping[StageState, StageState]) -> dict[K, Any]:
     """A copy of `fields` in which stages are replaced by their `twins`."""
-    return {name: _moved(value, twins) for name, value in fields.items()}
+    return {name: value if type(value) in _PLAIN else _moved(value, twins) for name, value in fields.items()}
+
+
+_PLAIN: set[type] = set()  # of values seen that are neither stages nor made of values
 
 
 def _moved(value: Any, twins: Mapping[StageState, StageState]) -> Any:
     """`value` with every stage replaced by its twin."""
     if type(value) is tuple:
-        return tuple(_twins_of(value, twins))
+        return tuple(_twins_of(value, twins)) if value else value
     if type(value) is dict:
         return dict(zip(_twins_of(value, twins), _twins_of(value.values(), twins)))
     return _twin(value, twins)
 
 
 def _twins_of(values: Iterable[Any], twins: Mapping[StageState, StageState]) -> list[Any]:
-    return [_twin(value, twins) for value in values]
+    return [value if type(value) in _PLAIN else _twin(value, twins) for value in values]
 
 
 def _twin(value: Any, twins: Mapping[StageState, StageState]) -> Any:
-    return twins.get(value, value) if hasattr(type(value), "loop_names") else value  # a stage
+    if hasattr(type(value), "loop_names"):  # a stage
+        return twins.get(value, value)
+    if type(value) not in (tuple, dict):
+        _PLAIN.add(type(value))
+    return value
 
 
 def _same_items(a: Any, b: Any) -> bool:
