@@ -31,6 +31,10 @@ X86_CPUS: dict[str, tuple[str, ...]] = {
     "znver5": (*_ICELAKE, "avx512bf16", "avxvnni"),
 }
 
+# What LLVM uses for some of these processors, though others with the same features lack it: code is made without it, so that
+# it runs wherever the features of the table are.
+UNLISTED = {"x86-64": ("sse4a",)}
+
 _ARM8 = ("neon", "fp-armv8")
 _ARM82 = (*_ARM8, "fullfp16", "dotprod", "lse")
 AARCH64_CPUS: dict[str, tuple[str, ...]] = {

@@ -14,7 +14,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, did_you_
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.node import is_text
-from tedsl.target.features import BASELINE, CPUS, FEATURES, MICROCONTROLLERS, apply_changes
+from tedsl.target.features import BASELINE, CPUS, FEATURES, MICROCONTROLLERS, UNLISTED, apply_changes
 from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, COUNTS, TAGS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.machine import Machine, as_here, machine_called, machine_of
@@ -140,7 +140,8 @@ class Target:
             return host().feature_string
         # LLVM's generic-rv64 has no floats, and its newest version of PTX is unknown to older drivers.
         baseline = CPUS[self.architecture].get(self.cpu, ()) if self.architecture in ("riscv64", "nvptx64") else ()
-        return ",".join([*(f"+{name}" for name in baseline), *self.mattr])
+        without = (name for name in UNLISTED.get(self.architecture, ()) if name not in self.features)
+        return ",".join([*(f"+{name}" for name in baseline), *(f"-{name}" for name in without), *self.mattr])
 
     @functools.cached_property
     def vector_bits(self) -> int:

@@ -1,10 +1,14 @@
 """Machine code that was once wrong, or was not made."""
 
+import re
+
 import numpy as np
 import pytest
 
 import tedsl
+import topi
 from tedsl import te, tir
+from tedsl.target import Target
 
 
 def unary(name, dtype, lanes, n=24, target=None):
@@ -135,3 +139,16 @@ def test_sums_of_two_branches_stay_in_registers():
     s[sums].vectorize(s[sums].op.axis[1])
     f = tedsl.build(s, [a, b, c], target="llvm -mcpu=skylake-avx512")
     assert "(%rsp)" not in "".join(line for line in f.get_source("asm").splitlines() if "zmm" in line)
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=znver3", "llvm -mcpu=znver5"])
+def test_code_for_a_named_processor_uses_the_features_of_the_target(target):
+    """LLVM took SSE4A, which only AMD's processors have: an illegal instruction elsewhere, though `runs_here` said yes."""
+    target = Target(f"{target} -mtriple=x86_64-linux-gnu")
+    with target:
+        a, b = te.placeholder((16, 188), "int8", name="a"), te.placeholder((188, 230), "int8", name="b")
+        sums = topi.right_shift(topi.nn.matmul(a, b, None, "int32"), te.const(5, "int32"))
+        out = topi.cast(topi.clip(sums, -128, 127), "int8")
+        s = topi.schedules.schedule([out])
+    assert not re.search(r"\b(insertq|extrq|movnts[sd])\b", tedsl.build(s, [a, b, out], target).get_source("asm"))
+    assert "-sse4a" not in Target("llvm -mcpu=znver3 -mattr=+sse4a -mtriple=x86_64-linux-gnu").feature_string
