@@ -8,6 +8,7 @@ import pytest
 import tedsl
 import topi
 from tedsl import te, tir
+from tedsl.errors import LoweringError
 from tedsl.target import Target
 
 
@@ -152,3 +153,21 @@ def test_code_for_a_named_processor_uses_the_features_of_the_target(target):
         s = topi.schedules.schedule([out])
     assert not re.search(r"\b(insertq|extrq|movnts[sd])\b", tedsl.build(s, [a, b, out], target).get_source("asm"))
     assert "-sse4a" not in Target("llvm -mcpu=znver3 -mattr=+sse4a -mtriple=x86_64-linux-gnu").feature_string
+
+
+def test_tiles_of_loops_whose_ends_depend_on_each_other_are_refused():
+    """The outer loop of a split inside of the inner one ends by its variable: InternalError, the call was outside of it."""
+    a, b = te.placeholder((48, 64), "int8", name="a"), te.placeholder((4, 16, 32, 4), "uint8", name="b")
+    k = te.reduce_axis((0, 64), "k")
+    c = te.compute((48, 100), lambda i, j: te.sum(
+        a[i, k].astype("int32") * b[j // 32, k // 4, j % 32, k % 4].astype("int32"), axis=k), name="c")
+    out = te.compute(c.shape, lambda i, j: c[i, j] + 1, name="out")
+    s = te.create_schedule(out.op)
+    panel, _ = s[out].split(out.op.axis[1], factor=32)
+    s[c].compute_at(s[out], panel)
+    outer, inner = s[c].split(c.op.axis[1], factor=8)
+    steps, inside = s[c].split(k, factor=4)
+    s[c].reorder(c.op.axis[0], steps, inner, outer, inside)
+    s[c].pragma(c.op.axis[0], "tile_products")
+    with pytest.raises(LoweringError, match="where one of its loops begins or ends depends on another one"):
+        tedsl.build(s, [a, b, out], "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu")

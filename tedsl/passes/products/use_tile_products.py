@@ -201,7 +201,11 @@ class _Tiles(ScopedRewriter):
         places = [Call(HANDLE, ADDRESS_OF, (Load(load.dtype, load.buffer_var, substitute(load.index, first), None),))
                   for load in (of.c, of.a, of.b)]
         call = Call(INT32, TILE_PRODUCT, (*places, *(n if isinstance(n, Expr) else _number(n) for n in numbers)))
-        return _nest([loop for loop in of.part.loops if loop not in used], guards, Evaluate(call))
+        around = [loop for loop in of.part.loops if loop not in used]
+        if any(_mentions(e, tuple(used)) for e in (call, *(e for loop in around for e in (loop.min, loop.extent)))):
+            raise _refusal(of.part.store, "where one of its loops begins or ends depends on another one",
+                           "reorder the loops of a split, outer and inner, in this order")
+        return _nest(around, guards, Evaluate(call))
 
     def factor(self, loop: For, of: _Sum) -> _Factor:
         """Returns how far an iteration of `loop` steps in the three arrays."""
