@@ -9,6 +9,8 @@ import tedsl
 import topi
 from tedsl import te, tir
 from tedsl.errors import LoweringError
+from tedsl.ir.evaluate import run as interpret
+from tedsl.passes.default import target_pipeline
 from tedsl.target import Target
 
 
@@ -171,3 +173,26 @@ def test_tiles_of_loops_whose_ends_depend_on_each_other_are_refused():
     s[c].pragma(c.op.axis[0], "tile_products")
     with pytest.raises(LoweringError, match="where one of its loops begins or ends depends on another one"):
         tedsl.build(s, [a, b, out], "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu")
+
+
+def test_tiles_begin_from_sums_of_the_loop_around_them():
+    """A loop around a product that comes to half of its rows again: each product began from zero."""
+    a, b, c = (tir.decl_buffer((512,), of, name=name) for name, of in (("a", "uint8"), ("b", "int8"), ("c", "int32")))
+    t, i, j, k, r = (tir.Var(name, "int32") for name in "tijkr")
+    at = t * 32 + i * 8 + j
+    value = a.vload([t * 32 + i * 16 + k * 4 + r]).astype("int32") * b.vload([t * 64 + k * 32 + j * 4 + r]).astype("int32")
+    zero, add = tir.BufferStore(c, tir.const(0, "int32"), [at]), tir.BufferStore(c, c.vload([at]) + value, [at])
+    for var, extent in ((j, 8), (i, 8), (t, 3)):
+        zero = tir.For(var, 0, extent, tir.ForKind.SERIAL, zero)
+    for var, extent in ((r, 4), (j, 8), (k, 4), (i, 8), (t, 3)):
+        add = tir.For(var, 0, extent, tir.ForKind.SERIAL, add)
+    body = tir.AttrStmt(t, "pragma_tile_products", tir.const(1, "int32"), tir.SeqStmt([zero, add]))
+    func = tir.PrimFunc([a, b, c], body).with_attr("tir.noalias", True)
+    tiles = target_pipeline(Target("llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu"))(tedsl.lower(func)["main"])
+    assert "tile_product" in str(tiles)
+    rng, results = np.random.default_rng(0), []
+    x, y = rng.integers(0, 256, 512, "uint8"), rng.integers(-128, 128, 512, "int8")
+    for program in (func, tiles):
+        results.append(np.zeros(512, "int32"))
+        interpret(program, [x, y, results[-1]])
+    np.testing.assert_array_equal(*results)

@@ -140,9 +140,12 @@ class _Tiles(ScopedRewriter):
         cleared = {self.region(part): part for part in zeros}
         calls = []
         for of in sums:
-            # A loop that steps nowhere adds the same again, or is left of the guard of a single row: zeros come before it.
-            again = any(_count(loop) != 1 and not any(_step(load.index, loop) for load in (of.c, of.a, of.b))
-                        for loop in of.part.loops)
+            # A loop that steps nowhere adds the same again, or is left of the guard of a single row: zeros come before it, and
+            # before loops that come to an element twice.
+            factors = [self.factor(loop, of) for loop in of.part.loops if _count(loop) != 1]
+            again = any(not (f.c or f.a or f.b) for f in factors)
+            if not any(_mentions(guard, of.part.loops) for guard in of.part.guards):
+                again = again or _overlap([f for f in factors if f.c])
             begins = None if again else cleared.pop(self.region(of.part), None)
             calls.append(self.product(of, begins is not None))
         return seq(*(_nest(part.loops, part.guards, part.store) for part in cleared.values()), *calls)
