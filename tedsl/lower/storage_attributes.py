@@ -121,7 +121,8 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
                                 hint="prefetch at a loop around the reads, a tensor that is computed before it",
                                 about=annotated(plan.stage, loop.leaf))
         if loop.var is not None:
-            body = AttrStmt(buffer, "prefetch_scope", prefetched.offset, body)
+            scope = "prefetch_spread_scope" if prefetched.is_spread else "prefetch_scope"
+            body = AttrStmt(buffer, scope, prefetched.offset, body)
     return body
 
 

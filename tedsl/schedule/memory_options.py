@@ -49,7 +49,10 @@ AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it change
 
 @record(eq=False)
 class Prefetched:
-    """A prefetch in each iteration of a loop: of the region of `tensor` that is read `offset` iterations later."""
+    """A prefetch in each iteration of a loop: of the region of `tensor` that is read `offset` iterations later; at once, or
+    parted among the iterations of the loops inside.
+    """
 
     tensor: Tensor
     offset: Expr
+    is_spread: bool = False

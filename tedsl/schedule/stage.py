@@ -385,13 +385,16 @@ class Stage:
         return transform_layout(self.state, mapped)
 
     @directive
-    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any, *, spread: bool = False) -> None:
         """In each iteration of `var`, prefetch into the cache what the iteration `offset` later reads of `tensor`.
+
+        spread: the loops inside `var` ask for a few lines in each of their iterations, so that memory is read while they
+        compute; else all lines are asked for at once.
 
         Example (table):
             s[C].prefetch(A, y, 1)
         """
-        prefetch(self.state, tensor, var, offset)
+        prefetch(self.state, tensor, var, offset, spread)
 
     @directive
     def nontemporal(self) -> None:

@@ -98,7 +98,7 @@ def words_of(path):
 
 
 DESCRIBED = {path.stem: path for path in PASSES.rglob("*.py") if words_of(path)}
-PARTS = {"place_window", "allreduce"}  # what flatten_storage and lower_threads do with one kind of node
+PARTS = {"place_window", "allreduce", "spread_prefetch"}  # what other passes do with one kind of node
 
 
 def test_each_described_pass_has_an_example():

@@ -7,6 +7,8 @@ A region that is not known (its position depends on data) is not prefetched, for
 argument that lie behind each other across its last dimensions, as a loop over both at once reads them, are part of a long row:
 
     prefetch(A, [0:1, m*i + 16*j:m*i + 16*j + 16])
+
+Under "prefetch_spread_scope" the loops in the body do a part of it in each iteration (see `spread_prefetch`).
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import bind_launched
+from tedsl.passes.storage.spread_prefetch import spread
 
-SCOPE = "prefetch_scope"
+SCOPE, SPREAD = "prefetch_scope", "prefetch_spread_scope"
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
 def inject_prefetch(func: PrimFunc) -> PrimFunc:
     """Returns `func` with a Prefetch at the start of each marked loop body."""
-    return func.with_body(_Injector(func.buffers)(func.body)) if contains(func.body, SCOPE) else func
+    return func.with_body(_Injector(func.buffers)(func.body)) if contains(func.body, SCOPE, SPREAD) else func
 
 
 class _Injector(ScopedRewriter):
@@ -59,14 +62,16 @@ class _Injector(ScopedRewriter):
                 done = self.descend(stmt)
                 self.loops.pop()
                 return done
-            case AttrStmt(attr_key=key, node=Buffer() as buffer) if key == SCOPE:
+            case AttrStmt(attr_key=key, node=Buffer() as buffer) if key in (SCOPE, SPREAD):
                 body = self.stmt(stmt.body)
                 region = self.region(buffer, stmt.body)
                 if region is None or not self.loops:
                     return body
                 var = self.loops[-1].loop_var
                 later = {var: build.add(var, build.cast(var.dtype, stmt.value))}
-                return seq(Prefetch(buffer, tuple(_moved(part, later, self.analyzer) for part in region)), body)
+                ahead = tuple([_moved(part, later, self.analyzer) for part in region])
+                parted = spread(body, buffer, ahead) if key == SPREAD else None
+                return parted or seq(Prefetch(buffer, ahead), body)
             case _:
                 bind_launched(self.analyzer, stmt)
                 return self.descend(stmt)

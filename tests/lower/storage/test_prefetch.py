@@ -170,3 +170,60 @@ def test_an_array_without_dimensions():
     s = te.create_schedule(B.op)
     s[B].prefetch(A, B.op.axis[0], 1)
     check_both(s, [A, B], {A: whole_numbers(())})
+
+
+def spread_over(inner):
+    """Rows of A that 6 results read each, in steps of `inner` elements; the next row is asked for bit by bit."""
+    A = te.placeholder((8, 256), name="A")
+    k = te.reduce_axis((0, 256), "k")
+    B = te.compute((8, 6), lambda i, j: te.sum(A[i, k] * (j + 1.0), axis=k), name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+    ko, ki = s[B].split(k, inner)
+    s[B].reorder(i, j, ko, ki)
+    s[B].prefetch(A, i, 1, spread=True)
+    return A, B, s
+
+
+def test_a_row_bit_by_bit():
+    A, B, s = spread_over(128)
+    assert "for i in 0..8 (prefetching A 1 ahead bit by bit)" in str(s[B])
+    printed = loops(s, [A, B], passes=True).splitlines()
+    asks = [at for at, line in enumerate(printed) if "tir.prefetch" in line]
+    assert len(asks) == 2  # 16 lines in 6 * 2 iterations
+    assert [printed[at].strip().split(" ")[0] for at in (asks[0] - 1, asks[-1] + 1)] == ["for", "for"]
+    assert "for (k.outer" in printed[asks[0] - 1]
+    assert "for (k.inner" in printed[asks[-1] + 1]
+    assert "min(((j*4) + (k.outer*2)), 15)*16)" in printed[asks[0]]
+    check_both(s, [A, B], {A: whole_numbers((8, 256))})
+
+
+def test_no_more_iterations_than_lines():
+    A, B, s = spread_over(64)  # 6 * 4 are more than 16: three lines for each result
+    printed = loops(s, [A, B], passes=True).splitlines()
+    asks = [at for at, line in enumerate(printed) if "tir.prefetch" in line]
+    assert len(asks) == 3
+    assert "for (j" in printed[asks[0] - 1]
+    check_both(s, [A, B], {A: whole_numbers((8, 256))})
+
+
+def test_short_rows_are_asked_for_by_lines():
+    A = te.placeholder((6, 32, 8), name="A")
+    k, l = te.reduce_axis((0, 32), "k"), te.reduce_axis((0, 8), "l")
+    B = te.compute((6, 4), lambda i, j: te.sum(A[i, k, l] * (j + 1.0), axis=[k, l]), name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, B.op.axis[0], 1, spread=True)
+    assert loops(s, [A, B], passes=True).count("tir.prefetch") == 4  # 16 lines of two rows each, for four results
+    check_both(s, [A, B], {A: whole_numbers((6, 32, 8))})
+
+
+def test_bit_by_bit_without_loops_or_extents_is_at_once():
+    A, B, s = scaled(8, 100)
+    s[B].vectorize(B.op.axis[1])
+    s[B].prefetch(A, B.op.axis[0], 1, spread=True)
+    assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:100])"]
+    n = te.var("n")
+    A, B, s = scaled(8, n)
+    s[B].prefetch(A, B.op.axis[0], 1, spread=True)
+    assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:n])"]
+    check_calls(s, [A, B], [({A: whole_numbers((8, 5))}, {n: 5})])

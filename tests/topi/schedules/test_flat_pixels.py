@@ -75,6 +75,28 @@ def test_pieces_of_the_pixels_stay_beside_the_weights(channels, size, filters, b
     assert chosen == [expected]
 
 
+def test_a_single_piece_is_parted_among_the_cores(monkeypatch, tmp_path):
+    chosen = results_of(monkeypatch, flat, "_piece")
+    machine = dataclasses.asdict(Target("llvm -mcpu=sapphirerapids -model=sapphirerapids").machine) | {"cores": 2}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    D, W = te.placeholder((1, 16, 14, 14, 16), name="data"), te.placeholder((64, 16, 1, 1, 16, 16), name="kernel")
+    with Target(f"llvm -mcpu=sapphirerapids -model={tmp_path / 'machine.json'}"):
+        topi.schedules.schedule([nn.conv2d_NCHWc(D, W, 1, 0, 1)])
+    assert chosen == [98]
+
+
+@pytest.mark.parametrize("channels, size, filters, stride, asked", [
+    (512, 7, 2048, 1, True), (1024, 14, 2048, 2, True),
+    (64, 56, 64, 1, False)])  # the weights stay
+def test_weights_of_the_next_panel_are_asked_for(channels, size, filters, stride, asked):
+    D = te.placeholder((1, channels // 16, size, size, 16), name="data")
+    W = te.placeholder((filters // 16, channels // 16, 1, 1, 16, 16), name="kernel")
+    out = nn.conv2d_NCHWc(D, W, stride, 0, 1)
+    with Target("llvm -mcpu=sapphirerapids -model=sapphirerapids"):
+        s = topi.schedules.schedule([out])
+    assert ("prefetching kernel 1 ahead bit by bit" in str(s[s.outputs[0]])) == asked
+
+
 @pytest.mark.parametrize("case, cores, across_rows", [
     ((16, 7, 16), 1, True), ((16, 7, 16), 4, False), ((16, 7, 512), 4, True), ((16, 7, 40), 4, True), ((16, 13, 16), 4, True),
     ((16, 7, 16, 1, 1, 1), 1, False), ((16, 7, 16, 1, 1, 1, 3), 1, False)])

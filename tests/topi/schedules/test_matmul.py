@@ -70,6 +70,47 @@ def test_panels_are_read_as_they_lie():
         assert not [stage.op.name for stage in s.stages if stage.op.name.endswith(".global")]
 
 
+def by_panels(m, k, n, target):
+    """relu(x wᵀ) by weights that were packed as is best: the panels, their width, x and the result."""
+    with target:
+        a, w = te.placeholder((m, k), name="a"), te.placeholder((n, k), name="w")
+        wide = panels_in([topi.nn.dense(a, w)])[w].results
+        p = te.placeholder((-(-n // wide), k, wide), name="p")
+        return p, wide, a, topi.nn.relu(topi.nn.dense(a, topi.nn.dense_unpack_weights(p, n)))
+
+
+@pytest.mark.parametrize("m, k, n, asked", [
+    (128, 768, 3072, True),
+    (128, 768, 500, False),     # the panels stay in half of the second cache
+    (64, 4096, 1024, False),    # two panels do not fit half of it
+    (4000, 768, 3072, False)])  # the first of so many tiles does not count
+def test_the_next_panel_is_asked_for_beside_this_one(m, k, n, asked):
+    target = Target("llvm -mcpu=sapphirerapids -model=sapphirerapids")
+    *_, out = by_panels(m, k, n, target)
+    with target:
+        s = topi.schedules.schedule([out])
+    assert ("prefetching p 1 ahead bit by bit" in str(s[s.outputs[0]])) == asked
+
+
+@pytest.mark.parametrize("m, k, n", [(40, 96, 200), (33, 130, 300), (70, 64, 240), (12, 192, 301)])
+def test_panels_that_are_asked_for(m, k, n, tmp_path):
+    machine = dataclasses.asdict(Target("llvm -mcpu=x86-64-v3 -model=x86-64-v3").machine)
+    machine["l2"]["size"] = 96 << 10
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    target = Target(f"llvm -mcpu=x86-64-v3 -model={tmp_path / 'machine.json'}")
+    p, wide, a, out = by_panels(m, k, n, target)
+    with target:
+        s = topi.schedules.schedule([out])
+        kernel = tedsl.build(s, [a, p, out])
+    assert "bit by bit" in str(s[s.outputs[0]])
+    x, w = floats(m, k), floats(n, k)
+    panels = np.zeros((-(-n // wide) * wide, k), "float32")
+    panels[:n] = w
+    y = np.empty((m, n), "float32")
+    kernel(x, np.ascontiguousarray(panels.reshape(-1, wide, k).swapaxes(1, 2)), y)
+    np.testing.assert_allclose(y, np.maximum(x @ w.T, 0), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("made, message", [
     (lambda w, p: topi.nn.dense_pack_weights(w, 0), "panels have 0 results"),
     (lambda w, p: topi.nn.dense_pack_weights(p, 4), "weights of 2 dimensions"),

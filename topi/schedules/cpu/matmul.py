@@ -22,7 +22,7 @@ from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tile_registers import PANEL, are_packed, multiplies_faster, multiply_tiles
-from topi.schedules.cpu.tiles import divisor_near, registers, registers_of_rows, tile_of
+from topi.schedules.cpu.tiles import divisor_near, divisors, registers, registers_of_rows, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -32,6 +32,9 @@ _COPIED = 16  # times the least work of a parallel loop, where a copy before it 
 _BEFORE = 4  # rows of multiply-adds in the time that a panel takes longer to be copied before, not beside its tiles
 _WORTH = 0.95  # of the time, for which the rows of a product are shared out
 _BESIDE = 1.03  # of the time, if each core had one panel, beside that of another core
+_NEAR, _APART = 16, 64  # terms after which a tile asks for lines: a loop over fewer costs more than it saves
+_WAITING = 64  # tiles below each other, of which the first one waits for a panel
+_ROOM = 2  # parts of the second cache, of which one has the panels that are used and those that are asked for
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -108,7 +111,10 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     if halved:
         _multiply_halves(kernel, sums, (tiles[-1], ii, ji))
     else:
-        _multiply(kernel, sums, (tiles[-1], ii, ji), group)
+        apart = None if chunk is not None else _terms_apart(kernel, tall, wide, together)
+        _multiply(kernel, sums, (tiles[-1], ii, ji), group, apart)
+        if apart is not None:
+            tail.prefetch(kernel.record.b.op.info.panels, place, 1, spread=True)
     if panel is not None and chunk is not None:
         pack_before(kernel, s[panel], wide)
     elif panel is not None:
@@ -122,10 +128,11 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
 def _panels_together(kernel: Kernel, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:
     """The panels that are packed together, or that each tile of rows is multiplied with before the next one."""
     if chunk is None and is_copied:
-        return 1 if kernel.record.transpose_b else panels_beside(kernel, wide)
+        return 1 if kernel.record.transpose_b else panels_beside(kernel, wide, _ROOM)
     if stays(kernel, wide) or (chunk is not None and chunk.of_panel) or not (is_copied or given_panels(kernel) is not None):
         return 1
-    return panels_beside(kernel, wide, kernel.target.machine.l2.size, are_shared=chunk is None)
+    part = 2 * _ROOM if given_panels(kernel) is not None and chunk is None else _ROOM
+    return panels_beside(kernel, wide, part, kernel.target.machine.l2.size, are_shared=chunk is None)
 
 
 class _Chunk(NamedTuple):
@@ -194,9 +201,29 @@ def _sums(kernel: Kernel) -> Any:
     return kernel.anchor if kernel.fused else kernel.schedule.cache_write(kernel.tail.output(0), "local").op
 
 
-def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int = 1) -> None:
+def _terms_apart(kernel: Kernel, tall: int, wide: int, together: int) -> int | None:
+    """The terms after which a tile asks for the next lines of the panels that follow, if these were packed before and come from
+    beyond the second cache: a divisor of all with which about all lines are asked for once.
+
+    None where the second cache does not hold both, or there are so many tiles that the first one, which waits for memory, does
+    not count.
+    """
+    rows, columns, terms = (extent_of(axis) for axis in (*kernel.anchor.axis[-2:], kernel.anchor.reduce_axis[0]))
+    if given_panels(kernel) is None or rows is None or columns is None or terms is None or rows > _WAITING * tall:
+        return None
+    element, machine = kernel.record.b.dtype.bytes, kernel.target.machine
+    panels, part = terms * wide * together * element, machine.l2.size // _ROOM
+    if panels > part // 2 or terms * columns * element <= part or columns <= wide * together:
+        return None
+    lines = max(1, terms * wide * element // machine.line)
+    asks = {apart: -(-rows // tall) * (terms // apart) for apart in divisors(terms) if _NEAR <= apart <= _APART}
+    asked = {apart: -(-lines // count) * count for apart, count in asks.items() if count <= lines}
+    return min(asked, key=lambda apart: (asked[apart], apart), default=None)
+
+
+def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int = 1, apart: int | None = None) -> None:
     """Keep the sums of a tile in registers. loops: over the tiles below each other, over the rows and the columns of a tile.
-    group: the terms of a step.
+    group: the terms of a step; apart: those of an inner loop.
     """
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     io, ii, ji = loops
@@ -204,7 +231,7 @@ def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int
     tail.vectorize(ji)
     s[sums].compute_at(tail, io)
     (k,) = s[sums].op.reduce_axis
-    steps, terms = split_groups(s[sums], k, group)
+    steps, terms = split_groups(s[sums], k, group) if apart is None else (list(s[sums].split(k, factor=apart)), [])
     *rest, i, j = s[sums].op.axis
     s[sums].reorder(*rest, *steps, i, *terms, j)
     s[sums].unroll(i)

@@ -42,18 +42,19 @@ def copy_of_columns(kernel: Kernel) -> Any:
     return copy
 
 
-def panels_beside(kernel: Kernel, wide: int, most: int = _BESIDE, are_shared: bool = True) -> int:
+def panels_beside(kernel: Kernel, wide: int, part: int, most: int = _BESIDE, are_shared: bool = True) -> int:
     """The panels, at most so many, that are taken together: packed, so that a row of the second matrix is read in pieces of
     several lines; or multiplied with a tile of rows before the next one.
 
-    They divide the panels of a row, fill at most half of L2, and leave tasks enough for all cores, if the cores share panels.
+    They divide the panels of a row, fill at most one of `part` parts of L2, and leave tasks enough for all cores, if the cores
+    share panels.
     """
     columns, terms = extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
     if columns is None or terms is None or columns % wide:
         return 1
     machine, panels = kernel.target.machine, columns // wide
     batch = product([extent_of(axis) for axis in kernel.tail.axis[:-2]]) or 1
-    most = min(most, machine.l2.size // 2 // _bytes(kernel, wide, terms))
+    most = min(most, machine.l2.size // part // _bytes(kernel, wide, terms))
     if are_shared:
         most = min(most, batch * panels // (SHARES * machine.cores))
     return next((count for count in range(int(most), 1, -1) if panels % count == 0), 1)

@@ -11,10 +11,12 @@ from tedsl.schedule.memory_options import Prefetched
 from tedsl.schedule.state import StageState, describe, show
 
 
-def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:
+def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any, is_spread: bool = False) -> None:
     """In each iteration of `loop`, prefetch what the iteration `offset` later reads of `tensor`.
 
         for i: B[i] = f(A[i, :])   →   for i: prefetch(A[i + offset, :]); B[i] = f(A[i, :])
+
+    is_spread: whether the loops inside ask for some lines in each of their iterations, not for all at the beginning.
     """
     directive = f"prefetch({show(tensor)}, {show(loop)}, {show(offset)})"
     stage.position_of(loop, directive)
@@ -37,5 +39,5 @@ def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:
         ahead = None
     if ahead is None or not ahead.dtype.is_integer or ahead.dtype.lanes != 1:
         raise stage.refuse(directive, f"the offset is a number of iterations, got {describe(offset)}", hint="for example 1")
-    prefetched = Prefetched(tensor, build.cast(loop.dtype, ahead))
+    prefetched = Prefetched(tensor, build.cast(loop.dtype, ahead), bool(is_spread))
     stage.set_attr(loop, prefetched=(*stage.attr_of(loop).prefetched, prefetched))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from topi.kinds import PackedConvOp
 from topi.schedules.cpu.conv.blocks import FULL, plane_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.groups import terms_of_step
+from topi.schedules.cpu.conv.next_panels import ask_for_next
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
@@ -81,6 +82,8 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     shared = whole_loops(kernel.target, loops, covers, co)
     place = share_out(tail, shared, work_of(kernel))
     inside = place if po in shared else po
+    if panels > 1 and po not in shared:
+        ask_for_next(kernel, tail, place if co in shared else co)
     if kept is None:
         sum_up(kernel, sums, tail, inside, tile, blocked=True)
     else:
@@ -99,6 +102,7 @@ def _piece(kernel: Kernel, tile: ImageTile, pixels: int) -> int | None:
     written = total // channels * kernel.anchor.output(0).dtype.bytes
     room, images = FULL * machine.l2.size, extent_of(kernel.tail.axis[0]) or 1
     most = int(min(room - held, machine.l2.size // _PART)) // (read * tile.across)
+    most = min(most, -(-pixels * images // (machine.cores * tile.across)))  # one core would compute a single piece
     if held + pixels * (read + written) <= machine.l2.size // _ALL or most < 1:
         return None
     whole = (size * tile.across for size in range(most, most // 4, -1) if pixels % (size * tile.across) == 0)
