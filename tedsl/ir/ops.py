@@ -91,6 +91,7 @@ TILES_ALLOWED = Op("tir.tiles_allowed", 0, "opaque")  # whether the system lets 
 LANE_MASK = Op("tir.lane_mask", 1)  # of a vector of bool: a uint64 whose bit k is set where lane k holds
 # The lanes of a vector where those of a vector of bool hold, in order from lane 0 on; zeros behind them.
 COMPRESS = Op("tir.compress_lanes", 2)
+EXP_BOUNDED = Op("tir.exp_bounded", 1)  # exp of what is promised to be at most 1, or NaN
 # All lanes of a vector combined to one element, the halves of the vector again and again: `calls/lanes.py` has the formula.
 SUM_LANES, PROD_LANES = Op("tir.sum_lanes", 1), Op("tir.prod_lanes", 1)
 MAX_LANES, MIN_LANES = Op("tir.max_lanes", 1), Op("tir.min_lanes", 1)
@@ -150,11 +151,11 @@ TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
-    FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, *COMBINE_LANES, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN,
-    CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ELEMENTS_PAST_LINE, ACCESS_PTR,
-    TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET, CALL_PACKED_LOWERED,
-    IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK, *FRAGMENT_OPS, ATOMIC_ADD,
-    CP_ASYNC, WAIT_GROUP, TILE_PRODUCT, TILES_ALLOWED,
+    EXP_BOUNDED, FMA, DOT, IF_THEN_ELSE, LIKELY, LANE_MASK, COMPRESS, *COMBINE_LANES, REINTERPRET, CALL_PURE_EXTERN,
+    CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ELEMENTS_PAST_LINE,
+    ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, STACK_ALLOCA, STRUCT_SET, STRUCT_GET,
+    CALL_PACKED_LOWERED, IS_NULL, THROW_LAST_ERROR, THREAD_CONTEXT, PREFETCH, TUPLE, *SHUFFLES, WARP_ACTIVEMASK,
+    *FRAGMENT_OPS, ATOMIC_ADD, CP_ASYNC, WAIT_GROUP, TILE_PRODUCT, TILES_ALLOWED,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

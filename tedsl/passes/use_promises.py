@@ -4,7 +4,7 @@ before:  attr "pragma_maxima_without_nan" { for (k: 0, 8) { B[0] = max(B[0], A[k
 after:   for (k: 0, 8) { B[0] = select(B[0] > A[k], B[0], A[k]) }
 
 A maximum that keeps NaN takes up to three instructions for a vector, one that may lose it one. exp(x) of a promised x <= 0
-becomes exp(min(x, 1)), of which the code generator sees that it does not overflow.
+becomes the call exp_bounded(x), a formula that need not look whether it overflows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.calls.lanes import in_halves
 from tedsl.ir.expr import Call, Max, Min
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import MAX_LANES, MIN_LANES
+from tedsl.ir.ops import EXP_BOUNDED, MAX_LANES, MIN_LANES
 from tedsl.ir.stmt import AttrStmt, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import statements
@@ -34,7 +34,7 @@ def use_promises(func: PrimFunc, target: Target) -> PrimFunc:
 
 class _Promises(ScopedRewriter):
     def __init__(self, target: Target) -> None:
-        self.bounds = target.kind.name == "llvm"  # whether the code generator looks at them
+        self.bounds = target.kind.name == "llvm"  # whether the code generator has the formula
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -69,5 +69,5 @@ class _AtMostOne(Rewriter):
 
     def rewrite(self, node: Any) -> Any:
         if isinstance(node, Call) and node.op.short == "exp":
-            return Call(node.dtype, node.op, (build.minimum(node.args[0], build.const(1.0, node.dtype)),))
+            return Call(node.dtype, EXP_BOUNDED, node.args)
         return node

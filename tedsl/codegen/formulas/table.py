@@ -21,7 +21,7 @@ DOUBLE: dict[str, Formula] = {
     "asinh": logarithm.asinh, "acosh": logarithm.acosh, "atanh": logarithm.atanh, "asin": special.asin,
     "acos": special.acos, "atan": special.atan, "pow": power.power, "atan2": special.atan2, "hypot": power.hypot,
 }
-BOUNDED: dict[str, Formula] = {"exp_bounded": exponential.exp_bounded}  # what code generators choose where arguments allow it
+BOUNDED: dict[str, Formula] = {"exp_bounded": exponential.exp_bounded}  # where arguments allow it
 TRIGONOMETRIC = ("sin", "cos", "tan")
 BINARY = ("pow", "atan2", "hypot", "fmod")
 # Scalar calls of the C library, lane by lane: (function, dtype). Their symbols are provided at link time.
@@ -38,7 +38,7 @@ MAX_ULP: dict[str, tuple[float, float]] = {
 
 def has_function(name: str) -> bool:
     """Tells whether there is a function `name`, given without the prefix tir."""
-    return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name == "rsqrt"
+    return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name in BOUNDED or name == "rsqrt"
 
 
 def formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> Value:

@@ -211,7 +211,7 @@ _EFFECT = Signature(_no_number, "it has an effect and no value; its dtype is int
 _ANY = Signature(_anything, "anything")
 
 SIGNATURES: dict[str, Signature] = {
-    **dict.fromkeys((*MATH_UNARY, *MATH_BINARY, "fma"), _FLOATS),
+    **dict.fromkeys((*MATH_UNARY, *MATH_BINARY, "exp_bounded", "fma"), _FLOATS),
     "fabs": Signature(_absolute, "it takes a float or an integer and gives the same dtype"),
     "ldexp": Signature(_ldexp, "it takes a float and an integer, and gives the dtype of the first"),
     **dict.fromkeys(CLASSIFY, Signature(_classify, "it takes a float and gives bool")),

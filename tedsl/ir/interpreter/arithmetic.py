@@ -216,7 +216,7 @@ MATH: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": round_half_away,
     "nearbyint": np.rint, "fabs": np.abs, "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
-    "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "exp_bounded": np.exp, "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
     "ldexp": lambda x, n: np.ldexp(x, max(-5000, min(5000, n))),
 }
 

@@ -13,6 +13,7 @@ from tedsl.ir.ops import (
     DATA_INDEX,
     DOT,
     ELEMENTS_PAST_LINE,
+    EXP_BOUNDED,
     FMA,
     FOREIGN,
     LANE_MASK,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 DTYPE_FIRST = (FOREIGN - {CALL_PACKED}) | {REINTERPRET, TYPE_ANNOTATION}
 # What `T` has no function for: `T.prefetch` is a statement about a region.
-OURS = frozenset((FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH, ELEMENTS_PAST_LINE,
-                  TILE_PRODUCT, TILES_ALLOWED))
+OURS = frozenset((EXP_BOUNDED, FMA, DOT, LANE_MASK, COMPRESS, *COMBINE_LANES, DATA_INDEX, ATOMIC_ADD, PREFETCH,
+                  ELEMENTS_PAST_LINE, TILE_PRODUCT, TILES_ALLOWED))
 
 
 def call_parts(e: Call, p: TVMScriptPrinter) -> list[Part]:

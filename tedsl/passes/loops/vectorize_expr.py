@@ -39,7 +39,7 @@ from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CALL_PURE_EXTERN, CLASSIFY, IF
 from tedsl.passes.facts.conjunctions import mask_parts, without_likely
 
 ELEMENTWISE = frozenset(Op.get(f"tir.{name}") for name in (
-    *MATH_UNARY, *MATH_BINARY, *CLASSIFY, *BITS_UNARY, *BITS_BINARY, "fma", "reinterpret"))
+    *MATH_UNARY, *MATH_BINARY, *CLASSIFY, *BITS_UNARY, *BITS_BINARY, "exp_bounded", "fma", "reinterpret"))
 MOST_MASKS = 1000  # of choices, after which lanes run serially: a value in both sides of n nested choices has 2**n masks
 _OPPOSITE: dict[type[Expr], Any] = {LT: GE, LE: GT, GT: LE, GE: LT}
 

@@ -37,6 +37,7 @@ from tedsl.ir.ops import (
     BITWISE_OR,
     BITWISE_XOR,
     COMBINE_LANES,
+    EXP_BOUNDED,
     ISFINITE,
     ISINF,
     ISNAN,
@@ -54,7 +55,7 @@ def emit_call(out: Emitter, e: Call) -> str:
     write = CALLS.get(e.op.short)
     if write is not None:
         return write(out, e)
-    if e.op.short in MATH_UNARY or e.op.short in MATH_BINARY:
+    if e.op.short in MATH_UNARY or e.op.short in MATH_BINARY or e.op is EXP_BOUNDED:
         return emit_math(out, e)
     raise LoweringError(f"{e.op.name} cannot be compiled to machine code",
                         hint="write the operation with operators that can, or call a C function: tir.call_extern")
