@@ -94,7 +94,7 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     io, ii = tail.split(i, factor=tall)
     chunk = _chunk_of_rows(kernel, tall, wide, is_copied=panel is not None) if group == 1 else None
     place: Any = None
-    together = _panels_together(kernel, wide, panel is not None, chunk) if group == 1 else 1
+    together = _panels_together(kernel, tall, wide, panel is not None, chunk) if group == 1 else 1
     outer, within = tail.split(jo, factor=together) if together > 1 else (jo, None)
     if chunk is not None:
         block, io = tail.split(io, factor=chunk.tiles)
@@ -125,14 +125,18 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
             pack_groups(kernel, s[panel], group)
 
 
-def _panels_together(kernel: Kernel, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:
+def _panels_together(kernel: Kernel, tall: int, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:
     """The panels that are packed together, or that each tile of rows is multiplied with before the next one."""
     if chunk is None and is_copied:
         return 1 if kernel.record.transpose_b else panels_beside(kernel, wide, _ROOM)
     if stays(kernel, wide) or (chunk is not None and chunk.of_panel) or not (is_copied or given_panels(kernel) is not None):
         return 1
-    part = 2 * _ROOM if given_panels(kernel) is not None and chunk is None else _ROOM
-    return panels_beside(kernel, wide, part, kernel.target.machine.l2.size, are_shared=chunk is None)
+    most, are_shared = kernel.target.machine.l2.size, chunk is None
+    if chunk is None:
+        fewer = panels_beside(kernel, wide, 2 * _ROOM, most)
+        if _terms_apart(kernel, tall, wide, fewer) is not None:  # beside as many that are asked for
+            return fewer
+    return panels_beside(kernel, wide, _ROOM, most, are_shared)
 
 
 class _Chunk(NamedTuple):
