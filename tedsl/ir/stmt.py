@@ -358,10 +358,11 @@ class Tensorized(Stmt):
 
 @node
 class Prefetch(Stmt):
-    """A hint that the region `bounds` of `buffer` is read soon."""
+    """A hint that the region `bounds` of `buffer` is read soon; writes: 1 where it is written."""
 
     buffer: Buffer
     bounds: tuple[Range, ...]
+    writes: int = 0
     children: ClassVar[tuple[str, ...]] = ("bounds",)
 
 

@@ -441,7 +441,7 @@ STATEMENTS: dict[type, Handler] = {
     Evaluate: lambda s, p: [s.value],
     AssertStmt: lambda s, p: ["assert(", s.condition, ", ", s.message, ")", 0, s.body],
     Tensorized: lambda s, p: [s.body],
-    Prefetch: lambda s, p: ["prefetch(", *p.buffer(s.buffer), ", ", *_intervals(s.bounds), ")"],
+    Prefetch: lambda s, p: ["prefetch(", *p.buffer(s.buffer), ", ", *_intervals(s.bounds), ", writes)" if s.writes else ")"],
 }
 
 

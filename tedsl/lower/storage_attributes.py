@@ -123,6 +123,8 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
         if loop.var is not None:
             scope = "prefetch_spread_scope" if prefetched.is_spread else "prefetch_scope"
             body = AttrStmt(buffer, scope, prefetched.offset, body)
+            if prefetched.into is not None:
+                body = AttrStmt(memory(prefetched.into), "prefetch_into", build.const(1, "int32"), body)
     return body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tedsl.ir.expr import Expr
+from tedsl.ir.script import script
 from tedsl.lang.tensor import Tensor
 from tedsl.record import record
 
@@ -51,8 +52,16 @@ AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it change
 class Prefetched:
     """A prefetch in each iteration of a loop: of the region of `tensor` that is read `offset` iterations later; at once, or
     parted among the iterations of the loops inside.
+
+    into: an output, whose region at the same places is asked for instead, in order to write it.
     """
 
     tensor: Tensor
     offset: Expr
     is_spread: bool = False
+    into: Tensor | None = None
+
+    def describe(self) -> str:
+        """Words for it on one line of text."""
+        what = self.tensor.name if self.into is None else f"{self.into.name} to be written, as {self.tensor.name},"
+        return f"prefetching {what} {script(self.offset)} ahead{' bit by bit' * self.is_spread}"

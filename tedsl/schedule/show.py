@@ -100,6 +100,6 @@ def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = 
     attr = stage.attr_of(loop)
     for key, value in zip(attr.pragma_keys, attr.pragma_values):
         notes.append(f"pragma {key.value}" + ("" if value is None else f" {value!r}"))
-    notes += [f"prefetching {p.tensor.name} {script(p.offset)} ahead{' bit by bit' * p.is_spread}" for p in attr.prefetched]
+    notes += [prefetched.describe() for prefetched in attr.prefetched]
     notes += ["skipping zeros"] if attr.skips_zeros else []
     return f"for {loop.name}{bound}" + (f" ({', '.join(notes)})" if notes else "")

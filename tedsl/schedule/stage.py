@@ -385,16 +385,18 @@ class Stage:
         return transform_layout(self.state, mapped)
 
     @directive
-    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any, *, spread: bool = False) -> None:
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any, *, spread: bool = False, into: Tensor | None = None) -> None:
         """In each iteration of `var`, prefetch into the cache what the iteration `offset` later reads of `tensor`.
 
         spread: the loops inside `var` ask for a few lines in each of their iterations, so that memory is read while they
         compute; else all lines are asked for at once.
+        into: an output, whose elements at these places are asked for instead, in order to write them: a result that is
+        written when all of a row is known need not wait for its lines of memory then.
 
         Example (table):
             s[C].prefetch(A, y, 1)
         """
-        prefetch(self.state, tensor, var, offset, spread)
+        prefetch(self.state, tensor, var, offset, spread, into)
 
     @directive
     def nontemporal(self) -> None:

@@ -36,7 +36,7 @@ GOOD = {
     "IfThenElse": (YES, NOTHING, NOTHING), "Allocate": (P, "float32", (ONE,), YES, NOTHING, {}), "Store": (P, X, I, YES),
     "BufferStore": (B, X, (I, I)), "BufferRealize": (B, (SPAN, SPAN), YES, NOTHING), "SeqStmt": ((NOTHING, NOTHING),),
     "Evaluate": (ONE,), "AssertStmt": (YES, "no", NOTHING), "Tensorized": ("f", NOTHING, NOTHING, 0),
-    "Prefetch": (B, (SPAN, SPAN)), "BufferRegion": (B, (SPAN, SPAN)),
+    "Prefetch": (B, (SPAN, SPAN), 0), "BufferRegion": (B, (SPAN, SPAN)),
     "ProducerStore": (te.placeholder((4,), name="T"), X, (I,)),
     "ProducerRealize": (te.placeholder((4,), name="T"), (SPAN,), YES, NOTHING, "local"),
     "Buffer": (P, "float32", (ONE,), (ONE,), ONE, "B", 0, 0, ""), "Range": (ONE, ONE), "IterVar": (SPAN, I, 0, ""),

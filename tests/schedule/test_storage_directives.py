@@ -108,6 +108,17 @@ def test_tensors_of_prefetch(chain, refused):
     refused(s, lambda: s[chain.D].prefetch(chain.A, chain.C.op.axis[0], 1), "i is a loop of stage C")
 
 
+def test_outputs_of_prefetch(chain, refused):
+    s, i = chain.s, chain.C.op.axis[0]
+    refused(s, lambda: s[chain.C].prefetch(chain.A, i, 0, into="D"), "into is a tensor, got the str 'D'")
+    refused(s, lambda: s[chain.C].prefetch(chain.A, i, 0, into=chain.B), "B is not an output", "create_schedule: D")
+    row = te.placeholder((4,), name="row")
+    out = te.compute((4, 4), lambda i, j: row[i] + te.exp(row[j]), name="out")
+    s = te.create_schedule(out.op)
+    t = s.cache_read(row, "local", [out])
+    refused(s, lambda: s[t].prefetch(row, s[t].op.axis[0], 0, into=out), "out has 2 dimensions, row has 1")
+
+
 def test_a_loop_that_prefetches_stays(chain, refused):
     s, i = chain.s, chain.D.op.axis[0]
     s[chain.D].prefetch(chain.A, i, 1)

@@ -127,7 +127,8 @@ def _interval(bound: Range) -> list[Part]:
 
 
 def _prefetch(s: Prefetch, p: ScriptPrinter) -> list[Part]:
-    return ["prefetch(", *p.buffer(s.buffer), *listed([partial(_interval, bound) for bound in s.bounds]), ")"]
+    return ["prefetch(", *p.buffer(s.buffer), *listed([partial(_interval, bound) for bound in s.bounds]),
+            ", writes)" if s.writes else ")"]
 
 
 # --- what is stored ---

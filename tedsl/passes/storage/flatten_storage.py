@@ -185,7 +185,7 @@ class _Flattener(Rewriter):
         flat = build.maximum(build.minimum(flat, last), self.index(buffer, tuple(low)))
         first = Load(buffer.dtype, buffer.data, flat)
         address = Call(buffer.data.dtype, ADDRESS_OF, (first,))
-        stmt: Stmt = Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
+        stmt: Stmt = Evaluate(build.call("tir.prefetch", address, node.writes, 3, 1, dtype_="int32"))
         for var, count in reversed(loops):
             stmt = For(var, build.const(0, var.dtype), count, ForKind.SERIAL, stmt)
         return stmt

@@ -9,6 +9,8 @@ argument that lie behind each other across its last dimensions, as a loop over b
     prefetch(A, [0:1, m*i + 16*j:m*i + 16*j + 16])
 
 Under "prefetch_spread_scope" the loops in the body do a part of it in each iteration (see `spread_prefetch`).
+
+Around these attributes, "prefetch_into" of an output asks for its elements at these places instead, in order to write them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import bind_launched
 from tedsl.passes.storage.spread_prefetch import spread
 
-SCOPE, SPREAD = "prefetch_scope", "prefetch_spread_scope"
+SCOPE, SPREAD, INTO = "prefetch_scope", "prefetch_spread_scope", "prefetch_into"
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
@@ -62,19 +64,27 @@ class _Injector(ScopedRewriter):
                 done = self.descend(stmt)
                 self.loops.pop()
                 return done
-            case AttrStmt(attr_key=key, node=Buffer() as buffer) if key in (SCOPE, SPREAD):
-                body = self.stmt(stmt.body)
-                region = self.region(buffer, stmt.body)
-                if region is None or not self.loops:
-                    return body
-                var = self.loops[-1].loop_var
-                later = {var: build.add(var, build.cast(var.dtype, stmt.value))}
-                ahead = tuple([_moved(part, later, self.analyzer) for part in region])
-                parted = spread(body, buffer, ahead) if key == SPREAD else None
-                return parted or seq(Prefetch(buffer, ahead), body)
+            case AttrStmt(attr_key=key, node=Buffer() as written, body=AttrStmt() as scope) if key == INTO:
+                return self.injected(scope, written)
+            case AttrStmt(attr_key=key, node=Buffer()) if key in (SCOPE, SPREAD):
+                return self.injected(stmt, None)
             case _:
                 bind_launched(self.analyzer, stmt)
                 return self.descend(stmt)
+
+    def injected(self, stmt: AttrStmt, written: Buffer | None) -> Stmt:
+        """The body of `stmt`, which asks for a region, or for that of `written` at its places, with the prefetch in it."""
+        body = self.stmt(stmt.body)
+        region = self.region(stmt.node, stmt.body)
+        if region is None or not self.loops:
+            return body
+        var = self.loops[-1].loop_var
+        later = {var: build.add(var, build.cast(var.dtype, stmt.value))}
+        ahead = tuple([_moved(part, later, self.analyzer) for part in region])
+        if written is not None:
+            return seq(Prefetch(written, ahead, 1), body)
+        parted = spread(body, stmt.node, ahead) if stmt.attr_key == SPREAD else None
+        return parted or seq(Prefetch(stmt.node, ahead), body)
 
     def region(self, buffer: Buffer, body: Stmt) -> list[Range] | None:
         """Returns the region of `buffer` that `body` reads; None if that is empty or unknown.

@@ -1,5 +1,6 @@
 """prefetch: hints for the cache. Results do not depend on them."""
 
+import re
 from textwrap import dedent
 
 import pytest
@@ -162,6 +163,25 @@ def test_threads_inside_the_loop_are_part_of_the_region():
         s[B].prefetch(A, B.op.axis[0], 1)
         assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:100])"]
         check_both(s, [A, B], {A: whole_numbers((8, 100))})
+
+
+def test_places_of_a_result_that_are_written_later():
+    A = te.placeholder((8, 64), name="A")
+    k = te.reduce_axis((0, 64), name="k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((8, 64), lambda i, j: A[i, j] * B[i], name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    chunk, _ = s[B].split(B.op.reduce_axis[0], factor=32)
+    s[B].prefetch(A, chunk, 0, into=C)
+    text = loops(s, [A, C])
+    assert 'attr [C] "prefetch_into" = 1;\n' in text and 'attr [A] "prefetch_scope" = 0' in text
+    assert region(s, [A, C]) == ["prefetch(C, [i:(i + 1), (k.outer*32):((k.outer*32) + 32)], writes)"]
+    assert "C_2[((i*64) + (k.outer*32)) + (prefetch.C.1*16))], dtype=handle), 1, 3, 1" in \
+        loops(s, [A, C], passes=True).replace("(((", "((")
+    check_both(s, [A, C], {A: whole_numbers((8, 64))})
+    assert re.search(r"@llvm\.prefetch\.p0\(ptr %\S+, i32 1, i32 3, i32 1\)", tedsl.build(s, [A, C]).get_source("ll"))
+    assert "prefetching C to be written, as A, 0 ahead" in str(s)
 
 
 def test_an_array_without_dimensions():

@@ -12,10 +12,11 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import SoftmaxOp
+from topi.schedules.cpu.elements.memory import goes_past_caches
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.reduce import UNROLLED, last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
+from topi.schedules.cpu.reduce import UNROLLED, combines_lanes, last_of_many, reduce_in_lanes, rows_of_block, share_out_blocks
 from topi.schedules.cpu.vectors import vectorize, vectors_together
-from topi.schedules.formulas import Formula, constant, extent_of, product, variables_in
+from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
 _UNROLL = 4  # vectors of a row at a time
@@ -27,6 +28,7 @@ _AFAR = 32  # vectors of the rows of a block that come from afar
 _SHARE = 2  # neighbouring rows that are computed together
 _STRAIGHT = 4  # operations on vectors of 512 bits of a row of softmax without a loop: more cost builds time, and gain nothing
 _SIMPLE = 3  # operations of a step of several vectors, which is written once, in a loop: its counter is little beside it
+_COMPUTES = 8  # operations of a step that takes as long as lines of memory, which are asked for meanwhile
 _NEIGHBOURS = 4  # vectors of neighbouring rows
 
 
@@ -104,13 +106,13 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
     straight = _STRAIGHT if isinstance(kernel.record, SoftmaxOp) and kernel.target.vector_bits >= 512 else UNROLLED
     inside: list[Any] = []
     promised: list[tuple[Any, Any]] = []
-    readers: list[tuple[Formula, Any]] = []
+    asked = _asked(kernel, rows, extent_of(own[0]), block) if len(own) == 1 else {}
     for op in _stages(kernel):
         formula = kernel.formula(op)
-        partial = reduce_in_lanes(kernel, op, formula, across, straight=straight) if op.reduce_axis else []
+        loops = 0 if op in asked else straight  # written without a loop, what is asked for would be asked for at once
+        partial = reduce_in_lanes(kernel, op, formula, across, straight=loops) if op.reduce_axis else []
         promised += [(part, op) for part in (*partial, op)]
         inside += [*partial, op]
-        readers.append((formula, partial[0] if partial else op))
     if across is not None:
         rows[across], in_block = tail.split(rows[across], factor=block)
         tail.reorder(*rows, in_block)
@@ -130,8 +132,8 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         _rows_together(kernel, in_block, block)
     for part, op in promised:
         _promise(kernel, part, op)
-    if across is None and len(own) == 1 and kernel.blocks is None and product([extent_of(row) for row in rows]) != 1:
-        _ask_for_next_rows(kernel, [*readers, (kernel.formula(kernel.tail), kernel.tail)], extent_of(own[0]))
+    for op, tensors in asked.items():
+        _ask(kernel, _reader(kernel, op), tensors, extent_of(own[0]) or 0)
 
 
 def _rows_together(kernel: Kernel, row: Any, block: int) -> None:
@@ -171,26 +173,58 @@ def _promise(kernel: Kernel, part: Any, op: Any) -> None:
         stage.pragma(stage.leaf_iter_vars[0], kind)
 
 
-def _ask_for_next_rows(kernel: Kernel, readers: list[tuple[Formula, Any]], columns: int | None) -> None:
-    """Prefetch the next row of arguments that do not fit the second cache (`_is_large`), at the second look at this one.
+def _asked(kernel: Kernel, rows: list[Any], columns: int | None, block: int) -> dict[Any, list[tuple[te.Tensor, int]]]:
+    """What the steps of a row ask for: for each step the arguments, and how many rows ahead. 0 rows: the same places of the
+    result, in order to write them.
 
-    Processors look ahead within a page. The first look, for a maximum or a mean, waits for memory; the second one computes.
-    readers: the formula of each step, and the operation whose loops read what it reads.
+    The next row of arguments that do not fit the second cache (`_is_large`), where a `block` is one row: at the second look at
+    this one, for processors look ahead within a page. The first look, for a maximum or a mean, waits for memory; the second
+    one computes. Lines of a result that does not stay in the first cache, while half of that holds those of a block: at the
+    last look of a step before it. They are written in a short loop at the end, which waited for them. Not at a step of few
+    operations of a row that is alone: it is over before they are there.
     """
-    looks: dict[Any, list[Any]] = {}
-    for formula, op in readers:
-        for tensor in dict.fromkeys([load.producer for load in formula.loads]):
-            if isinstance(tensor.op, te.PlaceholderOp) and len(tensor.shape) == len(kernel.tail.axis):
+    tail, near, alone = kernel.tail, kernel.target.machine.l1.size, block == 1
+    looks: dict[te.Tensor, list[Any]] = {}
+    for op in (*_stages(kernel), tail):
+        for tensor in dict.fromkeys([load.producer for load in kernel.formula(op).loads]):
+            if isinstance(tensor.op, te.PlaceholderOp) and len(tensor.shape) == len(tail.axis):
                 looks.setdefault(tensor, []).append(op)
-    for tensor, (_, *later) in looks.items():
-        size = product([constant(extent) for extent in tensor.shape])
-        if not later or columns is None or not _is_large(kernel, size, tensor.dtype.bytes):
-            continue
-        stage = kernel.schedule[later[0]]
-        *_, chunks, _ = stage.leaf_iter_vars
-        count = extent_of(chunks) or -(-columns // _width(columns, kernel.lanes(kernel.tail)))
-        if count > 1:
-            stage.prefetch(tensor, chunks, count)
+    asked: dict[Any, list[tuple[te.Tensor, int]]] = {}
+    if columns is None or kernel.blocks is not None:
+        return asked
+    if alone and product([extent_of(row) for row in rows]) != 1:
+        for tensor, (_, *later) in looks.items():
+            if later and _is_large(kernel, product([constant(extent) for extent in tensor.shape]), tensor.dtype.bytes):
+                asked.setdefault(later[0], []).append((tensor, 1))
+    size = product([extent_of(axis) for axis in tail.axis])
+    of = tail.output(0).dtype.bytes if tail in kernel.schedule.outputs else 0
+    before = [(tensor, op) for tensor, ops in looks.items() for op in ops
+              if op is not tail and (not op.reduce_axis or combines_lanes(kernel, op, kernel.formula(op)))]
+    is_far = size is not None and 2 * size * of > near and 2 * block * columns * of <= near
+    if is_far and before and not kernel.within and not goes_past_caches(kernel, tail):
+        tensor, op = max(before, key=lambda look: _stages(kernel).index(look[1]))
+        if not alone or kernel.formula(op).cost >= _COMPUTES:
+            asked.setdefault(op, []).append((tensor, 0))
+    return asked
+
+
+def _reader(kernel: Kernel, op: Any) -> te.Stage:
+    """The stage whose loops read what the step `op` reads: that of its partial results, if it has some."""
+    s = kernel.schedule
+    steps, at = {s[step].op for step in _stages(kernel)}, s[op].op
+    while parts := [read.op for read in at.input_tensors if getattr(read.op, "reduce_axis", ()) and read.op not in steps]:
+        at = parts[0]
+    return s[at]
+
+
+def _ask(kernel: Kernel, stage: te.Stage, asked: list[tuple[te.Tensor, int]], columns: int) -> None:
+    """Have the loop over the vectors of a row ask for what `_asked` says."""
+    *_, chunks, _ = stage.leaf_iter_vars
+    count = extent_of(chunks) or -(-columns // _width(columns, kernel.lanes(kernel.tail)))
+    if count > 1:
+        for tensor, ahead in asked:
+            stage.prefetch(tensor, chunks, ahead * count, into=None if ahead else kernel.tail.output(0))
+        stage.pragma(chunks, "auto_unroll_max_step", _UNROLL)  # the lines of an iteration without a loop
 
 
 def _vectors(kernel: Kernel, op: Any, axes: list[Any]) -> None:
