@@ -112,6 +112,7 @@ def test_outputs_of_prefetch(chain, refused):
     s, i = chain.s, chain.C.op.axis[0]
     refused(s, lambda: s[chain.C].prefetch(chain.A, i, 0, into="D"), "into is a tensor, got the str 'D'")
     refused(s, lambda: s[chain.C].prefetch(chain.A, i, 0, into=chain.B), "B is not an output", "create_schedule: D")
+    refused(s, lambda: s[chain.C].prefetch(chain.A, i, 0, into=chain.D, spread=True), "asked for at once", "leave out spread")
     row = te.placeholder((4,), name="row")
     out = te.compute((4, 4), lambda i, j: row[i] + te.exp(row[j]), name="out")
     s = te.create_schedule(out.op)
