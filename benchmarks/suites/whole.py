@@ -15,6 +15,7 @@ from benchmarks.contenders import of_graphs, of_networks, of_onnx_files, with_on
 from benchmarks.limits import vector_lanes
 
 LAYOUTS = ("NCHWc", "NHWC")
+_STEPS = 6 / 128 / 20  # six steps: sums between two integers may go up or down, in each layer; 20 times that is allowed
 DEEP = 50.0  # times the error of one sum: those of the layers add up
 
 
@@ -40,15 +41,17 @@ def _ours(name: str, batch: int, layout: str) -> Contender:
     return Contender(lambda: kernel(*program.arrays, result), lambda: result)
 
 
-def model(name: str, threads: int) -> Case:
-    """A model of ONNX on one image, beside onnxruntime, whose result is the reference."""
-    contenders = of_onnx_files.contenders(name, threads)
+def model(name: str, threads: int, quantized: bool = False) -> Case:
+    """A model of ONNX on one image, beside onnxruntime, whose result is the reference; up to some steps of 8-bit integers."""
+    contenders = of_onnx_files.contenders(name, threads, quantized)
     theirs = contenders["onnxruntime"]
 
     def expected() -> Any:
         theirs.call()
         return theirs.result() if theirs.result else None
 
+    if quantized:
+        return Case("networks", contenders, expected, precision=_STEPS)
     return Case("networks", contenders, expected, factor=DEEP, goal=Goal(1.0 if name in of_onnx_files.FIRST else 1 / 1.1))
 
 
@@ -56,5 +59,6 @@ def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
     made = [maker(f"{name}, batch {batch}", network, name, batch, threads) for name in networks.NETWORKS for batch in (1, 8)]
     if with_onnx.onnx_or_none():
+        made += [maker(f"{name} of int8", model, name, threads, True) for name in networks.NETWORKS]
         made += [maker(f"ONNX {name}", model, name, threads) for name in of_onnx_files.NAMES]
     return made

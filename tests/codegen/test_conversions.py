@@ -10,7 +10,7 @@ import pytest
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate
-from tedsl.ir.expr import Call, Cast, Var
+from tedsl.ir.expr import Broadcast, Call, Cast, Max, Min, Var
 from tedsl.ir.ops import Op
 from tests.codegen.kernels import AVX2, PLAIN, RUNNABLE, Kernel, elementwise
 
@@ -155,3 +155,30 @@ def test_reinterpret_keeps_the_bits(source, of):
         assert Kernel(elementwise(make, [source], of, lanes, 64), PLAIN)(a, got) == 0
         keep = ~np.isnan(a.astype("float64")) & ~np.isnan(got.astype("float64"))
         np.testing.assert_array_equal(got.view(f"u{got.itemsize}")[keep], a.view(f"u{a.itemsize}")[keep])
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("lanes", [1, 8, 16])
+@pytest.mark.parametrize("source", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("of, low, high, checks", [
+    ("uint8", 0.0, 255.0, False), ("int8", -128.0, 127.0, False), ("int8", -3.0, 128.0, True), ("uint8", -1.0, 9.0, True),
+    ("int16", -5.0, 6.5, False), ("int32", -1e9, 1e9, False), ("uint8", float("nan"), 255.0, True)])
+def test_clipped_floats_need_no_limits(of, low, high, checks, source, lanes, target):
+    """Floats between constants fit the integers, or are NaN, which becomes 0: only others are compared with both ends."""
+    if source == "float16" and of == "int32":
+        low, high = -6e4, 6e4
+    ends = np.array([0, -0.0, 0.5, -0.5, 1, 126.9, 127, 127.5, 128, 254.9, 255, 255.5, 256, -1, -128, -128.9, -129, 300, -300, 6e4,
+                     -6e4, np.inf, -np.inf, np.nan, 2.5, 3.5, 7, 8, 9, 10, -2, -3], dtype=source)
+
+    def clipped(v):
+        first, last = [number if lanes == 1 else Broadcast(number, lanes) for number in limits]
+        return Cast(dtype(of).with_lanes(lanes), Max(Min(v, last), first))
+
+    limits = [build.const(end, source) for end in (low, high)]
+    kernel = Kernel(elementwise(clipped, [source], of, lanes, len(ends)), target)
+    assert lanes == 1 or ("fcmp oge" in kernel.text) == checks
+    got = np.zeros(len(ends), of)
+    assert kernel(ends, got) == 0
+    v = Var("v", dtype(source))
+    scalar = Cast(dtype(of), Max(Min(v, limits[1]), limits[0]))
+    np.testing.assert_array_equal(got, [evaluate(scalar, {v: x}) for x in ends])

@@ -13,7 +13,7 @@ from topi.kinds import PanelsOp
 from topi.schedules.cpu.dots import turn_groups
 from topi.schedules.cpu.parallel import keep_cores_busy, share_out, tasks_of_tiles
 from topi.schedules.cpu.tiles import divisor_near
-from topi.schedules.cpu.vectors import vectorize
+from topi.schedules.cpu.vectors import vectorize_panel
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -75,7 +75,7 @@ def multiply_tiles(kernel: Kernel, group: int) -> None:
     io, ii = tail.split(ci, factor=parts.rows)
     tail.reorder(*batch, jo, co, io, jm, ii, jp, ji)
     place = share_out(tail, [*batch, jo] if parts.is_whole else [*batch, jo, co], None)
-    vectorize(tail, ji, PANEL, kernel.lanes(kernel.tail))
+    vectorize_panel(tail, ji, PANEL, kernel.lanes(kernel.tail))
     sums.compute_at(tail, jm)
     sums.transform_layout(lambda *at: [*at[:-2], at[-1] // PANEL, at[-2], at[-1] % PANEL])
     *_, panels, rows, lanes = sums.op.axis

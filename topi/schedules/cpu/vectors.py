@@ -23,6 +23,15 @@ def vectorize(stage: te.Stage, loop: Any, extent: int | None, lanes: int) -> Non
     stage.vectorize(lane)
 
 
+def vectorize_panel(stage: te.Stage, loop: Any, extent: int, lanes: int) -> None:
+    """Run a loop over the few columns of a panel in vectors of `lanes` elements, written one after the other."""
+    if extent <= lanes:
+        return stage.vectorize(loop)
+    outer, lane = stage.split(loop, factor=lanes)
+    stage.unroll(outer)
+    stage.vectorize(lane)
+
+
 def vectors_together(kernel: Kernel, formula: Formula, extent: int | None, lanes: int) -> int:
     """How many vectors each step of a loop computes, so that their chains of operations run beside each other.
 

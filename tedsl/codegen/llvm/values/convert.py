@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.values import as_value, leaves_its_dtype
 from tedsl.codegen.llvm.types import float_splat, int_splat, memory_type, register_type, suffix, vector_of
 from tedsl.codegen.llvm.values import halves
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import INT64, DType
-from tedsl.ir.expr import Call, Cast
+from tedsl.ir.expr import Broadcast, Call, Cast, Expr, FloatImm, Max, Min
 
 
 def emit_cast(out: Emitter, e: Cast) -> str:
     if (e.dtype.is_float or e.dtype.bits == 64) and leaves_its_dtype(out, e.value):
         wide = INT64.with_lanes(e.dtype.lanes)
         return convert(out, as_value(out, out.index(e.value), wide), wide, e.dtype)
+    if e.dtype.lanes > 1 and e.dtype.is_integer and e.value.dtype.is_float and _fits(e.value, e.dtype):
+        return _fitting_to_int(out, out.value(e.value), e.value.dtype, e.dtype)
     return convert(out, out.value(e.value), e.value.dtype, e.dtype)
+
+
+def _fits(e: Expr, target: DType) -> bool:
+    """Whether a float is NaN, or within the limits of an integer, as by `min` and `max` with constants."""
+    least, greatest = _limits(e)
+    assert target.min_value is not None and target.max_value is not None
+    return target.min_value <= least and greatest <= target.max_value
+
+
+def _limits(e: Expr) -> tuple[float, float]:
+    """The least and the greatest number that a float can be, if it is not NaN."""
+    e = e.value if isinstance(e, Broadcast) else e
+    if isinstance(e, FloatImm):
+        return (e.value, e.value) if e.value == e.value else (-inf, inf)
+    if not isinstance(e, (Max, Min)) or not (_is_number(e.a) or _is_number(e.b)):
+        return -inf, inf
+    (low, high), (least, greatest) = _limits(e.a), _limits(e.b)
+    choose = max if isinstance(e, Max) else min
+    return choose(low, least), choose(high, greatest)
+
+
+def _is_number(e: Expr) -> bool:
+    return isinstance(e.value if isinstance(e, Broadcast) else e, FloatImm)
+
+
+def _fitting_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
+    """Emits a vector of floats that are NaN or fit the integers; NaN becomes 0."""
+    t, argument = register_type(target), register_type(source)
+    number = out.assign(f"fcmp ord {argument} {value}, {value}")
+    whole = out.assign(f"{'fptosi' if target.is_int else 'fptoui'} {argument} {value} to {t}")
+    zero = int_splat(target.bits, 0, target.lanes)
+    return out.assign(f"select {vector_of('i1', target.lanes)} {number}, {t} {whole}, {t} {zero}")
 
 
 def convert(out: Emitter, value: str, source: DType, target: DType) -> str:

@@ -17,7 +17,7 @@ from topi.schedules.cpu.dots import turn_groups
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tile_registers import PANEL, columns_near, columns_of_call, multiplies_faster
 from topi.schedules.cpu.tiles import divisor_near
-from topi.schedules.cpu.vectors import vectorize
+from topi.schedules.cpu.vectors import vectorize_panel
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -55,7 +55,7 @@ def schedule_tiled(kernel: Kernel) -> None:
         inside = [within, *inside]
     tail.reorder(outer, n, *rows, middle, *inside, panels, lane)
     share_out(tail, [outer, n, *rows], work_of(kernel))
-    vectorize(tail, lane, PANEL, kernel.lanes(kernel.tail))
+    vectorize_panel(tail, lane, PANEL, kernel.lanes(kernel.tail))
     sums.compute_at(tail, middle)
     sums.transform_layout(lambda n, *at: [n, at[-1] // PANEL, *at[:-1], at[-1] % PANEL])
     n, panels, *image, lane = sums.op.axis
