@@ -167,8 +167,8 @@ def test_clipped_floats_need_no_limits(of, low, high, checks, source, lanes, tar
     """Floats between constants fit the integers, or are NaN, which becomes 0: only others are compared with both ends."""
     if source == "float16" and of == "int32":
         low, high = -6e4, 6e4
-    ends = np.array([0, -0.0, 0.5, -0.5, 1, 126.9, 127, 127.5, 128, 254.9, 255, 255.5, 256, -1, -128, -128.9, -129, 300, -300, 6e4,
-                     -6e4, np.inf, -np.inf, np.nan, 2.5, 3.5, 7, 8, 9, 10, -2, -3], dtype=source)
+    ends = np.array([0, -0.0, 0.5, -0.5, 1, 126.9, 127, 127.5, 128, 254.9, 255, 255.5, 256, -1, -128, -128.9, -129, 300, -300,
+                     6e4, -6e4, np.inf, -np.inf, np.nan, 2.5, 3.5, 7, 8, 9, 10, -2, -3], dtype=source)
 
     def clipped(v):
         first, last = [number if lanes == 1 else Broadcast(number, lanes) for number in limits]
