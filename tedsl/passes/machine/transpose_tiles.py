@@ -35,7 +35,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import IF_THEN_ELSE, REINTERPRET
-from tedsl.ir.stmt import Allocate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, seq
 from tedsl.ir.walk.contents import contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import Substitution, fresh_copy, substitute
@@ -44,6 +44,7 @@ from tedsl.passes.facts.conjunctions import conjunction
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import is_always_false
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes, two_parts
+from tedsl.passes.machine.mark_streams import MARK
 from tedsl.passes.machine.split_vectors import lanes_on
 from tedsl.target.target import Target
 
@@ -64,10 +65,12 @@ def transpose_tiles(func: PrimFunc, target: Target) -> PrimFunc:
 
 
 class _Tiles(ScopedRewriter):
-    """own: the memory that the function allocates."""
+    """own: the memory that the function allocates. marked: what is written past the cache here, in vectors whose starts are
+    known.
+    """
 
     def __init__(self, target: Target, own: set[Var]) -> None:
-        self.target, self.own = target, own
+        self.target, self.own, self.marked = target, own, set[Var]()
         self.analyzer = Analyzer()
         self.number = Numbering()
 
@@ -77,6 +80,11 @@ class _Tiles(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store):
             return stmt
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == MARK:
+            self.marked.add(stmt.node)
+            inside = self.descend(stmt)
+            self.marked.discard(stmt.node)
+            return inside
         if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and (stores := _stores(stmt.body)):
             turned = self.turned_loads(stmt, stores)
             apart = conjunction(self.apart(store, stmt) for store in stores) if turned else build.const(False, "bool")
@@ -246,7 +254,8 @@ class _Tiles(ScopedRewriter):
 
         Where sums in memory of ours leave more than half a tile, each tile begins as far behind the one before as lets the last
         one end with the lanes, so that all are one tile in a loop. Lanes of two tiles are stored twice, with the same values.
-        Many whole tiles are a loop, too, unless they add up, which registers do at places that do not move.
+        Many whole tiles are a loop, too, unless they add up, which registers do at places that do not move, or are written
+        past the cache.
         """
         lanes, width = store.value.dtype.lanes // rows.group, rows.width
         count, rest = -(-lanes // width), lanes % width
@@ -260,7 +269,7 @@ class _Tiles(ScopedRewriter):
         whole = (lanes if on is None else min(lanes, on // rows.group)) // width
         parts = [part for part in rows.beside(lanes) if part.at < used]
         tiles = None
-        if whole > MOST_WRITTEN and not _adds_up(body):
+        if whole > MOST_WRITTEN and not _adds_up(body) and store.buffer_var not in self.marked:
             tiles = self.in_a_loop(loop, rows, body, turned, whole, width, _masks(store) if on is not None else frozenset())
         rests = parts if tiles is None else [part for part in parts if part.at >= whole * width]
         return seq(*([] if tiles is None else [tiles]), *(self.guarded(part, body, store, turned) for part in rests))
