@@ -319,6 +319,6 @@ def _other_side(right, out, e):
 
 # --- passes that only some schedules reach ----------------------------------------------------------------------------
 
-@_fault("registers filled over what lies in them", "passes.storage.fill_registers:_needs", machine=True)
-def _nothing_needed(right, stmt, memory, after):
+@_fault("registers filled over what lies in them", "passes.storage.fill_registers:_Uses.needs", machine=True)
+def _nothing_needed(right, self, stmt, after):
     return {}
