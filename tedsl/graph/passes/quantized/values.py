@@ -24,11 +24,16 @@ class Whole:
     @property
     def array(self) -> Any:
         """Constant numbers, if they fit int8; else None."""
+        numbers = self.numbers
+        small = None if numbers is None else numbers.astype("int8")
+        return small if numbers is not None and bool((small == numbers).all()) else None
+
+    @property
+    def numbers(self) -> Any:
+        """Constant numbers, of int32; else None."""
         if not self.stored.is_constant or (self.zero is not None and not self.zero.is_constant):
             return None
-        whole = self.stored.data.astype("int32") - (0 if self.zero is None else self.zero.data.astype("int32"))
-        small = whole.astype("int8")
-        return small if bool((small == whole).all()) else None
+        return self.stored.data.astype("int32") - (0 if self.zero is None else self.zero.data.astype("int32"))
 
     @property
     def offset(self) -> int | None:
@@ -44,6 +49,12 @@ class Dequantized:
 
     whole: Whole
     scale: Value
+
+    @property
+    def numbers(self) -> Any:
+        """Constant numbers; else None."""
+        whole = self.whole.numbers
+        return None if whole is None else whole.astype("float32") * self.scale.data.astype("float32")
 
 
 def is_bytes(value: Value) -> bool:
