@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topi.kinds import PanelsOp
 from topi.schedules.cpu.dots import turn_groups
+from topi.schedules.cpu.panels import as_panels
 from topi.schedules.cpu.parallel import keep_cores_busy, share_out, tasks_of_tiles
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.cpu.vectors import vectorize_panel
@@ -40,8 +40,8 @@ def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None
 def are_packed(kernel: Kernel) -> bool:
     """Whether the columns of the second matrix of a product lie in panels as tiles multiply them."""
     record = kernel.record
-    packed = getattr(record.b.op, "info", None)
-    return isinstance(packed, PanelsOp) and record.transpose_b and packed.wide == PANEL and \
+    packed = as_panels(record.b)
+    return packed is not None and record.transpose_b and packed.wide == PANEL and \
         packed.group * packed.panels.dtype.bits == 32 and kernel.target.multiplies_tiles(record.a.dtype, record.b.dtype)
 
 

@@ -15,12 +15,12 @@ import math
 from typing import Any
 
 from tedsl import te
-from topi.kinds import ConvOp, DepthwiseConvOp, PanelsOp
+from topi.kinds import ConvOp, DepthwiseConvOp
 from topi.schedules.cpu.conv.bands import copy_image, has_border, rows_of_band, share_out_bands
 from topi.schedules.cpu.conv.blocks import channel_blocks, copied_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.border import border_of_rows
 from topi.schedules.cpu.conv.far_weights import blocks_of_image, schedule_far_weights
-from topi.schedules.cpu.conv.groups import copy_of_groups, place_groups, terms_of_step
+from topi.schedules.cpu.conv.groups import are_packed, copy_of_groups, place_groups, terms_of_step
 from topi.schedules.cpu.conv.images import is_by_image
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
@@ -292,8 +292,8 @@ def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
     """A copy of the weights in which the channels of a panel are neighbours; None if they lie so. channel: their dimension of
     output channels.
     """
-    s, packed = kernel.schedule, getattr(weights_of(kernel).op, "info", None)
-    if isinstance(packed, PanelsOp) and packed.wide == wide:
+    s = kernel.schedule
+    if are_packed(kernel, 1, wide):
         return None
     copy = s.cache_read(weights_of(kernel), "global", [kernel.anchor])
     rest = slice(1, None) if channel == 0 else slice(None, -1)

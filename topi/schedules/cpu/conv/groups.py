@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PackedConvOp, PanelsOp
+from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.dots import group_of
+from topi.schedules.cpu.panels import as_panels
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.formulas import constant, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
@@ -36,8 +37,8 @@ def terms_of_step(kernel: Kernel) -> int:
 
 def _as_read(kernel: Kernel) -> Any:
     """The weights as the formula of the sums reads them."""
-    packed = getattr(weights_of(kernel).op, "info", None)
-    return packed.panels if isinstance(packed, PanelsOp) else kernel.read(weights_of(kernel))
+    packed = as_panels(weights_of(kernel))
+    return kernel.read(weights_of(kernel)) if packed is None else packed.panels
 
 
 def channel_loop(kernel: Kernel) -> int:
@@ -47,8 +48,8 @@ def channel_loop(kernel: Kernel) -> int:
 
 def are_packed(kernel: Kernel, group: int, wide: int) -> bool:
     """Whether the weights lie in panels of `wide` results, by groups of channels."""
-    packed = getattr(weights_of(kernel).op, "info", None)
-    return isinstance(packed, PanelsOp) and (packed.group, packed.wide) == (group, wide)
+    packed = as_panels(weights_of(kernel))
+    return packed is not None and (packed.group, packed.wide) == (group, wide)
 
 
 def copy_of_groups(kernel: Kernel, group: int, wide: int = 0) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PanelsOp
+from topi.kinds import ConvOp
 from topi.schedules.cpu.ahead import bytes_ahead
 from topi.schedules.cpu.conv.border import skip_border
 from topi.schedules.cpu.conv.groups import channel_loop, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.dots import split_groups
+from topi.schedules.cpu.panels import as_panels
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of
 from topi.schedules.kernel import Kernel
@@ -43,8 +44,8 @@ def ask_for_panels(kernel: Kernel, stage: Any, loops: list[Any], channels: int |
     `planes_last` returns them, without the planes.
     """
     weights = weights_of(kernel).op
-    packed = getattr(weights, "info", None)
-    if not isinstance(packed, PanelsOp) or channels is None or len(loops) != 3 or terms_of_step(kernel) > 1:
+    packed = as_panels(weights_of(kernel))
+    if packed is None or channels is None or len(loops) != 3 or terms_of_step(kernel) > 1:
         return
     if all(tensor.op is not weights for tensor in stage.op.input_tensors):
         return  # panels of another width are copied

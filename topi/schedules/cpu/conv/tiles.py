@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from topi.kinds import ConvOp, PackedConvOp, PanelsOp
+from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.blocks import FULL, bytes_of_panel, is_in_blocks
 from topi.schedules.cpu.conv.border import border_of_rows, loops_of_sums
 from topi.schedules.cpu.conv.operands import image_at, weights_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile, image_tile
+from topi.schedules.cpu.panels import as_panels
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -31,8 +32,8 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
     steps = None if terms is None else -(-terms // group)
-    packed = getattr(weights_of(kernel).op, "info", None)
-    are_copied = kernel.record.layout != "NCHWc" and not (isinstance(packed, PanelsOp) and packed.group == 1)
+    packed = as_panels(weights_of(kernel))
+    are_copied = kernel.record.layout != "NCHWc" and (packed is None or packed.group > 1)
     asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel), are_copied)
     tile, room = image_tile(*asked), _room_for_panel(kernel)
     if room is not None and bytes_of_panel(kernel, tile) > room and not is_in_blocks(kernel, tile):
