@@ -230,8 +230,8 @@ class Target:
     @property
     def has_byte_products(self) -> bool:
         """Tells whether sums of products of bytes take less time than those of float32."""
-        dots = self.architecture == "aarch64" and self.dot_terms("int8", "int8") > 1
-        return self.has_vnni or dots or self.multiplies_tiles("uint8", "int8")
+        adds_groups = self.dot_terms("uint8", "int8") > 1  # on x86 without VNNI as 16-bit integers
+        return adds_groups and (self.architecture == "aarch64" or self.has_vnni or self.multiplies_tiles("uint8", "int8"))
 
     def multiplies_tiles(self, left: DType | str, right: DType | str) -> bool:
         """Tells whether the processor multiplies matrices of these dtypes in tile registers (AMX), which Linux lets programs

@@ -232,3 +232,11 @@ def test_features_of_other_processors_are_left_out_without_a_triple():
 def test_a_composite_target_is_several():
     with pytest.raises(ArgumentError, match=r"a composite one names several(.|\n)*host="):
         Target({"kind": "composite", "devices": ["llvm", "cuda"]})
+
+
+@pytest.mark.parametrize("target, fast", [
+    ("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids", True), ("llvm -mtriple=x86_64-linux-gnu -mcpu=znver5", True),
+    ("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3", False), ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", True),
+    ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon", False), ("c", False), ("cuda", False)])
+def test_whether_products_of_bytes_are_faster(target, fast):
+    assert Target(target).has_byte_products == fast
