@@ -1,4 +1,4 @@
-"""Stores past the cache: which loops, what they write, at any alignment."""
+"""Stores past the cache, and loops that begin at lines: which loops, what they write, at any alignment."""
 
 import numpy as np
 import pytest
@@ -104,6 +104,52 @@ def test_an_output_that_is_read_or_written_in_pieces_is_left_alone():
     two = seq(Store(a[1].data, zero, Ramp(build.mul(i, 32), const(1), 16)),
               Store(a[1].data, zero, Ramp(build.add(build.mul(i, 32), 16), const(1), 16)))
     assert "!nontemporal" not in streaming_kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, two), a)).text
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("of", ["float32", "float64", "int16", "uint8"])
+@pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL])
+def test_a_loop_in_the_caches_begins_at_a_line(kind, of, target):
+    lanes = target.vector_bits // dtype(of).bits
+    kernel = streaming_kernel(stream(lanes, kind, of, directive=False), target)
+    for vectors in (0, 1, 2, 63, 64, 65, 70, 130):
+        for offset in (0, 1, lanes // 2 + 1, lanes - 1):
+            size = vectors * lanes
+            a, whole = np.arange(size).astype(of), np.full(size + 2 * GUARD + lanes, 99, of)
+            c = whole[GUARD + offset:][:size]
+            assert kernel(a, c, size, 2) == 0
+            np.testing.assert_array_equal(c, a * a.dtype.type(2) + np.arange(size).astype(of))
+            assert (whole[:GUARD + offset] == 99).all() and (whole[GUARD + offset + size:] == 99).all()
+
+
+def lines_of(size, formula=lambda x, y: x * y + x, target=HOST):
+    """The kernel of a formula of two arrays, and whether its loop begins at a line."""
+    x, y = te.placeholder((size,), name="x"), te.placeholder((size,), name="y")
+    z = te.compute((size,), lambda i: formula(x[i], y[i]), name="z")
+    s = te.create_schedule(z.op)
+    s[z].vectorize(s[z].split(z.op.axis[0], factor=target.vector_bits // 32)[1])
+    kernel = tedsl.build(s, [x, y, z], str(target))
+    return kernel, "ptrtoint" in kernel.get_source("ll").split("define")[-1]
+
+
+@pytest.mark.parametrize("target", [HOST, AVX2], ids=str)
+@pytest.mark.parametrize("size", [4096, 4096 + 16 * 7, 5003])
+def test_many_vectors_of_little_work_begin_at_lines(size, target):
+    kernel, is_at_lines = lines_of(size, target=target)
+    assert is_at_lines
+    memory = [np.random.default_rng(k).random(size + 32).astype("f") for k in range(3)]
+    for offset in (0, 1, 4, 15):
+        x, y, z = (array[offset:][:size] for array in memory)
+        memory[2][:] = -1
+        kernel(x, y, z)
+        np.testing.assert_allclose(z, x * y + x, rtol=1e-6)
+        assert (memory[2][:offset] == -1).all() and (memory[2][offset + size:] == -1).all()
+
+
+def test_few_vectors_functions_and_small_vectors_begin_where_the_array_does():
+    assert not lines_of(512)[1]
+    assert not lines_of(8192, lambda x, y: te.exp(x) + y)[1]
+    assert not lines_of(8192, target=PLAIN)[1]
 
 
 def test_other_architectures_have_ordinary_stores():

@@ -303,8 +303,8 @@ def _forwards(right, lanes):
 
 
 @_fault("loop runs once more", "codegen.llvm.loop:emit_counted", machine=True)
-def _one_iteration_more(right, out, s, first, end, shift):
-    return right(out, s, first, forms.add(end, forms.constant(1)), shift)
+def _one_iteration_more(right, out, s, first, end, rest):
+    return right(out, s, first, forms.add(end, forms.constant(1)), *rest)
 
 
 @_fault("parallel chunks that leave a gap", "codegen.llvm.streaming:emit_range", machine=True)

@@ -31,12 +31,13 @@ def _value_limit(var: Var) -> int:
     return min(limit, INT64_MAX) if limit is not None else INT64_MAX
 
 
-def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | None) -> None:
+def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | None, steps: Steps | None = None) -> None:
     """Emits a loop over [first, end), tested once before it and at its end.
-    With a `shift`, the variable is that much larger.
+    With a `shift`, the variable is that much larger. steps: of an iteration, if they are given; they divide the iterations.
     """
-    steps = steps_of(out, s) if shift is None else Steps()
-    if steps.count > 1 and steps.count == as_int(s.extent):
+    if steps is None:
+        steps = steps_of(out, s) if shift is None else Steps()
+    if steps.count > 1 and shift is None and steps.count == as_int(s.extent):
         for step in steps.places(out, first):
             count_body(out, s, step)
         return

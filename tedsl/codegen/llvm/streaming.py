@@ -1,4 +1,4 @@
-"""Non-temporal stores, which bypass the cache, for loops that write a large output once, vector after vector.
+"""Loops that write an output once, vector after vector: stores that bypass the cache, and loops that begin at lines of memory.
 
     for i in 0..n: out[16*i + lane] = f(16*i + lane)
 
@@ -24,6 +24,15 @@ The first and the last tile of each row, which are moved inwards, then leave out
 ordinary stores to those lines would wait for them to come back from memory.
 
 Such stores are ordered by an sfence before the function returns.
+
+Where an output stays in the caches, vectors that cross lines take up to 1.4 times as long, and arrays of numpy begin 16 bytes
+behind a line. A loop of many iterations that do little computes its first and its last vector apart, and the others at lines:
+
+    out[lane] = f(lane)
+    for i in 0..n-1: out[16*i + p + lane] = f(16*i + p + lane)    0 < p <= 16
+    out[16*(n-1) + lane] = f(16*(n-1) + lane)
+
+Some elements are computed twice, to the same values: inputs are no part of the output.
 """
 
 from __future__ import annotations
@@ -37,27 +46,32 @@ from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import Atom, Index
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
-from tedsl.codegen.llvm.loop import emit_counted, emit_ends
+from tedsl.codegen.llvm.loop import count_body, emit_counted, emit_ends
+from tedsl.codegen.llvm.steps import Steps, steps_of
 from tedsl.codegen.llvm.types import memory_type
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Load, Ramp, Var
+from tedsl.ir.expr import Call, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import AttrStmt, For
+from tedsl.ir.ops import FMA
+from tedsl.ir.stmt import AttrStmt, For, LetStmt, Store
 from tedsl.ir.types import PointerType
+from tedsl.ir.walk.contents import of_kinds
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.machine.mark_streams import MARK, MOVED, PART, alignment_of
 from tedsl.record import record
 
 _SMALL = 4  # times smaller outputs than what makes a function large stay in the cache
 _FEWEST = 2  # iterations below which it is not worth the code around the loop
+_LONG = 64  # iterations from which on a loop begins at a line, whatever it stores
 _MANY = 16  # the same where the output begins within a line: two lines of each row are then written in two parts
 
 
 @record
 class Stream:
-    """A loop that may use non-temporal stores: the memory that it writes, the index of the first vector of an iteration, the
-    dtype of its elements, and the alignment in bytes that it needs.
+    """A loop that may be moved to where lines of memory begin: the memory that it writes, the index of the first vector of an
+    iteration, the dtype of its elements, and the alignment in bytes that it needs.
     """
 
     memory: Var
@@ -120,9 +134,9 @@ def _times(out: Emitter, a: Index, b: Index) -> Index:
 # --- code -------------------------------------------------------------------------------------------------------------
 
 def find_stream(out: Emitter, loop: For) -> Stream | None:
-    """Returns the Stream of `loop` if it may use non-temporal stores, else None."""
+    """Returns the Stream of `loop` if it may be moved to where lines of memory begin, else None."""
     mark = loop.body
-    if not isinstance(mark, AttrStmt) or mark.attr_key != MARK or mark.node not in out.streams or out.nontemporal:
+    if not isinstance(mark, AttrStmt) or mark.attr_key != MARK or out.nontemporal or not may_stream(out):
         return None
     assert isinstance(mark.value, Ramp) and isinstance(mark.node, Var)
     assert isinstance(mark.node.type_annotation, PointerType)
@@ -134,10 +148,12 @@ def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
     """Emits the iterations of `s` in [first, end), serially."""
     out.has_plain_loops = out.has_plain_loops or is_plain(s)
     stream = find_stream(out, s)
-    if stream is not None and _is_in_step(out, s, stream, first):
+    if stream is None or not _is_in_step(out, s, stream, first):
+        emit_counted(out, s, first, end, None)
+    elif stream.memory in out.streams:
         emit_stream(out, s, stream, first, end)
     else:
-        emit_counted(out, s, first, end, None)
+        _emit_ordinary(out, s, stream, first, end)
 
 
 def emit_whole_lines(out: Emitter, mark: AttrStmt) -> None:
@@ -214,7 +230,54 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
     place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(stream.element))} to i64")
     wanted = _is_worth_it(out, stream, place, ix.add(end, first, -1))
     _emit_either(out, wanted, lambda: _emit_past(out, loop, stream, (first, end), (start, place)),
-                 lambda: emit_counted(out, loop, first, end, None))
+                 lambda: _emit_ordinary(out, loop, stream, first, end))
+
+
+def _emit_ordinary(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
+    """Emits the loop with ordinary stores, which begins at a line if it has many iterations that do little."""
+    is_long = emit_condition(out, "sge", ix.add(end, first, -1), ix.constant(_LONG)) if _does_little(loop, stream) else "false"
+    if is_long == "true":
+        _emit_at_lines(out, loop, stream, first, end)
+    elif is_long == "false":
+        emit_counted(out, loop, first, end, None)
+    else:
+        _emit_either(out, is_long, lambda: _emit_at_lines(out, loop, stream, first, end),
+                     lambda: emit_counted(out, loop, first, end, None))
+
+
+def _does_little(loop: For, stream: Stream) -> bool:
+    """Tells whether memory takes the time of an iteration: a vector that may cross a line is stored, without functions."""
+    assert isinstance(loop.body, AttrStmt)
+    store = loop.body.body
+    while isinstance(store, LetStmt):
+        store = store.body
+    calls = (node for node in of_kinds(store, Call) if isinstance(node, Call))
+    return stream.alignment > PART and isinstance(store, Store) and all(call.op is FMA for call in calls)
+
+
+def _emit_at_lines(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
+    """Emits the loop with ordinary stores, all of which but the first and the last begin at lines, or at vectors of a line."""
+    memory, unit = stream.memory, stream.alignment // stream.element.bytes
+
+    def forget() -> None:
+        out.memo.clear()
+        out.index_memo.clear()
+
+    forget()
+    out.scope.index[loop.loop_var] = first
+    start = out.scalar_index(stream.index.base)
+    place = out.assign(f"ptrtoint ptr {address(out, buffer_info(out, memory), start, memory_type(stream.element))} to i64")
+    behind = out.assign(f"lshr i64 {out.assign(f'and i64 {place}, {stream.alignment - 1}')}, "
+                        f"{stream.element.bytes.bit_length() - 1}")
+    shift = Atom(out.assign(f"sub nuw nsw i64 {unit}, {behind}"), out.level, 0, 1, unit=stream.lanes)
+    last = ix.add(end, ix.constant(-1))
+    between = ix.add(last, first, -1)
+    steps = Steps() if between.terms else steps_of(out, loop.replace(extent=build.const(between.const, loop.extent.dtype)))
+    forget()
+    count_body(out, loop, first)
+    emit_counted(out, loop, first, last, shift, steps)
+    forget()
+    count_body(out, loop, last)
 
 
 def _emit_past(out: Emitter, loop: For, stream: Stream, ends: tuple[Index, Index], begin: tuple[Index, str]) -> None:

@@ -1,12 +1,13 @@
-"""Mark the loops that write each position of an output once, one after the other: their stores may bypass the cache.
+"""Mark the loops that write each position of an output once, one after the other: their stores may bypass the cache, or be
+whole lines of memory.
 
 before:  for (i: 0, n) { B[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)]*2 }
 after:   for (i: 0, n) { attr [B] "position_wise" = ramp(i*16, 1, 16) { B[ramp(i*16, 1, 16)] = A[ramp(i*16, 1, 16)]*2 } }
 
 The value of the mark is the index of the first vector that an iteration writes. A marked loop computes the same function of
 every position: where `i` is moved by a fraction of an iteration, it computes the positions in between. Only then can the code
-generator move it to where lines of memory begin, as stores past the cache need it. The loop may write a vector to each of
-several rows, as a tile of a transposition does, if the lines of all rows begin at the same positions.
+generator move it to where lines of memory begin, as stores past the cache need it, and others take less time. The loop may
+write a vector to each of several rows, as a tile of a transposition does, if the lines of all rows begin at the same positions.
 
 Tiles that begin where lines of the output do, as those of `split(..., lines_of=B)`, have a mark around them:
 
@@ -45,6 +46,7 @@ MARK = "position_wise"
 WHOLE_LINES, MOVED = "whole_lines", "moved"
 NONTEMPORAL = "nontemporal"
 PART = 16  # bytes: of the smallest vectors that bypass the cache, and the least alignment of what they write
+_LITTLE = 2  # parts of the nearest cache, of which all that a function reads and writes fills less than one: too short a time
 _MOST_NODES = 400  # of a store
 _MOST_STORES = 64
 
@@ -57,15 +59,16 @@ def alignment_of(lanes: int, size: int, target: Target) -> int:
 
 
 def mark_streams(func: PrimFunc, target: Target) -> PrimFunc:
-    """Returns `func` with marks in the loops whose stores may bypass the cache of `target`."""
+    """Returns `func` with marks in the loops that the code generator may move to where lines of memory begin."""
     if target.architecture != "x86-64" or target.kind.name != "llvm" or not func.attrs.get("tir.noalias"):
         return func
-    if not contains(func.body, NONTEMPORAL) and _is_small(func, target.machine.large):
+    bypasses = contains(func.body, NONTEMPORAL) or not _is_small(func, target.machine.large)
+    if not bypasses and _is_small(func, target.machine.l1.size // _LITTLE):
         return func
     read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
     outputs = {buffer.data: buffer.dtype for buffer in func.buffers if buffer.data not in read}
     again = {buffer.data for buffer in func.buffers if buffer.name == func.attrs.get(RECOMPUTED)}
-    return func.with_body(_Marker(outputs, again, target)(func.body)) if outputs else func
+    return func.with_body(_Marker(outputs, again, target, bypasses)(func.body)) if outputs else func
 
 
 def _is_small(func: PrimFunc, enough: int) -> bool:
@@ -83,12 +86,13 @@ def _is_small(func: PrimFunc, enough: int) -> bool:
 
 
 class _Marker(ScopedRewriter):
-    """again: what is computed by tiles that overlap, all of which run, but for those under conditions.
+    """again: what is computed by tiles that overlap, all of which run, but for those under conditions. bypasses: whether
+    stores may bypass the cache, and tiles that begin at lines are marked, too.
     leads: by the memory, how many elements it begins behind a line. conditions: around the statement, not on sizes.
     """
 
-    def __init__(self, outputs: dict[Var, DType], again: set[Var], target: Target) -> None:
-        self.outputs, self.again, self.target = outputs, again, target
+    def __init__(self, outputs: dict[Var, DType], again: set[Var], target: Target, bypasses: bool) -> None:
+        self.outputs, self.again, self.target, self.bypasses = outputs, again, target, bypasses
         self.leads: dict[Var, Var] = {}
         self.conditions = 0
 
@@ -106,7 +110,7 @@ class _Marker(ScopedRewriter):
                     self.leads[call.args[0]] = var
                 return self.descend(stmt)
             case For(kind=ForKind.SERIAL | ForKind.PARALLEL):
-                return self.marked(stmt) or self.in_lines(stmt) or self.descend(stmt)
+                return self.marked(stmt) or (self.bypasses and self.in_lines(stmt)) or self.descend(stmt)
             case IfThenElse(condition=condition) if not (isinstance(condition, Call) and condition.op is LIKELY):
                 self.conditions += 1
                 inside = self.descend(stmt)
