@@ -82,7 +82,8 @@ def by_panels(m, k, n, target):
 @pytest.mark.parametrize("m, k, n, asked", [
     (128, 768, 3072, True),
     (128, 768, 300, False),     # the panels stay in half of the second cache
-    (64, 4096, 1024, False),    # two panels do not fit half of it
+    (64, 4096, 1024, True),     # panels of 32 columns: two of 64 would not fit half of it
+    (64, 16384, 1024, False),   # nor would two of one vector
     (4000, 768, 3072, False)])  # the first of so many tiles does not count
 def test_the_next_panel_is_asked_for_beside_this_one(m, k, n, asked):
     target = Target("llvm -mcpu=sapphirerapids -model=sapphirerapids")

@@ -3,7 +3,7 @@
 import pytest
 
 from tedsl.target import Target
-from topi.schedules.cpu.tiles import registers, registers_of_rows, tile_of
+from topi.schedules.cpu.tiles import next_is_asked_for, registers, registers_of_rows, tile_of
 
 MACHINES = ["llvm -mcpu=znver4", "llvm -mcpu=icelake-server", "llvm -mcpu=haswell", "llvm -mcpu=znver3", "llvm -mcpu=x86-64",
             "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60"]
@@ -47,6 +47,18 @@ def test_rows_that_evict_each_other_are_fewer_or_their_tiles_wider():
     assert tile_of(1024, 1024, 1000, 16, target)[0] >= 8
     tall, wide = tile_of(1024, 1024, 1024, 16, target)
     assert tall < 8 or wide > 16
+
+
+def test_panels_from_afar_are_narrow_enough_that_the_next_one_is_asked_for():
+    """A panel of 64 columns and 4096 terms is 1 MB, half of L2, and the tiles of 24 rows are over before it is read."""
+    target = Target("llvm -mcpu=sapphirerapids")
+    near, far = (tile_of(24, 1024, 4096, 16, target, are_far=are_far)[1] for are_far in (False, True))
+    assert not next_is_asked_for(4 * 4096 * near, target) and next_is_asked_for(4 * 4096 * far, target)
+
+
+def test_many_tiles_below_each_other_take_the_same_panels_from_afar():
+    target = Target("llvm -mcpu=sapphirerapids")
+    assert tile_of(1024, 1024, 1024, 16, target, are_far=True) == tile_of(1024, 1024, 1024, 16, target)
 
 
 def test_the_model_of_another_machine_changes_the_tile():

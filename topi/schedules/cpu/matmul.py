@@ -22,7 +22,16 @@ from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tile_registers import PANEL, are_packed, multiplies_faster, multiply_tiles
-from topi.schedules.cpu.tiles import divisor_near, divisors, registers, registers_of_rows, tile_of
+from topi.schedules.cpu.tiles import (
+    ROOM,
+    divisor_near,
+    divisors,
+    first_tile_counts,
+    next_is_asked_for,
+    registers,
+    registers_of_rows,
+    tile_of,
+)
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -33,8 +42,7 @@ _BEFORE = 4  # rows of multiply-adds in the time that a panel takes longer to be
 _WORTH = 0.95  # of the time, for which the rows of a product are shared out
 _BESIDE = 1.03  # of the time, if each core had one panel, beside that of another core
 _NEAR, _APART = 16, 64  # terms after which a tile asks for lines: a loop over fewer costs more than it saves
-_WAITING = 64  # tiles below each other, of which the first one waits for a panel
-_ROOM = 2  # parts of the second cache, of which one has the panels that are used and those that are asked for
+_MORE = 1.1  # times the lines of a panel: fewer at a time pay, for a core waits while more are on their way than it can follow
 _HALVED = 32  # terms of a sum, beside which adding two halves is little
 
 
@@ -69,7 +77,7 @@ def panels_of(kernel: Kernel) -> tuple[int, int] | None:
     group = _group(kernel)
     if group > 1:
         return (PANEL, group) if _is_by_tiles(kernel, group) else None
-    return _tile(kernel, rows)[1], 1
+    return _tile(kernel, rows, are_far=_are_far(kernel))[1], 1
 
 
 def _work(kernel: Kernel) -> int | None:
@@ -128,15 +136,15 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
 def _panels_together(kernel: Kernel, tall: int, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:
     """The panels that are packed together, or that each tile of rows is multiplied with before the next one."""
     if chunk is None and is_copied:
-        return 1 if kernel.record.transpose_b else panels_beside(kernel, wide, _ROOM)
+        return 1 if kernel.record.transpose_b else panels_beside(kernel, wide, ROOM)
     if stays(kernel, wide) or (chunk is not None and chunk.of_panel) or not (is_copied or given_panels(kernel) is not None):
         return 1
     most, are_shared = kernel.target.machine.l2.size, chunk is None
     if chunk is None:
-        fewer = panels_beside(kernel, wide, 2 * _ROOM, most)
+        fewer = panels_beside(kernel, wide, 2 * ROOM, most)
         if _terms_apart(kernel, tall, wide, fewer) is not None:  # beside as many that are asked for
             return fewer
-    return panels_beside(kernel, wide, _ROOM, most, are_shared)
+    return panels_beside(kernel, wide, ROOM, most, are_shared)
 
 
 class _Chunk(NamedTuple):
@@ -167,11 +175,18 @@ def _chunk_of_rows(kernel: Kernel, tall: int, wide: int, is_copied: bool) -> _Ch
     return best if times[best] + copies <= (_BESIDE if beside else _WORTH) * now else None
 
 
-def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None) -> tuple[int, int]:
+def _are_far(kernel: Kernel) -> bool:
+    """Whether panels that were packed before come from beyond the second cache."""
+    columns, terms = extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])
+    size = None if columns is None or terms is None else columns * terms * kernel.record.b.dtype.bytes
+    return size is not None and size > kernel.target.machine.l2.size // ROOM
+
+
+def _tile(kernel: Kernel, rows: int | None, group: int = 1, block: int | None = None, are_far: bool = False) -> tuple[int, int]:
     terms = extent_of(kernel.anchor.reduce_axis[0])
     steps = None if terms is None else -(-terms // group)
     return tile_of(rows, extent_of(kernel.tail.axis[-1]), steps, kernel.lanes(kernel.anchor), kernel.target,
-                   embeds=group == 1, panel=given_panels(kernel) if group == 1 else None, block=block)
+                   embeds=group == 1, panel=given_panels(kernel) if group == 1 else None, block=block, are_far=are_far)
 
 
 def _is_by_tiles(kernel: Kernel, group: int) -> bool:
@@ -207,22 +222,22 @@ def _sums(kernel: Kernel) -> Any:
 
 def _terms_apart(kernel: Kernel, tall: int, wide: int, together: int) -> int | None:
     """The terms after which a tile asks for the next lines of the panels that follow, if these were packed before and come from
-    beyond the second cache: a divisor of all with which about all lines are asked for once.
+    beyond the second cache: the least divisor of all with which about all lines are asked for once.
 
     None where the second cache does not hold both, or there are so many tiles that the first one, which waits for memory, does
     not count.
     """
     rows, columns, terms = (extent_of(axis) for axis in (*kernel.anchor.axis[-2:], kernel.anchor.reduce_axis[0]))
-    if given_panels(kernel) is None or rows is None or columns is None or terms is None or rows > _WAITING * tall:
+    if given_panels(kernel) is None or rows is None or columns is None or terms is None or not _are_far(kernel):
         return None
     element, machine = kernel.record.b.dtype.bytes, kernel.target.machine
-    panels, part = terms * wide * together * element, machine.l2.size // _ROOM
-    if panels > part // 2 or terms * columns * element <= part or columns <= wide * together:
+    panels = terms * wide * together * element
+    if columns <= wide * together or not first_tile_counts(rows, tall) or not next_is_asked_for(panels, kernel.target):
         return None
     lines = max(1, terms * wide * element // machine.line)
     asks = {apart: -(-rows // tall) * (terms // apart) for apart in divisors(terms) if _NEAR <= apart <= _APART}
     asked = {apart: -(-lines // count) * count for apart, count in asks.items() if count <= lines}
-    return min(asked, key=lambda apart: (asked[apart], apart), default=None)
+    return min(asked, key=lambda apart: (asked[apart] > _MORE * lines, apart), default=None)
 
 
 def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any], group: int = 1, apart: int | None = None) -> None:

@@ -29,6 +29,8 @@ _COUNTING = 2  # instructions of the loop itself
 _PORTS = 2  # loads that start in a cycle, if the vectors are not wider than half of what l1 gives
 _SLACK = 1.5  # cycles: instructions do not start in the very cycle in which they could
 _PIECES = 2  # narrower vectors that are cheaper than one with a mask
+_WAITING = 64  # tiles below each other, of which the first one waits for a panel
+ROOM = 2  # parts of the second cache, of which one has the panels that are used and those that are asked for
 _UNKNOWN = 1 << 12  # rows or columns where their number is not known
 
 
@@ -56,18 +58,31 @@ def divisors(extent: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=1024)
-def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target,
-            embeds: bool = True, panel: int | None = None, block: int | None = None) -> tuple[int, int]:
+def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target, embeds: bool = True,
+            panel: int | None = None, block: int | None = None, are_far: bool = False) -> tuple[int, int]:
     """The number of rows and columns of the register tile that takes the least time for a product of that size.
 
     embeds: whether an element of a row may be an operand in memory, where vectors of 512 bits have such instructions. panel:
-    the columns of a tile, where they are given. block: rows that are computed together, which those of a tile divide.
+    the columns of a tile, where they are given. block: rows that are computed together, which those of a tile divide. are_far:
+    whether panels of columns, packed before, come from beyond the second cache.
     """
     embeds = embeds and target.vector_bits == 512
     size = (rows, columns, terms or _TERMS)
     tall, vectors = min(tiles_that_fit(rows, columns, lanes, target, embeds, panel, block),
-                        key=lambda tile: (_cycles(tile, *size, lanes, target, embeds), -tile[0]))
+                        key=lambda tile: (_cycles(tile, *size, lanes, target, embeds, are_far), -tile[0]))
     return tall, vectors * lanes
+
+
+def first_tile_counts(rows: int, tall: int) -> bool:
+    """Whether tiles below each other are so few that it counts for how long the first one waits for a panel."""
+    return rows <= _WAITING * tall
+
+
+def next_is_asked_for(panels: int, target: Target) -> bool:
+    """Whether the next panels from beyond the second cache, of so many bytes, are asked for beside the tiles of these: that
+    cache holds both.
+    """
+    return panels <= target.machine.l2.size // ROOM // 2
 
 
 def tiles_that_fit(rows: int | None, columns: int | None, lanes: int, target: Target, embeds: bool = True,
@@ -100,7 +115,7 @@ def registers_of_rows(columns: int | None, vectors: int, lanes: int, masks: bool
 
 
 def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target,
-            embeds: bool) -> float:
+            embeds: bool, are_far: bool) -> float:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
     tall, vectors = tile
 
@@ -113,7 +128,20 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
     across = registers_of_rows(columns, vectors, lanes, target.has_mask_registers)
     down = [(float(whole), tall)] * bool(whole) + [(1.0, rest)] * bool(rest)
     cut = bool(rest and rows is not None) + bool(columns is not None and columns % (vectors * lanes))
-    return sum(n * m * one(height, held) for n, height in down for m, held in across) * _ENDS**cut
+    times = [(m, held, [(n, one(height, held)) for n, height in down]) for m, held in across]
+    total = sum(m * n * cycles for m, _, tiles in times for n, cycles in tiles)
+    if are_far and rows is not None and first_tile_counts(rows, tall):
+        total += sum(m * _waits(terms * held * target.vector_bits, tiles, target) for m, held, tiles in times)
+    return total * _ENDS**cut
+
+
+def _waits(bits: int, tiles: list[tuple[float, float]], target: Target) -> float:
+    """The cycles for which tiles (how many, the cycles of one) wait for a panel of so many bits from beyond the second cache:
+    the first one, or all of them, if the panel was asked for before.
+    """
+    (_, first), *_ = tiles
+    busy = sum(n * cycles for n, cycles in tiles) if next_is_asked_for(bits // 8, target) else first
+    return max(0.0, bits / target.machine.l3_bits - busy)
 
 
 def tile_bounds(rows: int, vectors: int, terms: int, lanes: int, target: Target, apart: int,
