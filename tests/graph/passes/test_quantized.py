@@ -204,3 +204,54 @@ def test_a_quotient_that_others_read_stays():
         return ops.nearbyint(y), y
 
     assert "divide" in operators(both(fn, Spec((3, 10), "uint8"), changes=False)[1])
+
+
+def scaled(whole, scale=0.1):
+    return ops.multiply(ops.cast(whole, "float32"), graph.constant(np.asarray(scale, "float32")))
+
+
+WEIGHTS = drawn((4, 10))
+
+
+@pytest.mark.parametrize("why, x", [
+    ("a cast to bool tells zeros", lambda q: scaled(ops.cast(q, "bool"))),
+    ("differences of uint8 wrap", lambda q: scaled(ops.subtract(ops.cast(q, "uint8"), number(3, "uint8")))),
+    ("differences of int16 wrap", lambda q: scaled(ops.subtract(ops.cast(q, "int16"), number(-32768, "int16")))),
+])
+def test_numbers_that_are_not_those_stored(why, x):
+    both(lambda q: ops.nn.dense(x(q), scaled(graph.constant(WEIGHTS))), Spec((3, 10), "int8"))
+
+
+def test_numbers_that_wrapped_are_those_stored():
+    weights = scaled(graph.constant(WEIGHTS))
+    _, after = both(lambda q: ops.nn.dense(scaled(ops.cast(q, "uint8")), weights), Spec((3, 10), "int8"))
+    (made,) = [node for node in after.nodes if node.operator == "nn.dense"]
+    assert [str(value.dtype) for value in made.inputs] == ["uint8", "int8"]
+
+
+def test_a_border_of_a_zero_point_of_more_than_8_bits_stays():
+    both(lambda q: conv_of(q, drawn((4, 4, 3, 3)), 200, dtype="int8"), Spec((1, 4, 6, 5), "int8"))
+
+
+@pytest.mark.parametrize("scale", [[[0.1]], [[[0.1]]]])
+def test_scales_that_add_dimensions(scale):
+    """The product takes two dimensions, and those stored have one."""
+    both(lambda q: ops.nn.dense(ops.reshape(scaled(q, scale), (1, 10)), scaled(graph.constant(WEIGHTS))), Spec((10,), "int8"))
+    both(lambda q: ops.nn.matmul(scaled(q, [[0.1]]), scaled(graph.constant(WEIGHTS.T.copy()))), Spec((10,), "int8"))
+
+
+def test_scales_and_zero_points_that_repeat_weights():
+    scale = np.linspace(0.01, 0.02, 4, dtype="float32")
+    window, row = graph.constant(drawn((1, 1, 3, 3))), graph.constant(drawn((1, 10)))
+    both(lambda q: ops.nn.depthwise_conv2d_nchw(scaled(q), scaled(window, scale.reshape(4, 1, 1, 1)), 1, 1, 1),
+         Spec((1, 4, 6, 5), "int8"), changes=False)
+    both(lambda q: ops.nn.dense(scaled(q), scaled(row, scale.reshape(4, 1))), Spec((3, 10), "int8"), changes=False)
+    both(lambda q: ops.nn.dense(ops.cast(q, "int32"), ops.subtract(ops.cast(row, "int32"), number([[1], [2], [3]], "int32")),
+                                None, "int32"), Spec((2, 10), "int8"), changes=False)
+
+
+@pytest.mark.parametrize("scale, divisor", [(1e5, 1e-37), (1e-30, 1e15)])
+def test_quotients_whose_factor_float32_does_not_hold(scale, divisor):
+    """0 * 1e5 / 1e-37 is 0, and 0 times infinity is no number."""
+    both(lambda q: ops.nearbyint(ops.divide(scaled(q, scale), number(divisor, "float32"))), Spec((3, 10), "int8"),
+         exact=True)

@@ -49,13 +49,15 @@ def without_divisions(graph: Graph) -> Graph:
 def _absorbed(found: Match) -> Value | None:
     """A quotient whose divisor a factor and a summand take up."""
     inverse = _inverse(found)
-    if inverse is None:
+    scale = None if inverse is None else _times(found["scale"], inverse)
+    if scale is None:
         return None
-    result = apply("multiply", found["x"], _times(found["scale"], inverse))
+    result = apply("multiply", found["x"], scale)
     if "sum" in found:
-        node = found["sum"].node
-        assert node is not None
-        result = apply(node.operator, result, _times(found["bias"], inverse), **node.attributes)
+        node, bias = found["sum"].node, _times(found["bias"], inverse)
+        if node is None or bias is None:
+            return None
+        result = apply(node.operator, result, bias, **node.attributes)
     return _rounded(result, found)
 
 
@@ -73,8 +75,12 @@ def _inverse(found: Match) -> Any:
     return 1 / divisor.astype("float64")
 
 
-def _times(value: Value, factor: Any) -> Value:
-    return constant((value.data * factor).astype("float32"), name=value.name)
+def _times(value: Value, factor: Any) -> Value | None:
+    """A constant times a factor; None where float32 does not hold it, or with fewer digits: 0 times infinity is no number."""
+    product, limits = value.data * factor, numpy.finfo("float32")
+    size = numpy.abs(product)
+    held = ((size >= limits.tiny) & (size <= limits.max)) | (value.data == 0)
+    return constant(product.astype("float32"), name=value.name) if held.all() else None
 
 
 def _rounded(value: Value, found: Match) -> Value | None:

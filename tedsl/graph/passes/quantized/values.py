@@ -1,17 +1,23 @@
 """Dequantized values: whole numbers of 8 bits less a zero point, times a scale.
 
     multiply(cast(subtract(cast(stored, "int32"), zero), "float32"), scale)        either part may be missing
+
+What `cast` and `subtract` give has to be the numbers themselves: in 8 bits they wrap. Scales and zero points that repeat
+elements make others of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tedsl.graph.match import Match, a_constant, anything, match_value, op
-from tedsl.graph.value import Value
+from tedsl.graph.value import Spec, Value
 from tedsl.record import record
 
 _BYTES = ("int8", "uint8")
+_HOLDING = ("int16", "int32", "int64", "float32")  # dtypes of all numbers of 8 bits
 
 
 @record(eq=False)
@@ -37,10 +43,13 @@ class Whole:
 
     @property
     def offset(self) -> int | None:
-        """The zero point, if it is one constant number for all; else None."""
+        """The zero point, if it is one constant number for all, of 8 bits as those stored; else None."""
         if self.zero is None:
             return 0
-        return int(self.zero.data.reshape(())) if self.zero.is_constant and self.zero.data.size == 1 else None
+        if not self.zero.is_constant or self.zero.data.size != 1:
+            return None
+        number, limits = int(self.zero.data.reshape(())), numpy.iinfo(str(self.stored.dtype))
+        return number if limits.min <= number <= limits.max else None
 
 
 @record(eq=False)
@@ -63,8 +72,10 @@ def is_bytes(value: Value) -> bool:
 
 def _patterns() -> tuple[Any, Any]:
     stored, point = anything("stored").where(is_bytes), anything("zero")
-    whole = op("subtract", op("cast", stored), op("cast", point) | point) | op("cast", stored) | stored
-    return whole, op("multiply", op("cast", whole), a_constant("scale"))
+    held = op("cast", stored, dtype=lambda dtype: str(dtype) in _HOLDING)
+    less = op("subtract", op("cast", stored, dtype="int32"), op("cast", point.where(is_bytes), dtype="int32") | point)
+    whole = less | held | stored
+    return whole, op("multiply", op("cast", whole, dtype="float32"), a_constant("scale"))
 
 
 WHOLE, DEQUANTIZED = _patterns()
@@ -73,7 +84,7 @@ WHOLE, DEQUANTIZED = _patterns()
 def whole(value: Value) -> Whole | None:
     """What a value of whole numbers is made of; None if it is not of bytes."""
     found = match_value(value, WHOLE) if str(value.dtype) in ("int32", *_BYTES) else None
-    return None if found is None else whole_in(found)
+    return None if found is None or not _is_each(found) else whole_in(found)
 
 
 def whole_in(found: Match) -> Whole:
@@ -84,4 +95,9 @@ def whole_in(found: Match) -> Whole:
 def dequantized(value: Value) -> Dequantized | None:
     """What a value of float32 is made of; None if it is not dequantized."""
     found = match_value(value, DEQUANTIZED) if str(value.dtype) == "float32" else None
-    return None if found is None else Dequantized(whole_in(found), found["scale"])
+    return None if found is None or not _is_each(found) else Dequantized(whole_in(found), found["scale"])
+
+
+def _is_each(found: Match) -> bool:
+    """Whether each of the stored numbers stands for one number of the value."""
+    return Spec(found["stored"].shape, found.value.dtype) == found.value.spec
