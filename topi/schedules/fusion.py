@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
+from topi.kinds import PanelsOp
 from topi.schedules.formulas import Formula, extent_of, formula_of, variables_in
 from topi.schedules.kernel import Kernel, as_it_is, whole_of
 
@@ -106,13 +107,18 @@ def _is_pointwise(reader: Any, op: Any, graph: Graph) -> bool:
 # --- what is inlined --------------------------------------------------------------------------------------------------
 
 def _inlines(op: Any, graph: Graph, costs: dict[Any, int]) -> bool:
-    """Whether `op` is inlined into its readers: they accept it, and computing it once for each read is cheap enough."""
+    """Whether `op` is inlined into its readers: they accept it, and computing it once for each read is cheap enough.
+
+    Panels of weights are stored, and read as they lie.
+    """
     formula = graph.formulas[op]
     costs[op] = formula.cost + sum(costs.get(load.producer.op, 0) for load in formula.loads)
     readers = graph.readers[op]
-    if op in graph.outputs or any(type(reader) is not te.ComputeOp for reader in readers):
+    if op in graph.outputs or any(type(reader) is not te.ComputeOp or isinstance(reader.info, PanelsOp) for reader in readers):
         costs[op] = 0
         return False
+    if isinstance(op.info, PanelsOp):
+        return True
     times = sum(_times_read(op, reader, graph) for reader in readers)
     if times > 1 and costs[op] * times > _CHEAP:
         costs[op] = 0

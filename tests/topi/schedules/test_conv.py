@@ -432,3 +432,28 @@ def test_weights_that_are_no_panels_are_refused():
         nn.conv2d_pack_weights(w, 2, 8, "HWIO", 2)
     with pytest.raises(ShapeError, match="no panels of 9 results, groups of 2"):
         nn.conv2d_unpack_weights(nn.conv2d_pack_weights(w, 1, 8, "HWIO", 2), 9, 2)
+
+
+@pytest.mark.parametrize("also", ["alone", "panels", "weights"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("wide", [32, 48])
+def test_panels_that_the_same_program_packs(also, last, wide):
+    """They are stored and read as they lie: weights that were put back in order were stored, and panels that nothing read then
+    were asked for.
+    """
+    shape, weights = ((1, 9, 9, 32), (3, 3, 32, 96)) if last else ((1, 32, 9, 9), (96, 32, 3, 3))
+    rng, dtypes = np.random.default_rng(0), ("uint8", "int8") if last else ("float32", "float32")
+    data, kernel = [rng.integers(0, 9, extents).astype(dtype) for extents, dtype in zip((shape, weights), dtypes)]
+    a, w = te.placeholder(shape, dtypes[0], name="a"), te.placeholder(weights, dtypes[1], name="w")
+    panels = nn.conv2d_pack_weights(w, 1, wide, "HWIO" if last else "OIHW", 4 if last else 1)
+    read = nn.conv2d_unpack_weights(panels, 96, 4 if last else 1)
+    made = nn.conv2d(a, read, 1, 1, 1, "NHWC" if last else "NCHW", "int32" if last else "float32")
+    outs = [made, *{"alone": [], "panels": [panels], "weights": [read]}[also]]
+    for target in ("llvm", "llvm -mcpu=x86-64-v3"):
+        results = []
+        for s in (topi.schedules.schedule(outs, target), te.create_schedule([out.op for out in outs])):
+            arrays = [np.empty([int(extent) for extent in out.shape], str(out.dtype)) for out in outs]
+            tedsl.build(s, [a, w, *outs], target)(data, kernel, *arrays)
+            results.append(arrays)
+        for found, wanted in zip(*results):
+            np.testing.assert_array_equal(found, wanted)

@@ -28,6 +28,13 @@ def test_along_any_axis(operator, shape, axis):
     np.testing.assert_allclose(run(getattr(topi.nn, operator)(x, axis), {x: data}), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape, axis", [((3, 4, 0), 1), ((0, 5, 0), 1), ((0, 5), 0), ((5, 0), 1), ((0, 40), -1)], ids=str)
+@pytest.mark.parametrize("operator", ["softmax", "log_softmax"])
+def test_without_elements(operator, shape, axis):
+    x = te.placeholder(shape, name="x")
+    assert run(getattr(topi.nn, operator)(x, axis), {x: np.empty(shape, "float32")}).shape == shape
+
+
 @pytest.mark.parametrize("schedule", ["plain", "generic", "cuda"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_by_other_schedules(schedule, axis):

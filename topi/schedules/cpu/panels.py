@@ -15,15 +15,15 @@ _TURNED = 16  # terms whose columns are turned in registers together
 _FEW = 32, 12  # rows that use each element of the second matrix too seldom for a copy to pay: where it fits L2, and where not
 
 
-def as_panels(tensor: Any) -> PanelsOp | None:
-    """What says how a tensor lies in panels that are read through it; None for others."""
+def as_panels(kernel: Kernel, tensor: Any) -> PanelsOp | None:
+    """What says how a tensor lies in panels that are read through it; None for others, and for one that is a result itself."""
     packed = getattr(tensor.op, "info", None)
-    return packed if isinstance(packed, PanelsOp) else None
+    return packed if isinstance(packed, PanelsOp) and tensor.op not in kernel.schedule.outputs else None
 
 
 def given_panels(kernel: Kernel) -> int | None:
     """The columns of the panels in which the second matrix lies; None if it lies otherwise, or they are no whole vectors."""
-    packed = as_panels(kernel.record.b)
+    packed = as_panels(kernel, kernel.record.b)
     wide = packed.wide if packed is not None and packed.group == 1 and kernel.record.transpose_b else 0
     lanes = kernel.lanes(kernel.anchor)
     return wide if wide and wide % lanes == 0 and wide // lanes < registers(kernel.target) // 2 else None

@@ -248,7 +248,7 @@ def _across_rows(kernel: Kernel, axes: Sequence[int]) -> None:
     lanes = kernel.lanes(kernel.tail)
     extent, width = extent_of(own[-1]), lanes * _NEIGHBOURS
     if extent is not None and extent < width:
-        width = -(-extent // lanes) * lanes if extent > lanes else extent
+        width = -(-extent // lanes) * lanes if extent > lanes else max(extent, 1)
     block, lane = tail.split(own[-1], factor=width)
     kept = [own[d] for d in range(len(own) - 1) if d not in axes]
     along = [own[d] for d in axes]

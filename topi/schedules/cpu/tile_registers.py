@@ -40,7 +40,7 @@ def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None
 def are_packed(kernel: Kernel) -> bool:
     """Whether the columns of the second matrix of a product lie in panels as tiles multiply them."""
     record = kernel.record
-    packed = as_panels(record.b)
+    packed = as_panels(kernel, record.b)
     return packed is not None and record.transpose_b and packed.wide == PANEL and \
         packed.group * packed.panels.dtype.bits == 32 and kernel.target.multiplies_tiles(record.a.dtype, record.b.dtype)
 

@@ -37,7 +37,7 @@ def terms_of_step(kernel: Kernel) -> int:
 
 def _as_read(kernel: Kernel) -> Any:
     """The weights as the formula of the sums reads them."""
-    packed = as_panels(weights_of(kernel))
+    packed = as_panels(kernel, weights_of(kernel))
     return kernel.read(weights_of(kernel)) if packed is None else packed.panels
 
 
@@ -48,7 +48,7 @@ def channel_loop(kernel: Kernel) -> int:
 
 def are_packed(kernel: Kernel, group: int, wide: int) -> bool:
     """Whether the weights lie in panels of `wide` results, by groups of channels."""
-    packed = as_panels(weights_of(kernel))
+    packed = as_panels(kernel, weights_of(kernel))
     return packed is not None and (packed.group, packed.wide) == (group, wide)
 
 

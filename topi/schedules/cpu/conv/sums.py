@@ -44,7 +44,7 @@ def ask_for_panels(kernel: Kernel, stage: Any, loops: list[Any], channels: int |
     `planes_last` returns them, without the planes.
     """
     weights = weights_of(kernel).op
-    packed = as_panels(weights_of(kernel))
+    packed = as_panels(kernel, weights_of(kernel))
     if packed is None or channels is None or len(loops) != 3 or terms_of_step(kernel) > 1:
         return
     if all(tensor.op is not weights for tensor in stage.op.input_tensors):

@@ -32,7 +32,7 @@ def tile_of_image(kernel: Kernel, image: tuple[int | None, int | None], channels
     data, last = kernel.record.padded, kernel.record.layout[-1] != "W"
     apart = (constant(data.shape[-1]) or 1 if last else 1) * data.dtype.bits // 8 * kernel.record.strides[-1]
     steps = None if terms is None else -(-terms // group)
-    packed = as_panels(weights_of(kernel))
+    packed = as_panels(kernel, weights_of(kernel))
     are_copied = kernel.record.layout != "NCHWc" and (packed is None or packed.group > 1)
     asked = (kernel.target, image, channels, steps, lanes, apart, block, whole, dividing, border_of_rows(kernel), are_copied)
     tile, room = image_tile(*asked), _room_for_panel(kernel)
