@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import graph
+from tedsl import graph, te
 from tedsl.graph import Spec, ops
 from tedsl.graph.passes import quantized
 
@@ -255,3 +255,28 @@ def test_quotients_whose_factor_float32_does_not_hold(scale, divisor):
     """0 * 1e5 / 1e-37 is 0, and 0 times infinity is no number."""
     both(lambda q: ops.nearbyint(ops.divide(scaled(q, scale), number(divisor, "float32"))), Spec((3, 10), "int8"),
          exact=True)
+
+
+def test_products_whose_extents_are_variables():
+    """Scores of attention: both operands are computed, and nobody knows how many numbers they have."""
+    n = te.var("n")
+
+    def fn(q):
+        x = dequantized(q, 0.1, 3, "uint8")
+        return ops.nn.matmul(x, ops.transpose(x, (1, 0)))
+
+    g = graph.trace(fn, Spec((n, 10), "uint8"))
+    arrays = [drawn((rows, 10), "uint8") for rows in (1, 5)]
+    network = graph.compile(g)
+    for array in arrays:
+        np.testing.assert_allclose(network(array), graph.evaluate(g, array)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 3, 3), (4, 0, 3, 3)])
+def test_depthwise_convolutions_without_results(shape):
+    weights = graph.constant(np.empty(shape, "int8"), name="w")
+
+    def fn(q):
+        return ops.nn.depthwise_conv2d_nchw(dequantized(q, 0.1, 3, "uint8"), dequantized(weights, 0.1, None, "int8"), 1, 1, 1)
+
+    both(fn, Spec((1, shape[0], 5, 5), "uint8"))

@@ -10,6 +10,7 @@ products of one channel: depthwise convolutions compute with the integers as flo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def product(node: Node) -> Value | None:
     if x is None or w is None or axis is None or x.scale.data.size != 1 or not as_target(None).has_byte_products:
         return None
     scales = _along(w.scale.data, axis, len(weights.shape))
-    if scales is None or weights.spec.size // max(weights.shape[axis], 1) > _MOST_TERMS:
+    if scales is None or not weights.spec.is_static or weights.spec.size // max(weights.shape[axis], 1) > _MOST_TERMS:
         return None
     sums = _sums(node, x.whole, w.whole)
     if sums is None:
@@ -87,7 +88,7 @@ def _of_results(node: Node, array: Any) -> Value:
 def _sums(node: Node, x: Whole, w: Whole) -> Value | None:
     """The sums of products of whole numbers, of int32; None for weights that are no constants of int8."""
     axis, weights, point = _results_axis(node), w.array, x.offset
-    if axis is None or weights is None or (x.zero is not None and x.zero.spec.size != 1):
+    if axis is None or weights is None or (x.zero is not None and not (x.zero.spec.is_static and x.zero.spec.size == 1)):
         return None
     first, second = list(node.arguments)[:2]
     arguments = {**node.arguments, "out_dtype": "int32", first: x.stored}
@@ -155,7 +156,10 @@ def _depthwise(conv: Node) -> Value | None:
     x, w = dequantized(data), dequantized(weights)
     if x is None or w is None or x.scale.data.size != 1 or w.whole.array is None:
         return None
-    each = numpy.broadcast_to(w.scale.data, w.whole.array.shape).reshape(-1, max(w.whole.array[0, 0].size, 1))
+    channels, results, *window = w.whole.array.shape
+    if 0 in (channels, results, *window):
+        return None
+    each = numpy.broadcast_to(w.scale.data, w.whole.array.shape).reshape(channels * results, -1)
     sums = _sums_of_channels(conv, x.whole, w.whole) if (each == each[:, :1]).all() else None
     factor = (x.scale.data.reshape(()) * each[:, 0]).astype("float32").reshape(-1, 1, 1)
     return None if sums is None else apply("multiply", sums, constant(factor))
@@ -167,7 +171,7 @@ def _sums_of_channels(conv: Node, x: Whole, w: Whole) -> Value | None:
     """
     weights = w.array
     bordered = None if weights is None or x.offset is None else _bordered(conv, x, "NCHW", weights.shape[2:])
-    if bordered is None or weights[0, 0].size > _MOST_EXACT:
+    if bordered is None or math.prod(weights.shape[2:]) > _MOST_EXACT:
         return None
     first, second = list(conv.arguments)[:2]
     changed = {first: apply("cast", bordered[0], "float32"), "padding": bordered[1],
