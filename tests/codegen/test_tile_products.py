@@ -167,6 +167,22 @@ def test_what_is_no_product_is_refused():
         tedsl.build(s, args, AMX)
 
 
+@pytest.mark.parametrize("target", [AMX, WITHOUT[0]])
+@pytest.mark.parametrize("kinds, of", [
+    (("int16", "int8"), "int32"), (("float32", "float32"), "float32"), (("int8", "int8"), "int64")])
+def test_products_of_other_numbers_are_refused(kinds, of, target):
+    """They kept their loops, and nothing said why."""
+    a, b = te.placeholder((8, 16), kinds[0], name="a"), te.placeholder((4, 8, 4), kinds[1], name="b")
+    p = te.reduce_axis((0, 16), name="p")
+    c = te.compute((8, 8), lambda i, j: te.sum(a[i, p].astype(of) * b[p // 4, j, p % 4].astype(of), axis=p), name="c")
+    s = te.create_schedule(c.op)
+    steps, inside = s[c].split(p, factor=4)
+    s[c].reorder(c.op.axis[0], steps, c.op.axis[1], inside)
+    s[c].pragma(c.op.axis[0], "tile_products")
+    with pytest.raises(LoweringError, match="neither adds a product of two bytes to 32 bits or of bfloat16 to float32"):
+        tedsl.build(s, [a, b, c], target)
+
+
 def test_loops_by_hand_that_tiles_would_change_are_refused():
     """Rows that have elements in common, and zeros behind the sums."""
     a, b, c = (tir.decl_buffer((256,), of, name=name) for name, of in (("a", "uint8"), ("b", "int8"), ("c", "int32")))

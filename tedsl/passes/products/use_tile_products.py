@@ -104,12 +104,13 @@ class _Tiles(ScopedRewriter):
         sums = {id(part): found for part in parts if (found := _sum(part.store)) is not None}
         loops = tuple(loop for part in parts for loop in part.loops)
         strided = any(_is_strided(load.index, loops) for loads in sums.values() for load in loads)
-        if strided or not sums or not all(self.can_take(*loads) for loads in sums.values()):
+        if strided or not all(self.can_take(*loads) for loads in sums.values()):
             return stmt.body
         zeros = [part for part in parts if id(part) not in sums]
         for part in zeros:
             if not _is_zero(part.store.value):
-                raise _refusal(part.store, "it neither adds a product to an element nor sets it to zero")
+                raise _refusal(part.store, "it neither adds a product of two bytes to 32 bits or of bfloat16 to float32, "
+                                           "nor sets an element to zero")
             before = [other for other in parts[:parts.index(part)] if other.store.buffer_var is part.store.buffer_var]
             if any(id(other) in sums for other in before):
                 raise _refusal(part.store, "it sets elements to zero after products were added")
