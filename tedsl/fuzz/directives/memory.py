@@ -71,7 +71,11 @@ def prefetch(s: Scheduler) -> str | None:
     if place is None:
         return None
     name, at = place
-    return f"s[{name}].prefetch({s.draw.choice(read(s.state(name)))}, loop({name}, {at}), {s.draw.between(0, 3)})"
+    source = s.draw.choice(read(s.state(name)))
+    written = [own for own in s.tensors if s.names[own].op in s.state(name).schedule.outputs
+               and len(s.names[own].shape) == len(s.names[source].shape)]
+    more = s.draw.choice(["", "", ", spread=True", *[f", into={own}" for own in written[:1]]])
+    return f"s[{name}].prefetch({source}, loop({name}, {at}), {s.draw.between(0, 3)}{more})"
 
 
 def transform_layout(s: Scheduler) -> str | None:
