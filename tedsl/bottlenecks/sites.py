@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy
 
@@ -29,6 +30,7 @@ _ARITHMETIC = (Add, Sub, Mul, Div, Max, Min)
 _FREE = (IF_THEN_ELSE, LIKELY, REINTERPRET)
 _MOST_POINTS = 1 << 20  # of a space whose distinct elements are counted one by one
 OFTEN = 1.3  # times that values are computed, below which they are at the edges of tiles
+_SPARSE = 16  # integers per value, above which values are sorted to find the different ones
 _FEW = 4  # operations on an element, of which fewer are seldom worth a stage
 _MOST_VALUES = 4096  # of a loop variable for which conditions are tried
 ACCUMULATORS = ".acc"  # how names of registers end that hold what a stage adds up
@@ -252,7 +254,7 @@ def _distinct(group: Mapping[int, int], counts: Mapping[int, int], shifts: Seque
     if len(shifts) * math.prod(counts[at] for at in moving) <= _MOST_POINTS:
         sums = numpy.unique(numpy.array(shifts, "int64"))
         for at, factor in moving.items():
-            sums = numpy.unique(sums[:, None] + factor * numpy.arange(counts[at]))
+            sums = _unique(sums[:, None] + factor * numpy.arange(counts[at]))
         return int(sums.size)
     lengths: dict[int, int] = {}
     for at, factor in moving.items():
@@ -268,6 +270,17 @@ def _distinct(group: Mapping[int, int], counts: Mapping[int, int], shifts: Seque
         else:
             rows, unit, length = rows * length, factor, count
     return rows * length
+
+
+def _unique(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    """The different integers among `values`: marked in a row of flags where they are dense, for sorting takes far longer."""
+    low = int(values.min())
+    span = int(values.max()) - low + 1
+    if span > _SPARSE * values.size:
+        return numpy.unique(values)
+    seen = numpy.zeros(span, bool)
+    seen[values - low] = True
+    return numpy.flatnonzero(seen) + low
 
 
 @record(eq=False)
