@@ -5,6 +5,7 @@ test; the mark `optimized` asks for it in one. `--assembled` has NVIDIA's assemb
 tests of the cache on disk name a folder of their own.
 """
 
+import functools
 import gc
 import os
 import sys
@@ -23,7 +24,7 @@ from tests.stand_ins import without_stand_ins
 
 # Tests of results; what LLVM optimises is tested in codegen.
 VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "autograd", "nn", "optim", "graph", "actors",
-          "devices", "simulate")
+          "devices", "simulate", "regressions/test_rows_of_scans.py")
 
 # Tests that compile each of their cases.
 TABLES = ("auto_scheduler", "autodiff", "autograd", "codegen", "devices", "graph", "ir", "lang", "lower", "nn", "optim",
@@ -95,6 +96,12 @@ def pytest_collection_finish():
     gc.set_threshold(10_000)
 
 
+@functools.cache
+def _lies_in(path, places):
+    """Whether a file of tests is one of `places` or in one of these folders."""
+    return any(path.is_relative_to(ROOT / place) for place in places)
+
+
 @pytest.fixture
 def golden(request):
     """`golden(text)`: that text is what the golden file of this test holds; `golden.sections(before=..., after=...)`."""
@@ -111,8 +118,8 @@ def _stand_ins_go():
 @pytest.fixture(autouse=True)
 def _machine_code_made_soon(request, monkeypatch):
     """Kernels of tests that check values alone are compiled without LLVM's passes: in less than half of the time."""
-    folder = request.path.relative_to(ROOT).parts[0]
-    if folder in VALUES and not request.config.getoption("--optimized") and not request.node.get_closest_marker("optimized"):
+    optimized = request.config.getoption("--optimized") or request.node.get_closest_marker("optimized")
+    if _lies_in(request.path, VALUES) and not optimized:
         monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
 
 
@@ -123,7 +130,7 @@ def _assembled(request, monkeypatch):
     The folder that TEDSL_KEPT_PTX names gets these texts, for `python -m tests.codegen.nvptx.assembler FOLDER`.
     """
     asked, folder = request.config.getoption("--assembled"), os.environ.get("TEDSL_KEPT_PTX")
-    kept = folder and any(request.path.is_relative_to(ROOT / place) for place in ASSEMBLED)
+    kept = folder and _lies_in(request.path, ASSEMBLED)
     if request.node.get_closest_marker("spills") or not (asked or kept):
         yield
         return

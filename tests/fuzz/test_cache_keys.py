@@ -102,6 +102,7 @@ def replaced_once(text, way, draw):
     return text[:place.start()] + draw.choice(words).format(place[0]) + text[place.end():]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.filterwarnings("ignore:build")
 def test_a_change_of_the_loops_is_a_change_of_the_key(block):

@@ -40,6 +40,7 @@ class Cell:
 SIZES = [pytest.param(7, 5, id="constant"), pytest.param(M, N, id="symbolic"), pytest.param(7, N, id="mixed")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("m, n", SIZES)
 @pytest.mark.parametrize("who", ["inner", "ahead", "update"])
 @pytest.mark.parametrize("how", [{"factor": 2}, {"factor": 4}, {"nparts": 4}, {"factor": 1}, {"factor": 16}], ids=str)
