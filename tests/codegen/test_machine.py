@@ -12,7 +12,16 @@ import pytest
 import tedsl
 import topi
 from tedsl import te
-from tedsl.codegen.llvm.effort import MOST_PATHS, PLAIN, VECTORIZED, effort_of, functions_of, index_paths, instructions
+from tedsl.codegen.llvm.effort import (
+    MOST_PATHS,
+    MOST_STORES,
+    PLAIN,
+    VECTORIZED,
+    effort_of,
+    functions_of,
+    index_paths,
+    instructions,
+)
 from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
@@ -160,6 +169,15 @@ def test_inlined_functions_count_at_each_call():
         one("middle", "call float @inner(float %x)", "call float @inner(float %v0)", more="alwaysinline ") + \
         one("outer", "call float @middle(float %x)", "call float @not.inner(float %v0)")
     assert instructions(functions_of(text)) == {"@outer": 3 + 3 + 2 * 2}
+
+
+@pytest.mark.parametrize("labels, lean", [(False, {"@copies.kernel"}), (True, frozenset())])
+def test_a_block_of_many_stores_is_not_for_the_vectorizer(labels, lean):
+    """It compares each with each. In blocks of their own they are few."""
+    stores = "".join(f"next{k}:\n  store float %w, ptr %p\n" for k in range(MOST_STORES))
+    stores = stores if labels else "".join(line for line in stores.splitlines(True) if "store" in line)
+    text = plain_loop("copies.kernel", 40).replace("  store float %w, ptr %p\n", stores + "  store float %w, ptr %p\n")
+    assert effort_of(text).lean == lean
 
 
 def test_only_functions_with_plain_loops_get_the_pipeline_of_llvm():

@@ -23,12 +23,14 @@ PLAIN = '"tedsl-loops"="plain"'  # the attribute of functions with loops for LLV
 LEAN = '"tedsl-passes"="lean"'  # of functions while LLVM's pipeline leaves them out
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
 MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how much they have to do with each other
+MOST_STORES = 500  # of a block that gets LLVM's own pipeline: 1 s, by the square of them: each is compared with each
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
 MOST_STEPS = 1_000  # one after the other, of such an index, whose instructions are combined: 0.3 s, by the square of them
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
 MANY_COPIES = 300  # lines of a function with mathematical functions, if it has copies of iterations, which have much in common
 _SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
                      r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
+_LABEL = re.compile(r"\n\S+:")
 _SYMBOL = re.compile(r'@("[^"]*"|[^\s(,)]+)')
 _CALL_END = re.compile(r"\)(, !dbg \S+)?$")
 _OUTLINED = re.compile(r'(\.(parallel|part)\d+)+"?$')
@@ -85,9 +87,10 @@ def effort_of(text: str, pipeline: bool = True) -> Effort:
 
     LLVM's pipeline is for functions with plain loops; it takes three times as long as the lean list, which the others get.
     It, and LLVM's selection of instructions for a large block, take more than linear time in a function. Of a kernel
-    whose functions have more than VECTORIZED instructions or MOST_LOOPS loops together, the largest get the lean list. With an
-    index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out. Where
-    that index has more than MOST_STEPS, no instructions are combined, which takes the square of their number.
+    whose functions have more than VECTORIZED instructions or MOST_LOOPS loops together, the largest get the lean list. So do
+    those with a block of more than MOST_STORES, as where a loop was unrolled into so many copies. With an index of more than
+    MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out. Where that index has more
+    than MOST_STEPS, no instructions are combined, which takes the square of their number.
     """
     functions = functions_of(text)
     lean = {name for name, body in functions.items() if _is_shaped(_header(body))}
@@ -107,7 +110,7 @@ def effort_of(text: str, pipeline: bool = True) -> Effort:
         kernel = _OUTLINED.sub("", name)
         count, loops = room.get(kernel, (VECTORIZED, MOST_LOOPS))
         room[kernel] = count, loops = count - sizes[name], loops - functions[name].count("\nloop")
-        if count < 0 or loops < 0:
+        if count < 0 or loops < 0 or _has_many_stores(functions[name]):
             lean.add(name)
     return Effort(frozenset(lean), calling, settled=_settled(functions))
 
@@ -134,6 +137,12 @@ def _is_settled(body: str) -> bool:
     mathematical functions that have: of its instructions LLVM finds none to combine, and takes long for that.
     """
     return ("@llvm.fma." in body or "@llvm.arithmetic.fence." in body) and _COMBINABLE.search(body) is None
+
+
+def _has_many_stores(body: str) -> bool:
+    """Tells whether a block of a function has more than MOST_STORES."""
+    store = "\n  store "
+    return body.count(store) > MOST_STORES and any(block.count(store) > MOST_STORES for block in _LABEL.split(body))
 
 
 def _is_shaped(header: str) -> bool:

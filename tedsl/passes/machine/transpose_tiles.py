@@ -58,7 +58,7 @@ LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts o
 
 def transpose_tiles(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with turned loads of serial loops read by rows, where the target has fast shuffles."""
-    if target.architecture not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias"):
+    if target.architecture not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias") or not contains(func.body, Ramp):
         return func
     own = {node.buffer_var for node in of_kinds(func.body, Allocate) if isinstance(node, Allocate)}
     return func.with_body(_Tiles(target, own)(func.body))
