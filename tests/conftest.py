@@ -27,8 +27,9 @@ VALUES = ("ir", "lang", "autodiff", "lower", "passes", "schedule", "topi", "auto
           "devices", "simulate", "regressions/test_rows_of_scans.py")
 
 # Tests that compile each of their cases.
-TABLES = ("auto_scheduler", "autodiff", "autograd", "codegen", "devices", "graph", "ir", "lang", "lower", "nn", "optim",
-          "passes", "schedule", "simulate", "tir", "topi")
+TABLES = ("auto_scheduler", "autodiff", "autograd", "autotvm", "benchmarks", "bottlenecks", "codegen", "contrib", "devices",
+          "graph", "ir", "lang", "lower", "nn", "optim", "passes", "regressions", "runtime", "schedule", "simulate", "tir",
+          "topi")
 
 # Tests whose PTX goes to the assembler in `.ci/cuda`.
 ASSEMBLED = ("auto_scheduler", "bottlenecks", "codegen/nvptx", "devices", "passes/device", "regressions", "runtime/devices",
@@ -81,19 +82,19 @@ def _test(item):
 
 
 def _one_in(item, cases):
-    """Of how many cases of its test one stays: of 4 half, of 12 and more a sixth, or what the mark says if that is fewer."""
+    """Of how many cases of its test one stays: of 3 half, of 12 and more an eighth, or what the mark says if that is fewer."""
     mark = item.get_closest_marker("sampled")
     tables = item.path.relative_to(ROOT).parts[0] in TABLES
-    return max(mark.args[0] if mark else 1, min(6, cases // 2) if tables else 1)
+    return max(mark.args[0] if mark else 1, min(8, cases * 2 // 3) if tables else 1)
 
 
 def pytest_collection_finish():
     """Modules and tests stay until the end: garbage collection need not look at them in every test, an eighth of the time.
-    What tests make is looked at less often than is usual, for nodes of programs are many and in no circles.
+    What tests make is looked at seldom, for nodes of programs are many and in no circles.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000)
 
 
 @functools.cache

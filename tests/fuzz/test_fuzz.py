@@ -43,6 +43,7 @@ def test_sequences_agree_and_are_of_all_kinds():
     assert report.counts["directives refused"] <= 0.4 * report.counts["directives"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", range(2))
 def test_programs_agree(part):
     """Larger programs, checked in every way there is: 30."""

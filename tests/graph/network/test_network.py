@@ -204,6 +204,7 @@ def test_passes_choose_for_the_first_batch_that_is_asked_for():
             np.testing.assert_allclose(network(x), graph.evaluate(g, x)[0], rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.whole
 def test_resnet18_of_any_batch():
     g = resnet18(32, batch=te.var("n"), width=8)
     network = compile(g)
