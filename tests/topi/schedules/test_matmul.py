@@ -93,6 +93,15 @@ def test_the_next_panel_is_asked_for_beside_this_one(m, k, n, asked):
     assert ("prefetching p 1 ahead bit by bit" in str(s[s.outputs[0]])) == asked
 
 
+def test_few_lines_are_asked_for_at_once():
+    """A core follows some 16 lines: 43 of them after each 64 terms, which would come out even, kept tiles waiting."""
+    target = Target("llvm -mcpu=sapphirerapids -model=sapphirerapids")
+    *_, out = by_panels(24, 4096, 1024, target)
+    with target:
+        s = topi.schedules.schedule([out])
+    assert re.search(r"for k\.inner in 0\.\.16\b", str(s))
+
+
 @pytest.mark.parametrize("m, k, n", [(40, 96, 200), (33, 130, 300), (70, 64, 240), (12, 192, 301)])
 def test_panels_that_are_asked_for(m, k, n, tmp_path):
     machine = dataclasses.asdict(Target("llvm -mcpu=x86-64-v3 -model=x86-64-v3").machine)
