@@ -71,8 +71,8 @@ def convolve(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, pad
              layout: str, kernel_layout: str, groups: int = 1, name: str = "") -> te.Tensor:
     """The convolution of `data` with `kernel`; the result has the layout of the data.
 
-    float16 and bfloat16 are summed in float32; with channels innermost, processors that multiply pairs of bfloat16 (AVX-512
-    BF16) take denormal numbers as zero.
+    float16 and bfloat16 are summed in float32; processors that multiply pairs of bfloat16 (AVX-512 BF16, AMX) take denormal
+    numbers as zero.
     """
     where = opening(operator, data, kernel)
     require_rank(data, layout, where)

@@ -6,6 +6,7 @@
     width innermost, channels that fill      lanes along the channels, with a copy of the weights whose channels are neighbours;
     vectors:                                 the tile is transposed when it is stored
     width innermost, few channels or terms:  lanes along the width; a tile is some channels times some vectors of a row
+    width innermost, bytes or bfloat16:      as with channels innermost, of a copy of the image, where processors add up groups
 
 Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
 """

@@ -44,7 +44,7 @@ _TURN, _PACK = 6, 5  # cycles to turn a vector of a result, to pack one of weigh
 def schedule_channels_last(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC."""
     group = terms_of_step(kernel)
-    near = _stay_near(kernel)
+    near = stay_near(kernel)
     tile, panels = tile_of_channels_last(kernel, group)
     copied = not near and panels != 1 and _are_read_often(kernel, tile)
     alone = copied and _are_enough(kernel, panels)
@@ -75,7 +75,7 @@ def schedule_channels_last(kernel: Kernel) -> None:
 def tile_of_channels_last(kernel: Kernel, group: int) -> tuple[ImageTile, int | None]:
     """The tile of `schedule_channels_last`, and how many panels of channels there are."""
     return tile_of_image(kernel, image_of(kernel.tail.axis[1:-1]), extent_of(kernel.tail.axis[-1]), group=group,
-                         whole=_stay_near(kernel) and not _two_rows_stay_near(kernel))
+                         whole=stay_near(kernel) and not _two_rows_stay_near(kernel))
 
 
 def schedule_blocks(kernel: Kernel) -> None:
@@ -149,7 +149,7 @@ def is_turned(kernel: Kernel) -> bool:
         return False
     known = product([extent_of(axis) for axis in (*kernel.tail.axis, *kernel.anchor.reduce_axis)])
     if type(record) is ConvOp and record.groups == 1 and known:
-        share, near = turned_cycles(kernel) / cycles_by_rows(kernel), _stay_near(kernel)
+        share, near = turned_cycles(kernel) / cycles_by_rows(kernel), stay_near(kernel)
         if near or share <= _SURE:
             return share <= 1
     if channels < lanes:
@@ -245,7 +245,7 @@ def _spread_channels(kernel: Kernel) -> None:
 
 # --- panels -----------------------------------------------------------------------------------------------------------
 
-def _stay_near(kernel: Kernel) -> bool:
+def stay_near(kernel: Kernel) -> bool:
     """Whether all weights stay in the second cache beside the data."""
     size = product([constant(extent) for extent in weights_of(kernel).shape])
     return size is not None and 2 * size * weights_of(kernel).dtype.bits // 8 <= kernel.target.machine.l2.size
@@ -273,7 +273,7 @@ def _are_alone(kernel: Kernel, tile: ImageTile, panels: int | None) -> bool:
     cores, channels = kernel.target.machine.cores, extent_of(kernel.tail.axis[1])
     if panels is None or channels is None:
         return False
-    if not _stay_near(kernel):
+    if not stay_near(kernel):
         return keep_cores_busy(kernel.target, panels)
     even = channels % (tile.wide * cores) == 0 or _are_enough(kernel, panels)
     return even and panels > 1 and extent_of(kernel.tail.axis[0]) == 1

@@ -17,6 +17,7 @@ from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
 from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product, schedule_product
+from topi.schedules.cpu.conv.planes import is_by_groups, schedule_by_groups
 from topi.schedules.cpu.conv.rows import schedule_rows
 from topi.schedules.cpu.conv.tiled import is_tiled, schedule_tiled
 from topi.schedules.cpu.reduce import schedule_reduce
@@ -42,6 +43,8 @@ def schedule_conv(kernel: Kernel) -> None:
         schedule_reduce(kernel)
     elif reads_alone(kernel):
         schedule_windows(kernel)
+    elif is_by_groups(kernel):
+        schedule_by_groups(kernel)
     elif _is_by_pixels(kernel):
         schedule_product(kernel)
     elif is_turned(kernel):
@@ -77,6 +80,7 @@ def panels_of(kernel: Kernel) -> tuple[int, int] | None:
         if group == 1 or channels is None or channels % group:
             return None
         return (PANEL if is_tiled(kernel) else tile_of_channels_last(kernel, group)[0].wide), group
-    plain = (record.layout, record.kernel_layout) == ("NCHW", "OIHW") and not _is_by_pixels(kernel) and is_turned(kernel)
-    width = panel_width(kernel) if plain else None
+    if (record.layout, record.kernel_layout) != ("NCHW", "OIHW") or is_by_groups(kernel):
+        return None
+    width = panel_width(kernel) if not _is_by_pixels(kernel) and is_turned(kernel) else None
     return None if width is None else (width, 1)

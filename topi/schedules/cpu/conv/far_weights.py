@@ -5,23 +5,26 @@
             copy the weights of the block, panel by panel      from pieces of several lines, each in a page of its own
             for panel, for tile of pixels:         sums of the tile += weights * data
 
-The weights are read once, in the order of memory, and what tiles read again stays in the caches (see `blocks`).
+The weights are read once, in the order of memory, and what tiles read again stays in the caches (see `blocks`). Weights that
+were packed before are asked for a panel ahead.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tedsl import te
 from topi.schedules.cpu.conv.blocks import ChannelBlocks, channel_blocks, sum_up_by_blocks
 from topi.schedules.cpu.conv.border import loops_of_sums
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
 from topi.schedules.cpu.parallel import SHARES, share_out
 from topi.schedules.cpu.tiles import divisor_near
-from topi.schedules.formulas import extent_of, product
+from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
 _PART = 4  # of the second cache, which the weights of a block fill
+_STAY = 2  # parts of the second cache, of which one holds weights that stay there beside images
 
 
 def blocks_of_image(kernel: Kernel, tile: ImageTile) -> ChannelBlocks | None:
@@ -66,3 +69,19 @@ def _panels_together(kernel: Kernel, tile: ImageTile, blocks: ChannelBlocks, pan
     size = terms * tile.wide * weights_of(kernel).dtype.bits // 8
     most = min(machine.l2.size // _PART // size, panels // (SHARES * machine.cores))
     return divisor_near(panels, max(1, most), 1)
+
+
+def come_from_afar(kernel: Kernel) -> bool:
+    """Whether each call reads the weights, which are stored by panels, from beyond the second cache."""
+    weights = weights_of(kernel)
+    size = product([constant(extent) for extent in weights.shape])
+    return isinstance(weights.op, te.PlaceholderOp) and size is not None \
+        and size * weights.dtype.bytes > kernel.target.machine.l2.size // _STAY
+
+
+def ask_for_next(kernel: Kernel, tail: Any, panels: Any) -> None:
+    """Prefetch at `panels`, the loop over panels, what its next iteration reads of weights that come from afar, bit by bit:
+    the first tile of a panel would wait for all of it, while memory rests beside the others.
+    """
+    if come_from_afar(kernel):
+        tail.prefetch(weights_of(kernel), panels, 1, spread=True)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from topi.kinds import PackedConvOp
 from topi.schedules.cpu.conv.blocks import FULL, plane_blocks, sum_up_by_blocks
+from topi.schedules.cpu.conv.far_weights import ask_for_next
 from topi.schedules.cpu.conv.groups import terms_of_step
-from topi.schedules.cpu.conv.next_panels import ask_for_next
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl import te
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of, work_of
@@ -58,17 +59,24 @@ def schedule_tiled(kernel: Kernel) -> None:
     vectorize_panel(tail, lane, PANEL, kernel.lanes(kernel.tail))
     sums.compute_at(tail, middle)
     sums.transform_layout(lambda n, *at: [n, at[-1] // PANEL, *at[:-1], at[-1] % PANEL])
-    n, panels, *image, lane = sums.op.axis
-    window = list(sums.op.reduce_axis)
-    steps, terms_of_group = sums.split(window.pop(channels), factor=group)
-    sums.reorder(n, panels, *image, *window, steps, lane, terms_of_group)
-    sums.pragma(n, "tile_products")
+    loops = list(sums.op.reduce_axis)
+    loops.append(loops.pop(channels))
+    sum_up_tiles(sums, loops, group)
     if copied is None:
         return
     copy = s[copied]
     panel, *loops = copy.leaf_iter_vars
     turn_groups(kernel, copy, (panel, *loops), turned=kernel.record.kernel_layout.endswith("I"))
     share_out(copy, [panel], product([extent_of(axis) for axis in copy.op.axis]))
+
+
+def sum_up_tiles(sums: te.Stage, loops: list[Any], group: int) -> None:
+    """Let tile registers compute sums in panels. loops: those of the sums, last that over the channels of the data."""
+    n, panels, *image, lane = sums.op.axis
+    *window, channels = loops
+    steps, terms = sums.split(channels, factor=group)
+    sums.reorder(n, panels, *image, *window, steps, lane, terms)
+    sums.pragma(n, "tile_products")
 
 
 def _rows_of_call(kernel: Kernel) -> int:
