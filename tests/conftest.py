@@ -90,11 +90,11 @@ def _one_in(item, cases):
 
 def pytest_collection_finish():
     """Modules and tests stay until the end: garbage collection need not look at them in every test, an eighth of the time.
-    What tests make is looked at seldom, for nodes of programs are many and in no circles.
+    What tests make is looked at less often than is usual, for nodes of programs are many and in no circles.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)
+    gc.set_threshold(10_000)
 
 
 @functools.cache
