@@ -62,7 +62,7 @@ class Tiles:
 def of_products() -> Tiles:
     """The tiles of matrix products."""
     def fit(rows: Any, columns: Any, terms: Any, lanes: int, target: Target, embeds: bool = True, panel: Any = None,
-            block: Any = None) -> list[Any]:
+            block: Any = None, are_far: bool = False) -> list[Any]:
         return [(tall, vectors * lanes) for tall, vectors in
                 tiles_that_fit(rows, columns, lanes, target, embeds and target.vector_bits == 512, panel, block)]
 
