@@ -97,6 +97,9 @@ def pytest_collection_finish():
     gc.set_threshold(10_000)
 
 
+_of_quick_code = set()  # what may be known of the machine by kernels without LLVM's passes
+
+
 @functools.cache
 def _lies_in(path, places):
     """Whether a file of tests is one of `places` or in one of these folders."""
@@ -118,10 +121,17 @@ def _stand_ins_go():
 
 @pytest.fixture(autouse=True)
 def _machine_code_made_soon(request, monkeypatch):
-    """Kernels of tests that check values alone are compiled without LLVM's passes: in less than half of the time."""
+    """Kernels of tests that check values alone are compiled without LLVM's passes: in less than half of the time. What such
+    kernels measured of the machine, a tenth of what it does, is forgotten before other tests.
+    """
     optimized = request.config.getoption("--optimized") or request.node.get_closest_marker("optimized")
+    limits = sys.modules.get("tedsl.graph.network.limits")
     if _lies_in(request.path, VALUES) and not optimized:
         monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
+        _of_quick_code.add("limits")
+    elif limits is not None and _of_quick_code:
+        limits.limits_of.cache_clear()
+        _of_quick_code.clear()
 
 
 @pytest.fixture(autouse=True)
