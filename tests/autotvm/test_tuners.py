@@ -111,16 +111,15 @@ def test_xgb_tuner_with_and_without_lightgbm(imagination, monkeypatch, with_tree
 def test_trees_are_those_of_lightgbm_on_one_thread(monkeypatch):
     """What of the package is used, where it is not installed."""
     class Fitted:
-        def __init__(self, **options):
-            assert options["n_jobs"] == 1 and options["random_state"] == 0
-
-        def fit(self, features, rates):
+        def __init__(self, options, data, num_boost_round):
+            features, rates = data
+            assert options["num_threads"] == 1 and options["seed"] == 0 and num_boost_round > 1
             self.best = features[rates.argmax()]
 
         def predict(self, features):
             return -abs(features - self.best).sum(1)
 
-    monkeypatch.setitem(sys.modules, "lightgbm", types.SimpleNamespace(LGBMRegressor=Fitted))
+    monkeypatch.setitem(sys.modules, "lightgbm", types.SimpleNamespace(train=Fitted, Dataset=lambda *given: given))
     model = XGBTuner(task_of()).model
     assert list(model.predict(np.ones((2, 3)))) == [0, 0]
     model.fit(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 _PENALTY = 1e-2  # of squared weights, for features of variance 1
-_LEAST_OF_A_LEAF = 3
+_TREES = {"objective": "regression", "num_leaves": 15, "min_data_in_leaf": 3, "num_threads": 1, "seed": 0, "verbosity": -1}
 
 
 class CostModel(Protocol):
@@ -50,16 +50,16 @@ def _products(features: Any) -> Any:
 
 
 class Trees:
-    """Gradient-boosted trees of lightgbm, on one thread: the same points give the same trees."""
+    """Gradient-boosted trees of lightgbm, on one thread: the same points give the same trees. Its classes with the interface of
+    scikit-learn would need that, too.
+    """
 
     def __init__(self, package: Any) -> None:
         self.package = package
         self.model: Any = None
 
     def fit(self, features: Any, rates: Any) -> None:
-        self.model = self.package.LGBMRegressor(n_estimators=100, num_leaves=15, min_child_samples=_LEAST_OF_A_LEAF, n_jobs=1,
-                                                random_state=0, verbose=-1)
-        self.model.fit(features, rates)
+        self.model = self.package.train(_TREES, self.package.Dataset(features, rates), num_boost_round=100)
 
     def predict(self, features: Any) -> Any:
         return np.zeros(len(features)) if self.model is None else self.model.predict(features)
