@@ -16,6 +16,7 @@ from topi.schedules.packing import panels_in
 
 VNNI = "llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu"
 AMX = "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu"
+WIDENED = "llvm -mcpu=x86-64-v3" if Target("llvm").architecture == "x86-64" else "llvm"  # numbers one by one, on any machine
 # images, channels, rows, columns, filters, window, stride, padding, dilation
 SHAPES = [
     (1, 64, 14, 14, 64, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), (2, 8, 9, 17, 33, (3, 3), (2, 1), (1, 0, 2, 1), (1, 1)),
@@ -62,12 +63,11 @@ def by_groups(monkeypatch):
     monkeypatch.setattr(choice, "is_by_groups", lambda kernel: planes.group_of(kernel) > 1)
 
 
-@pytest.mark.skipif(not here.has_byte_products, reason="this machine does not multiply bytes faster")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("target", ["llvm", VNNI])
+@pytest.mark.parametrize("target", ["llvm", VNNI, WIDENED])
 def test_sums_by_groups(shape, target, by_groups):
     if target == VNNI and not here.has_vnni:
-        pytest.skip("this machine lacks AVX-512 VNNI")
+        pytest.skip("this machine lacks AVX-512 VNNI: it cannot run the kernel")
     _, c, *_, o, window = shape[:6]
     cases = [*((kinds, None) for kinds in KINDS), (KINDS[1], requantized), (KINDS[1], topi.nn.relu)]
     for at, (kinds, after) in enumerate(cases):
@@ -80,12 +80,12 @@ def test_sums_by_groups(shape, target, by_groups):
         np.testing.assert_array_equal(found, wanted.astype(out.dtype))
 
 
-@pytest.mark.skipif(here.dot_terms("bfloat16", "bfloat16") == 1, reason="this machine does not multiply pairs of bfloat16")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_pairs_of_bfloat16(shape, by_groups):
+@pytest.mark.parametrize("target", ["llvm", WIDENED])
+def test_pairs_of_bfloat16(shape, target, by_groups):
     _, c, *_, o, window = shape[:6]
     (x, left), (w, right) = bits(*shape[:4]), bits(o, c, *window, seed=1)
-    *_, kernel = made(shape, ("bfloat16", "bfloat16"), "llvm")
+    *_, kernel = made(shape, ("bfloat16", "bfloat16"), target)
     exact = reference(np.zeros(shape[:4], "int8"), np.zeros((o, c, *window), "int8"), *shape[6:])
     found = np.empty(exact.shape, "float32")
     kernel(x, w, found)
