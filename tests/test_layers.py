@@ -9,11 +9,12 @@ from collections import Counter
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
-LAYERS = ["version", "record", "digest", "errors", "amounts", "aliases", "findings", "garbage", "absent", "plugins", "display",
-          "ir", "cache", "target", "arith", "runtime", "simulate", "lang", "autodiff", "schedule", "lower", "passes",
-          "codegen", "compiler", "driver", "tracing", "te", "tir", "nd", "transform", "testing", "error", "topi", "autograd",
-          "optim", "nn", "graph", "bottlenecks", "tune", "autotvm", "auto_scheduler", "tuning", "actors", "graph.placement",
-          "contrib", "compat", "fuzz", "shell", "__main__", "__init__"]
+LAYERS = ["version", "record", "digest", "errors", "amounts", "processors", "aliases", "findings", "garbage",
+          "absent", "plugins", "display", "ir", "cache", "target", "arith", "runtime", "simulate", "lang", "autodiff",
+          "schedule", "lower", "passes", "codegen", "compiler", "driver", "tracing", "te", "tir", "nd", "transform",
+          "testing", "error", "topi", "autograd", "optim", "nn", "graph", "bottlenecks", "tune", "autotvm",
+          "auto_scheduler", "tuning", "actors", "graph.placement", "contrib", "compat", "fuzz", "shell", "__main__",
+          "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, a schedule that shows its loops, and loops

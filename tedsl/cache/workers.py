@@ -13,19 +13,16 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from tedsl.processors import usable_processors
+
 _NUMBER = 4  # bytes of a number in the queue
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def share(count: int, work: Callable[[int], object]) -> None:
     """Calls `work` with each number below `count`, small ones first, in this process and in forked ones; in this one alone
     where there is one core, or where processes cannot be forked. Raises what `work` raises in this process.
     """
-    workers = min(cores(), count) - 1 if can_share() else 0
+    workers = min(usable_processors(), count) - 1 if can_share() else 0
     if workers < 1 or count * _NUMBER > 4096:  # what is written to a pipe at once
         for number in range(count):
             work(number)
@@ -71,4 +68,4 @@ def can_share() -> bool:
     """Whether other processes can take part: forked while another thread of the program compiles, one would find what that
     thread has locked, and nobody to release it.
     """
-    return cores() > 1 and hasattr(os, "fork") and threading.active_count() == 1
+    return usable_processors() > 1 and hasattr(os, "fork") and threading.active_count() == 1

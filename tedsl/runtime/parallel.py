@@ -7,8 +7,6 @@ program has, milliseconds. Between regions workers spin briefly and then sleep i
 at exit they stay asleep. A caller that waits for the last chunks spins, then yields its processor for a while, and sleeps
 only then. A region that finds the pool busy (a nested one, or that of another Python thread) runs serially on its caller.
 After a fork the child starts without workers and creates new ones.
-
-`TEDSL_NUM_THREADS` sets the number of threads; without it there is one for each processor that the process may use.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ import threading
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
+from tedsl.processors import MAX_THREADS, default_threads
 from tedsl.record import record
 
-MAX_THREADS = 255  # eight bits of the generation word
 _CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
 _STATE_BYTES = _WORKERS + (8 + 64) * (MAX_THREADS + 1)
 
@@ -65,27 +63,7 @@ def set_num_threads(count: int) -> None:
 
 def get_num_threads() -> int:
     """Returns the number of threads that parallel loops use."""
-    return _wanted if _wanted is not None else _default_threads()
-
-
-def _default_threads() -> int:
-    given = os.environ.get("TEDSL_NUM_THREADS", "").strip()
-    if not given:
-        affinity = getattr(os, "sched_getaffinity", None)
-        return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _container_limit(), MAX_THREADS)
-    if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
-        raise ArgumentError(f"TEDSL_NUM_THREADS is {given!r}, not a number from 1 to {MAX_THREADS}")
-    return int(given)
-
-
-def _container_limit() -> int:
-    """Returns the number of processors that a container's quota grants: more threads would only compete for them."""
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
-            quota, period = file.read().split()
-        return MAX_THREADS if quota == "max" else max(1, -(-int(quota) // int(period)))
-    except (OSError, ValueError):
-        return MAX_THREADS
+    return _wanted if _wanted is not None else default_threads()
 
 
 def state_address() -> int:

@@ -16,6 +16,7 @@ import math
 import os
 
 from tedsl.errors import ArgumentError
+from tedsl.processors import usable_processors
 from tedsl.record import record
 
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
@@ -211,7 +212,7 @@ def as_here(row: Machine) -> Machine:
     caches = _reported_caches()
     return dataclasses.replace(
         row, l1=caches.get(1, row.l1), l2=caches.get(2, row.l2), l3=caches.get(3, row.l3), page=os.sysconf("SC_PAGESIZE"),
-        cores=_processors(), hardware_threads=_reported_threads())
+        cores=_kept or usable_processors(), hardware_threads=_reported_threads())
 
 
 def keep_processors() -> None:
@@ -219,16 +220,10 @@ def keep_processors() -> None:
     them: code that it builds runs on all.
     """
     global _kept
-    _kept = _processors()
+    _kept = usable_processors()
 
 
 _kept = 0  # 0: as many as the process may use
-
-
-def _processors() -> int:
-    if _kept:
-        return _kept
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _text_of(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tedsl.cache.workers import cores as count_of_cores
+from tedsl.processors import usable_processors
 from tedsl.record import record
 from tedsl.runtime.parallel import get_num_threads
 
@@ -27,7 +27,7 @@ class Cores:
 
 def cores_for(threads: int | None) -> Cores:
     """The processors of this process, divided. threads: of parallel loops; None: as many as they have in this process."""
-    mine = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(count_of_cores()))
+    mine = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(usable_processors()))
     wanted = get_num_threads() if threads is None else threads
     if wanted >= len(mine):
         return Cores(mine, mine)

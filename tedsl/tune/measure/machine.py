@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib import metadata
 
-from tedsl.cache.workers import cores
+from tedsl.processors import usable_processors
 from tedsl.record import record
 from tedsl.runtime.devices.table import stand_in_of
 from tedsl.target.host import host
@@ -72,7 +72,7 @@ def machine_model(target: Target) -> str:
     facts = device_facts(target)
     if facts is not None:
         return facts.name
-    count = cores()
+    count = usable_processors()
     return f"{_processor_name()}, {count} processor{'s' * (count != 1)}"
 
 

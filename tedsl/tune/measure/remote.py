@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tedsl.cache.workers import cores
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.ir.source_line import user_level
+from tedsl.processors import usable_processors
 from tedsl.record import record
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -51,7 +51,7 @@ class Runner:
 
     def about(self) -> tuple[int, str]:
         """How many candidates it takes at once, and the model of this machine."""
-        return _FOR_EACH_PROCESSOR * cores(), machine_model(self._measurer.target)
+        return _FOR_EACH_PROCESSOR * usable_processors(), machine_model(self._measurer.target)
 
     def outcome(self, work: _Work | None) -> Outcome:
         """The outcome of the first candidate of `work`, or of the next one of that which was begun before."""

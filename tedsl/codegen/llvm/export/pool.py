@@ -11,7 +11,8 @@ use. The child of a fork makes threads of its own when it needs them.
 from __future__ import annotations
 
 from tedsl.codegen.llvm.types import global_name
-from tedsl.runtime.parallel import MAX_THREADS, long_type, pool_code
+from tedsl.processors import MAX_THREADS
+from tedsl.runtime.parallel import long_type, pool_code
 
 FUNCTIONS = ("set_num_threads", "get_num_threads", "set_launcher")
 
