@@ -10,6 +10,7 @@ import os
 from tedsl.errors import ArgumentError
 
 MAX_THREADS = 255  # eight bits of the generation word of the thread pool
+_QUOTA = "/sys/fs/cgroup/cpu.max"  # microseconds in a period, or "max", and the period
 
 
 def usable_processors() -> int:
@@ -33,7 +34,7 @@ def default_threads() -> int:
 def _container_limit() -> int:
     """Returns the number of processors that a container's quota grants: more threads would only compete for them."""
     try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+        with open(_QUOTA, encoding="ascii") as file:
             quota, period = file.read().split()
         return MAX_THREADS if quota == "max" else max(1, -(-int(quota) // int(period)))
     except (OSError, ValueError):

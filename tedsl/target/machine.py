@@ -16,7 +16,7 @@ import math
 import os
 
 from tedsl.errors import ArgumentError
-from tedsl.processors import usable_processors
+from tedsl.processors import default_threads, usable_processors
 from tedsl.record import record
 
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
@@ -55,7 +55,7 @@ class Machine:
     tlb, tlb2: the pages in the first and in the second table of addresses.
     fma_latency: cycles until the result of a multiply-add can be added to.
     fma_bits, load_bits, l2_bits, l3_bits: bits of multiply-adds that start, of vectors loaded from l1, l2 and l3, in a cycle.
-    cores: processors that the system offers. hardware_threads: processors that are threads of one core.
+    cores: processors that parallel loops use. hardware_threads: processors that are threads of one core.
     """
 
     name: str
@@ -208,11 +208,14 @@ def _is_count(value: object, least: int) -> bool:
 
 
 def as_here(row: Machine) -> Machine:
-    """Returns `row` with the caches, the page and the processors that this system reports."""
+    """Returns `row` with the caches and the page that this system reports, and as many cores as parallel loops use: the
+    processors that the process may use, fewer where TEDSL_NUM_THREADS or a container's quota says so.
+    """
     caches = _reported_caches()
+    cores = _kept or _processors()
     return dataclasses.replace(
         row, l1=caches.get(1, row.l1), l2=caches.get(2, row.l2), l3=caches.get(3, row.l3), page=os.sysconf("SC_PAGESIZE"),
-        cores=_kept or usable_processors(), hardware_threads=_reported_threads())
+        cores=cores, hardware_threads=min(_reported_threads(), cores))
 
 
 def keep_processors() -> None:
@@ -220,10 +223,14 @@ def keep_processors() -> None:
     them: code that it builds runs on all.
     """
     global _kept
-    _kept = usable_processors()
+    _kept = _processors()
 
 
 _kept = 0  # 0: as many as the process may use
+
+
+def _processors() -> int:
+    return min(default_threads(), usable_processors())
 
 
 def _text_of(path: str) -> str:
