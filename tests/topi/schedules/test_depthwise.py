@@ -94,3 +94,34 @@ def test_no_copy_of_the_image_with_its_border():
         out = nn.relu(nn.depthwise_conv2d_nhwc(data, b, 1, 1, 1))
         text = str(tedsl.lower(topi.schedules.schedule(out), [a, b, out], simple_mode=True))
         assert sum("allocate(pad_temp" in line for line in text.splitlines()) == stored
+
+
+def _loops(channels, window, target):
+    """The loops over parts of channels, pixels and channels of a tile, from the outermost in."""
+    a, b = te.placeholder((1, 20, 20, channels), name="a"), te.placeholder((window, window, channels, 1), name="w")
+    with tedsl.Target(target):
+        s = topi.schedules.schedule(nn.relu(nn.depthwise_conv2d_nhwc(a, b, 1, window // 2, 1)))
+    tail = s.stages[-1]
+    return [loop.var.name for loop in tail.leaf_iter_vars if loop.var.name.startswith(("ax2.outer", "ax3.outer"))]
+
+
+@pytest.mark.parametrize("channels, window, target, order", [
+    (160, 3, "llvm -model=znver4", ["ax2.outer", "ax3.outer"]),
+    (240, 3, "llvm -model=znver4", ["ax3.outer.outer", "ax2.outer", "ax3.outer.inner"]),
+    (240, 3, "llvm -model=znver5", ["ax2.outer", "ax3.outer"]),
+    (240, 5, "llvm -model=znver5", ["ax3.outer.outer", "ax2.outer", "ax3.outer.inner"])])
+def test_channels_of_a_part_follow_each_other(channels, window, target, order):
+    """As many as stay in half of the nearest cache: 25 or 61 elements of each, of caches of 32 and 48 KiB."""
+    assert _loops(channels, window, target) == order
+
+
+@pytest.mark.parametrize("channels", [376, 300, te.var("c")])
+def test_parts_of_channels_that_do_not_divide_them(channels):
+    a, b = te.placeholder((1, 5, 6, channels), name="a"), te.placeholder((3, 3, channels, 1), name="w")
+    out = nn.relu(nn.depthwise_conv2d_nhwc(a, b, 1, 1, 1))
+    kernel = tedsl.build(topi.schedules.schedule(out), [a, b, out])
+    for size in (channels,) if isinstance(channels, int) else (0, 1, 37, 376, 700):
+        x, w = rng.standard_normal((1, 5, 6, size), "float32"), rng.standard_normal((3, 3, size, 1), "float32")
+        made = np.empty(x.shape, "float32")
+        kernel(x, w, made)
+        np.testing.assert_allclose(made, np.maximum(expected(x, w, 1, 1, 1), 0), 1e-4, 1e-3)

@@ -360,3 +360,12 @@ def test_sums_of_rows_times_rows_fit_the_registers():
     a, b = te.placeholder((16, 256), name="a"), te.placeholder((300, 256), name="b")
     s = topi.schedules.schedule([topi.nn.dense(a, b)], Target("llvm -mcpu=znver3 -model=znver3"))
     assert "factor=8)" in str(s.journal) and str(s.journal).count("factor=4)") == 1 and "factor=3)" in str(s.journal)
+
+
+@pytest.mark.parametrize("rows, columns, processor, together", [
+    (1, 1000, "znver4", 10), (2, 1000, "znver4", 10), (1, 1000, "znver3", 10), (2, 1000, "znver3", 5), (1, 9, "znver4", 9),
+    (1, 1031, "znver4", 10)])
+def test_rows_times_rows_of_short_sums(rows, columns, processor, together):
+    a, b = te.placeholder((rows, 114), name="a"), te.placeholder((columns, 114), name="b")
+    s = topi.schedules.schedule([topi.nn.dense(a, b)], Target(f"llvm -mcpu={processor} -model={processor}"))
+    assert f"factor={together})" in str(s.journal)

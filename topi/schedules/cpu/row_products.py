@@ -22,6 +22,7 @@ _HALVED = 1.1  # cycles for each step in which the lanes of a sum are combined
 _BESIDE = 0.7  # of these, beside the products of many other rows
 _MASKED = 2.0  # cycles in which a rest of the terms is added to a sum, if it fills no narrower vector
 _COPIED = 0.85  # cycles for an element of columns that are copied as rows
+_SHORT = 10  # rows with which a row is multiplied at a time, where the sums are short: 0.8 to 1.0 of the time of five
 _COLUMNS = 8  # that rows are multiplied with at a time: of more, each row is read again
 _LOADED = 0.4  # times the products that loads of rows times rows take longer, which have one use for each row of the other
 
@@ -125,7 +126,9 @@ def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
     """
     terms, columns = extent_of(kernel.anchor.reduce_axis[0]), extent_of(kernel.tail.axis[-1])
     if terms is not None and terms < _LONG * kernel.lanes(kernel.anchor):
-        return min(rows, 2), divisor_near(columns, 5, 4)
+        tall = min(rows, 2)
+        wide = min(_SHORT, accumulators(kernel.target) // tall)
+        return tall, divisor_near(columns, wide, wide - 1)
     sums = accumulators(kernel.target)
     tall = next((n for n in range(min(8, sums // 2), 1, -1) if rows % n == 0), min(rows, 4))
     return tall, min(divisor_near(columns, max(2, sums // tall), 2), _COLUMNS)

@@ -7,7 +7,7 @@ more pixels up to twice as long, whose masks exceed the registers for masks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from topi.kinds import PackedDepthwiseConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
@@ -20,6 +20,14 @@ from topi.schedules.kernel import Kernel
 _PIXELS = 2  # of a tile, across and down
 _UNROLLED = 64  # products of the pixels of a tile: 4 x 4 places; of 5 x 5 all unrolled take twice as long as row by row
 _DEAR = 4  # operations on what is read, which are not repeated for each place of the window
+_MANY = 1 << 10  # parts where the number of channels is not known
+
+
+class _Near(NamedTuple):
+    """Tiles of channels of a part, and the number of parts."""
+
+    tiles: int
+    parts: int
 
 
 def schedule_depthwise(kernel: Kernel) -> None:
@@ -35,8 +43,14 @@ def schedule_depthwise(kernel: Kernel) -> None:
     if rest:
         yo, yi = tail.split(rest[-1], factor=_PIXELS)
         rows, inside = [*rest[:-1], yo], [yi, xi]
-    together = _stay_near(kernel)
-    tail.reorder(*chunks, *rows, *([xo, outer] if together else [outer, xo]), *inside, lanes)
+    order = [xo, outer]
+    near = _tiles_near(kernel, vectors)
+    if near is not None and near.parts > 1:
+        part, outer = tail.split(outer, factor=near.tiles)
+        order = [part, xo, outer]
+    elif near is None:
+        order = [outer, xo]
+    tail.reorder(*chunks, *rows, *order, *inside, lanes)
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(lanes)
@@ -44,7 +58,7 @@ def schedule_depthwise(kernel: Kernel) -> None:
     if rows:
         covers[rows[-1]] = Cover(extent_of(rest[-1]), _PIXELS)
     place = share_out(tail, whole_loops(kernel.target, [*chunks, *rows], covers), work_of(kernel))
-    s[sums].compute_at(tail, outer if together else xo)
+    s[sums].compute_at(tail, order[-1])
     _sum_up(s[sums], len(chunks))
     for op in border_of(kernel.anchor):
         if kernel.formula(op).cost - formula_of(op.body).cost > _DEAR and place is not None:
@@ -82,17 +96,25 @@ def _vectors(kernel: Kernel) -> int:
     return max([n for n in range(1, most + 1) if channels is not None and channels % (n * lanes) == 0], default=1)
 
 
-def _stay_near(kernel: Kernel) -> bool:
-    """Whether what all channels of a tile read takes at most half of the nearest cache: then a tile follows the other with all
-    its channels, which are neighbours in memory.
+def _tiles_near(kernel: Kernel, vectors: int) -> _Near | None:
+    """The tiles of `vectors` vectors of channels, side by side, that follow each other before the next pixels: parts of equal
+    length, as few as have all that a pixel's tiles read in half of the nearest cache. None where the window is not known.
+
+    Channels are neighbours in memory: a tile with all pixels of a row before the next channels would read a line of each
+    pixel, for which a core waits where the image comes from beyond the second cache.
     """
     record, channels = kernel.record, extent_of(kernel.tail.axis[-1])
     window = [extent_of(axis) for axis in kernel.anchor.reduce_axis]
-    if channels is None or None in window:
-        return False
+    if None in window:
+        return None
     places, pixels = 1, 1
     for extent, stride, dilation in zip(window, record.strides, record.dilation):
         places *= extent or 0
         pixels *= (_PIXELS - 1) * stride + ((extent or 0) - 1) * dilation + 1
-    read: int = (places + pixels) * channels * record.padded.dtype.bytes
-    return 2 * read <= kernel.target.machine.l1.size
+    wide = vectors * kernel.lanes(kernel.anchor)
+    read = (places + pixels) * wide * record.padded.dtype.bytes
+    most = max(1, kernel.target.machine.l1.size // 2 // read)
+    if channels is None:
+        return _Near(most, _MANY)
+    parts = -(-channels // (wide * most))
+    return _Near(-(-channels // (wide * max(1, parts))), parts)
