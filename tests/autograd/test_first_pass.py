@@ -19,7 +19,7 @@ def fork(own=os.fork):
     forks += 1
     return own()
 
-with mock.patch.object(os, "fork", fork), mock.patch.object(workers, "cores", lambda: 2):
+with mock.patch.object(os, "fork", fork), mock.patch.object(workers, "usable_processors", lambda: 2):
     x = tensor(np.linspace(0.1, 1, 6).reshape(2, 3), "float64", requires_grad=True)
     y = (x.exp().tanh() * x.sin() + x.sigmoid().sqrt() / x.cos()).log().sum()
     y.backward(retain_graph=True)

@@ -46,7 +46,7 @@ def test_the_first_process_compiles_with_others_and_the_second_finds_all(tmp_pat
 
 
 def test_one_core_does_all_work_itself(monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 1)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 1)
     done = []
     workers.share(5, done.append)
     assert done == [0, 1, 2, 3, 4]
@@ -54,7 +54,7 @@ def test_one_core_does_all_work_itself(monkeypatch):
 
 @needs_fork
 def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 4)
     monkeypatch.setattr(workers, "can_share", lambda: True)
     workers.share(40, lambda number: os.close(os.open(tmp_path / str(number), os.O_CREAT | os.O_EXCL)))
     assert sorted(int(path.name) for path in tmp_path.iterdir()) == list(range(40))
@@ -62,7 +62,7 @@ def test_each_number_is_worked_off_once(tmp_path, monkeypatch):
 
 @needs_fork
 def test_an_error_in_this_process_is_raised_and_one_elsewhere_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 3)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 3)
     monkeypatch.setattr(workers, "can_share", lambda: True)
     here = os.getpid()
 
@@ -90,7 +90,7 @@ def test_workers_that_were_forked_before_an_interrupt_are_ended(monkeypatch):
         forked.append(fork())
         return forked[-1]
 
-    monkeypatch.setattr(workers, "cores", lambda: 3)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 3)
     monkeypatch.setattr(workers, "can_share", lambda: True)
     monkeypatch.setattr(os, "fork", interrupted)
     with pytest.raises(KeyboardInterrupt):
