@@ -298,6 +298,10 @@ def _copy_of_panels(kernel: Kernel, wide: int, channel: int) -> Any:
     copy = s.cache_read(weights_of(kernel), "global", [kernel.anchor])
     rest = slice(1, None) if channel == 0 else slice(None, -1)
     s[copy].transform_layout(lambda *at: [at[channel] // wide, *at[rest], at[channel] % wide])
+    *_, place, lane = s[copy].op.axis
+    held, lanes = extent_of(lane), kernel.lanes(kernel.anchor)
+    if held is not None and held % lanes:  # else loads lie in two lines of memory
+        s[copy].storage_align(place, -(-held // lanes) * lanes, 0)
     return copy
 
 
