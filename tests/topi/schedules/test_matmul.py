@@ -369,3 +369,12 @@ def test_rows_times_rows_of_short_sums(rows, columns, processor, together):
     a, b = te.placeholder((rows, 114), name="a"), te.placeholder((columns, 114), name="b")
     s = topi.schedules.schedule([topi.nn.dense(a, b)], Target(f"llvm -mcpu={processor} -model={processor}"))
     assert f"factor={together})" in str(s.journal)
+
+
+@pytest.mark.parametrize("rows, columns, processor, tall", [
+    (1918, 6, "znver4", 4), (1000, 4, "znver4", 4), (999, 7, "znver4", 3), (1000, 6, "znver3", 2)])
+def test_rows_are_read_once_for_all_of_a_few_columns(rows, columns, processor, tall):
+    a, b = te.placeholder((rows, 1579), name="a"), te.placeholder((1579, columns), name="b")
+    s = topi.schedules.schedule([topi.matmul(a, b)], Target(f"llvm -mcpu={processor} -model={processor}"))
+    made = [line.split("split(")[1] for line in str(s.journal).splitlines() if "T_matmul_NN].split(" in line]
+    assert any(f"factor={columns})" in line for line in made) and any(f"factor={tall})" in line for line in made), s.journal

@@ -130,5 +130,7 @@ def _dots(kernel: Kernel, rows: int) -> tuple[int, int]:
         wide = min(_SHORT, accumulators(kernel.target) // tall)
         return tall, divisor_near(columns, wide, wide - 1)
     sums = accumulators(kernel.target)
+    if columns is not None and columns <= _COLUMNS:  # all beside each other, so that each row is read once
+        return min(rows, divisor_near(rows, min(4, max(1, sums // max(1, columns))), 3)), max(1, columns)
     tall = next((n for n in range(min(8, sums // 2), 1, -1) if rows % n == 0), min(rows, 4))
     return tall, min(divisor_near(columns, max(2, sums // tall), 2), _COLUMNS)
