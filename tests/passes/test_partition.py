@@ -162,6 +162,19 @@ def test_a_condition_of_a_user_that_holds_for_few_stays():
     assert partition_loops(before, constant_loops=True, masks=True) is before
 
 
+@pytest.mark.parametrize("others, split", [(1, True), (3, False)])
+def test_what_is_beside_a_condition_of_a_user_is_not_copied_for_it(others, split):
+    """A copy with a border in a parallel loop: where the larger part of the body is beside it, its own loop alone is split."""
+    f = Function(A=(80,), B=(80,))
+    at = build.add(build.mul(I, 8), J)
+    inside = build.logical_and(build.greater_equal(at, 1), build.less(at, 79))
+    copy = loop(J, 8, f.store("B", at, build.if_then_else(inside, f.load("A", at), imm(0.0, "float32"))))
+    rest = [loop(Var(f"k{n}"), 8, f.store("A", build.mul(I, 8), imm(float(n), "float32"))) for n in range(others)]
+    before = f.func(loop(I, 10, seq(copy, *rest), PARALLEL))
+    text = body_text(check(lambda func: partition_loops(func, constant_loops=True, masks=True), before))
+    assert (" else " in text) is split, text
+
+
 @pytest.mark.parametrize("size", [0, 1, 5, 20])
 def test_a_loop_that_ends_before_its_main_part(size):
     n = SizeVar("n")

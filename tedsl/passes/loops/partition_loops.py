@@ -138,7 +138,7 @@ class _Partitioner(ScopedRewriter):
     def partition(self, loop: For) -> Stmt:
         guards = guards_of(loop, self.masks, self.widely, self.depends, hinted=loop.loop_var in self.hinted)
         stores = _stores(loop.body) if guards else 0
-        guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
+        guards = [guard for guard in guards if stores <= LARGEST and (not guard.from_user or _is_worth_copies(guard, stores))]
         low, high, gone = self.main_range(loop, guards)
         if not gone and self.everywhere:
             low, high, gone = self.main_range(loop, [replace(guard, fails=not guard.fails) for guard in guards])
@@ -301,6 +301,14 @@ def _has_hint(stmt: Stmt) -> bool:
 def _stores(stmt: Stmt) -> int:
     """Counts the stores in `stmt`."""
     return sum(isinstance(n, Store) for n in of_kinds(stmt, Store))
+
+
+def _is_worth_copies(guard: Guard, stores: int) -> bool:
+    """Tells whether to copy a body of so many stores for a condition of users: a small one, of which what the first loop around
+    the condition holds is no lesser part. Else that loop may be split instead: the rows of an image that are copied with their
+    border for a band of results.
+    """
+    return stores <= SMALL and (not guard.inner or 2 * _stores(guard.inner[0].body) >= stores)
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:
