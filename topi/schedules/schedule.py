@@ -78,7 +78,7 @@ def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te
     def in_copies(op: Any) -> tuple[Any, ...]:
         rule = rules.get(type(op.info)) if type(op) is te.ComputeOp else None
         if rule in (cpu.pool.schedule_pool, cpu.conv.schedule_conv):
-            return cpu.windows.border_of(op) or cpu.conv.border_of_blocks(op)
+            return cpu.windows.border_of(op) or cpu.conv.border_of_image(op)
         return (op.info.padded.op,) if getattr(rule, "func", rule) in COPYING else ()
 
     groups = kernels(s, is_anchor, target, in_copies)

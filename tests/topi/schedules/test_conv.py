@@ -217,6 +217,20 @@ def test_weights_that_do_not_stay_in_the_second_cache_are_copied_into_panels(cor
     check(made, {a: x, b: z}, np.maximum(testing.conv2d_nhwc_python(x, z, 1, 1), 0), 1e-4, 1e-4, lambda _: s)
 
 
+@pytest.mark.parametrize("images, size, filters, cores, beside", [
+    (1, 9, 218, 1, True), (1, 9, 218, 2, False), (64, 9, 218, 1, True), (2, 30, 96, 1, False)])
+def test_few_panels_are_copied_beside_their_sums_where_cores_share_them(images, size, filters, cores, beside, tmp_path):
+    """Two or three panels, which do not stay in the second cache together; of several large images each reads all panels."""
+    a, b = te.placeholder((images, size, size, 319), name="a"), te.placeholder((3, 3, 319, filters), name="w")
+    machine = dataclasses.asdict(Target("llvm -mcpu=znver5 -model=znver5").machine) | {"cores": cores}
+    machine["l2"] = machine["l2"] | {"size": 2 << 20}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    with Target(f"llvm -mcpu=znver5 -model={tmp_path / 'machine.json'}"):
+        s = topi.schedules.schedule([nn.conv2d_nhwc(a, b, 2, 1, 1)])
+    (copy,) = (stage for stage in s.stages if stage.op.name.startswith("w.global"))
+    assert (copy.attach_type is te.schedule.AttachType.SCOPE) is beside, copy.op.axis
+
+
 def test_terms_are_free_of_conditions_where_tiles_of_rows_leave_a_rest():
     target = "llvm -mcpu=znver4 -model=znver5"  # whose tiles have two of seven rows
     with Target(target):

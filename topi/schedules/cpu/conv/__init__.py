@@ -11,8 +11,8 @@
 Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
 """
 
-from topi.schedules.cpu.conv.bands import border_of_blocks
+from topi.schedules.cpu.conv.bands import border_of_image
 from topi.schedules.cpu.conv.choice import panels_of, schedule_conv
 from topi.schedules.cpu.conv.winograd import schedule_by_bands
 
-__all__ = ["border_of_blocks", "panels_of", "schedule_by_bands", "schedule_conv"]
+__all__ = ["border_of_image", "panels_of", "schedule_by_bands", "schedule_conv"]

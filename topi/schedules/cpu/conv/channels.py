@@ -47,24 +47,35 @@ def schedule_channels_last(kernel: Kernel) -> None:
     near = stay_near(kernel)
     tile, panels = tile_of_channels_last(kernel, group)
     copied = not near and panels != 1 and _are_read_often(kernel, tile)
-    alone = copied and _are_enough(kernel, panels)
+    alone = copied and _are_beside(kernel, panels)
     copy = copy_of_groups(kernel, group, tile.wide) if group > 1 else _copy_of_panels(kernel, tile.wide, -1) if copied else None
     kept = blocks_of_image(kernel, tile) if alone and copy is not None else None
+    band = None if alone else rows_of_band(kernel, tile, rows_first=near)
+    if band is None and has_border(kernel):
+        copy_image(kernel)
     if kept is not None:
         return schedule_far_weights(kernel, copy, tile, kept, panels or 1)
     s, sums = kernel.schedule, sums_of(kernel)
     tail = s[kernel.tail]
     n, *image, c = tail.op.axis
     co, ci = tail.split(c, factor=tile.wide)
+    over = []
+    if band is not None:
+        bands, image[0] = tail.split(image[0], factor=band)
+        over = [bands, n] if extent_of(n) == 1 else [n, bands]
     rows, xo, inside = _split_image(tail, image, tile)
     outer = [co, n, *rows] if alone else [n, *rows, co] if near else [n, co, *rows]
-    tail.reorder(*outer, xo, *inside, ci)
+    tail.reorder(*over, *[loop for loop in outer if loop not in over], xo, *inside, ci)
     covers = {n: Cover(extent_of(n), 1), co: Cover(extent_of(c), tile.wide), **_covers_of_rows(rows, image, tile)}
     for loop in inside:
         tail.unroll(loop)
     tail.vectorize(ci)
-    shared = outer[:1] if alone else whole_loops(kernel.target, outer[:-1] if near else outer, covers, co)
-    place = share_out(tail, shared, work_of(kernel))
+    if band is not None:
+        share_out_bands(kernel, tail, n, bands, band)
+        place = None
+    else:
+        shared = outer[:1] if alone else whole_loops(kernel.target, outer[:-1] if near else outer, covers, co)
+        place = share_out(tail, shared, work_of(kernel))
     if group > 1:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
@@ -261,6 +272,13 @@ def _are_read_often(kernel: Kernel, tile: ImageTile) -> bool:
     """Whether more than one tile reads each panel."""
     pixels = product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
     return pixels is None or pixels > tile.down * tile.across
+
+
+def _are_beside(kernel: Kernel, panels: int | None) -> bool:
+    """Whether each panel of NHWC is copied beside its sums: copies of all panels before do not stay in the second cache."""
+    if panels is None or _are_enough(kernel, panels):
+        return panels is not None
+    return keep_cores_busy(kernel.target, panels) and not _images_are_larger(kernel, panels)
 
 
 def _are_enough(kernel: Kernel, panels: int | None) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import ConvOp
+from topi.schedules.cpu.conv.bands import copy_image, has_border
 from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of, work_of
 from topi.schedules.cpu.dots import turn_groups
@@ -38,6 +39,8 @@ def is_tiled(kernel: Kernel) -> bool:
 
 def schedule_tiled(kernel: Kernel) -> None:
     """Tile the pixels and the channels of NWC, NHWC and NDHWC, by groups of channels of the data."""
+    if has_border(kernel):
+        copy_image(kernel)
     s, channels, group = kernel.schedule, channel_loop(kernel), terms_of_step(kernel)
     copied = copy_of_groups(kernel, group, PANEL)
     sums = s[kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "global").op]
