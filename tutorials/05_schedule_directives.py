@@ -235,6 +235,16 @@ after = lesson("rfactor: sixteen partial sums side by side, then their sum", row
 assert "B.rf" in after
 
 
+def padded(s, A, B):
+    (longer,) = s.pad_sum(B, B.op.reduce_axis[0], 24)
+    s[longer].compute_at(s[B], B.op.axis[0])
+    s[B].split(s[B].op.reduce_axis[0], factor=24)
+
+
+after = lesson("pad_sum: the sum runs over more terms, which are zeros", row_sum, padded)
+assert "A.padded" in after
+
+
 def decomposed(s, A, B):
     i = B.op.axis[0]
     _, ki = s[B].split(B.op.reduce_axis[0], factor=16)

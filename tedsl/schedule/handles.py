@@ -23,6 +23,7 @@ from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
+from tedsl.schedule.primitives.reductions.pad_sum import pad_sum
 from tedsl.schedule.primitives.reductions.rfactor import rfactor
 from tedsl.schedule.primitives.reindex_cache_read import reindex_cache_read
 from tedsl.schedule.record.applied import Owner, directive
@@ -137,6 +138,21 @@ class Schedule:
         stage = stage_of(self.state, tensor, "rfactor", "the first argument")
         factored = rfactor(stage, tensor, axis, factor_axis, along)
         return factored if len(factored) > 1 else factored[0]
+
+    @directive
+    def pad_sum(self, tensor: Tensor, axis: IterVar, multiple: Any) -> list[Tensor]:
+        """Sum over more terms: the extent of `axis` of the formula of `tensor` becomes a multiple of `multiple`. What is read
+        along it is read from copies that have zeros there. Returns the copies, new stages.
+
+        So instructions that add up several terms take all of them.
+
+        Example (matmul):
+            AA, BB = s.pad_sum(C, k, 24)
+
+        Raises ScheduleError for what is not a sum of products, and for an axis that is not an index of all that is read
+        along it.
+        """
+        return pad_sum(stage_of(self.state, tensor, "pad_sum", "the first argument"), tensor, axis, multiple)
 
     @directive(by_name=("include_inputs",))
     def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:

@@ -1,4 +1,4 @@
-"""cache_read, reindex_cache_read, cache_write, rfactor, normalize: the operations change, what they compute does not."""
+"""cache_read, reindex_cache_read, cache_write, rfactor, pad_sum, normalize: operations change, what they compute does not."""
 
 import numpy as np
 import pytest
@@ -428,3 +428,64 @@ def test_the_values_of_a_tuple_reduction_stay_one_reduction():
         first, second = stage.op.body
         assert first.axis is second.axis and first.condition is second.condition
         assert all(a is b for a, b in zip(first.source, second.source))
+
+
+# --- pad_sum ----------------------------------------------------------------------------------------------------------
+
+def products(dtype="int32", terms=6):
+    A, B = te.placeholder((5, terms), dtype, name="A"), te.placeholder((terms, 7), dtype, name="B")
+    k = te.reduce_axis((0, terms), "k")
+    C = te.compute((5, 7), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    D = te.compute((5, 7), lambda i, j: C[i, j] + A[i, 0], name="D")
+    return A, B, k, C, D, create_schedule(D.op)
+
+
+def test_pad_sum_adds_zeros_to_what_is_summed():
+    A, B, k, C, D, s = products()
+    AA, BB = s.pad_sum(C, k, 4)
+    assert stage_names(s) == ["A", "A.padded", "B", "B.padded", "C", "D"]
+    assert [n.value for n in AA.shape] == [5, 8] and [n.value for n in BB.shape] == [8, 7]
+    assert s[C].op.input_tensors == [AA, BB] and s[D].op.input_tensors == [s[C].op.output(0), A]
+    (longer,) = s[C].op.reduce_axis
+    assert longer is not k and longer.dom.extent.value == 8 and s[C].leaf_iter_vars[-1] is longer
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("terms, multiple", [(6, 4), (1, 4), (7, 16), (0, 4)])
+def test_longer_sums_are_the_same(dtype, terms, multiple):
+    A, B, k, C, D, s = products(dtype, terms)
+    if terms:
+        AA, BB = s.pad_sum(C, k, multiple)
+        s[AA].compute_inline()
+        s[C].split(s[C].op.reduce_axis[0], factor=multiple)
+        s[C].compute_at(s[D], D.op.axis[0])
+    a, b = (np.arange(n, dtype=dtype) - 9 for n in (5 * terms, terms * 7))
+    a, b, found = a.reshape(5, terms), b.reshape(terms, 7), np.empty((5, 7), dtype)
+    if not terms:
+        with pytest.raises(tedsl.errors.ScheduleError, match="a multiple of 4 already"):
+            s.pad_sum(C, k, multiple)
+        return
+    tedsl.build(s, [A, B, D])(a, b, found)
+    np.testing.assert_array_equal(found, a @ b + a[:, :1])
+
+
+def test_a_sum_of_symbolic_length_is_padded():
+    n = te.size_var("n")
+    A, k = te.placeholder((n,), "int32", name="A"), te.reduce_axis((0, n), "k")
+    C = te.compute((1,), lambda i: te.sum(A[k] * A[k], axis=k), name="C")
+    s = create_schedule(C.op)
+    s.pad_sum(C, k, 4)
+    f, out = tedsl.build(s, [A, C]), np.empty(1, "int32")
+    for size in (0, 1, 4, 7):
+        f(np.arange(size, dtype="int32") + 1, out)
+        assert out[0] == sum((i + 1) ** 2 for i in range(size))
+
+
+def test_pad_sum_by_replay_and_undo():
+    A, B, k, C, D, s = products()
+    s.pad_sum(C, k, 4)
+    again = products()[-1]
+    again.replay(s.journal)
+    assert str(again.journal) == str(s.journal)
+    s.undo()
+    assert s[C].op.reduce_axis[0] is k and stage_names(s) == ["A", "B", "C", "D"]

@@ -91,6 +91,7 @@ EXAMPLES = {
     "Schedule.reindex_cache_read": (NOTHING, lambda p, _: p.s.reindex_cache_read(p.B, "local", p.C)),
     "Schedule.cache_write": (NOTHING, lambda p, _: p.s.cache_write(p.C, "local")),
     "Schedule.rfactor": (lambda p: p.s[p.C].split(p.k, 4)[0], lambda p, outer: p.s.rfactor(p.C, outer)),
+    "Schedule.pad_sum": (NOTHING, lambda p, _: p.s.pad_sum(p.C, p.k, 5)),
     "Schedule.create_group": (NOTHING, lambda p, _: p.s.create_group([p.C], [p.A])),
     "StageGroup.compute_at": (grouped, lambda p, group: group.compute_at(p.s[p.D], p.i)),
     "StageGroup.compute_root": (lambda p: (group := grouped(p)).compute_at(p.s[p.D], p.i) or group,

@@ -298,6 +298,45 @@ def test_reindex_cache_read_of_a_place_that_is_read_under_a_condition(refused):
 
 
 
+# --- pad_sum ----------------------------------------------------------------------------------------------------------------
+
+def summed(formula, terms=6, dtype="float32", combine=te.sum):
+    A, W, k = te.placeholder((9, 6), dtype, name="A"), te.placeholder((6,), dtype, name="W"), te.reduce_axis((0, terms), "k")
+    B = te.compute((4,), lambda i: combine(formula(A, W, i, k), axis=k), name="B")
+    return A, k, B, create_schedule(B.op)
+
+
+@pytest.mark.parametrize("formula, terms, problem", [
+    (lambda A, W, i, k: A[i, k] + W[k], 6, None),
+    (lambda A, W, i, k: te.exp(A[i, k]), 6, "not known to be zero"),
+    (lambda A, W, i, k: A[i, k] * W[i], 6, "because of W[i]"),
+    (lambda A, W, i, k: A[i, k] * te.log(W[k]), 6, "not known to be zero"),
+    (lambda A, W, i, k: A[i + k, 0] * W[k], 6, "A[i + k, 0]: k is not the index"),
+    (lambda A, W, i, k: A[i, k] * W[k], 5, "A[i, k]: k is not the index of a dimension that ends where it does"),
+    (lambda A, W, i, k: A[k, k] * W[k], 6, "A[k, k]"),
+    (lambda A, W, i, k: W[k] * k.var.astype("float32"), 6, None),
+])
+def test_pad_sum_of_what_zeros_would_change(formula, terms, problem, refused):
+    _, k, B, s = summed(formula, terms)
+    if problem is None:
+        s.pad_sum(B, k, 4)
+    else:
+        refused(s, lambda: s.pad_sum(B, k, 4), problem)
+
+
+def test_pad_sum_of_other_stages_and_loops(refused):
+    A, k, B, s = summed(lambda A, W, i, k: A[i, k] * W[k], combine=te.max)
+    refused(s, lambda: s.pad_sum(B, k, 4), "B is not a sum")
+    refused(s, lambda: s.pad_sum(A, k, 4), "A is a placeholder")
+    A, k, B, s = summed(lambda A, W, i, k: A[i, k] * W[k])
+    refused(s, lambda: s.pad_sum(B.op, k, 4), "the first argument is a tensor")
+    refused(s, lambda: s.pad_sum(B, B.op.axis[0], 4), "i is no axis that the formula of B sums over", "choose one of k")
+    refused(s, lambda: s.pad_sum(B, k, 0), "must be at least 1")
+    refused(s, lambda: s.pad_sum(B, k, 3), "a multiple of 3 already", "leave pad_sum out")
+    inner = s[B].split(k, factor=2)[1]
+    refused(s, lambda: s.pad_sum(B, inner, 4), "k.inner is no axis", "split it afterwards")
+
+
 # --- cache_write ------------------------------------------------------------------------------------------------------------
 
 def test_cache_write_of_a_placeholder(chain, refused):

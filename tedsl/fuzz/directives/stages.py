@@ -1,4 +1,4 @@
-"""Directives that create stages: cache_read, reindex_cache_read, cache_write, rfactor."""
+"""Directives that create stages: cache_read, reindex_cache_read, cache_write, rfactor, pad_sum."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ def rfactor(s: Scheduler) -> str | None:
     windows = _windows(stage, at)
     where = f"along=s[{name}].op.axis[{windows[0]}]" if windows and place != len(operation(stage).axis) else str(place)
     return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), {where})"
+
+
+def pad_sum(s: Scheduler) -> str | None:
+    """Sum over more terms; many sums are refused, for what they read is no whole dimension."""
+    name = s.pick_stage(lambda stage: bool(_factorable(stage)) and len(operation(stage).input_tensors) > 0)
+    if name is None or len(s.group_of(name)) > 1:
+        return None
+    at = s.draw.between(0, len(operation(s.state(name)).reduce_axis) - 1)
+    return f"s.pad_sum({name}, s[{name}].op.reduce_axis[{at}], {s.draw.choice((2, 3, 4, 8))})"
 
 
 def _windows(stage: StageState, at: int) -> list[int]:

@@ -24,7 +24,7 @@ OF_WHOLE_STAGES = frozenset((
     "specialize", "storage_align", "transform_layout"))
 OF_STAGES = OF_LOOPS | OF_WHOLE_STAGES
 OF_GROUPS = frozenset(("compute_at", "compute_root"))
-OF_SCHEDULES = frozenset(("cache_read", "reindex_cache_read", "cache_write", "rfactor", "create_group"))
+OF_SCHEDULES = frozenset(("cache_read", "reindex_cache_read", "cache_write", "rfactor", "pad_sum", "create_group"))
 
 
 @record
