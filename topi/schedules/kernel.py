@@ -54,6 +54,7 @@ class Kernel:
     within: bool = False
     blocks: RowBlocks | None = None
     over_blocks: tuple[Any, Any, Any] | None = None
+    changed: Any = None  # the record, where a schedule has changed what the anchor reads
     whole: Whole | None = None  # what `inlined` gives, made once for all kernels of a schedule
     formulas: dict[Any, Formula] = field(default_factory=dict)  # what `formula` has found
     known_lanes: dict[Any, int] = field(default_factory=dict)  # what `lanes` has found
@@ -61,7 +62,7 @@ class Kernel:
     @property
     def record(self) -> Any:
         """The typed record of the anchor; None of scans, which have none."""
-        return getattr(self.anchor, "info", None)
+        return getattr(self.anchor, "info", None) if self.changed is None else self.changed
 
     @property
     def inlined(self) -> Whole:

@@ -414,7 +414,7 @@ def test_transposed_convolutions_sum_up_phase_by_phase(size, results, stride, ph
 
 @pytest.mark.parametrize("cpu, results", [("sapphirerapids", 32), ("znver5", None), ("znver3", None)])
 @pytest.mark.parametrize("channels, filters, size, window, stride, data", [
-    (64, 50, 7, 3, 1, "uint8"), (4, 64, 12, 7, 2, "int8"), (128, 96, 5, 1, 1, "uint8"), (12, 33, 9, 3, 2, "uint8")])
+    (64, 50, 7, 3, 1, "uint8"), (4, 64, 12, 7, 2, "int8"), (128, 96, 5, 1, 1, "uint8"), (24, 33, 9, 3, 2, "uint8")])
 def test_weights_of_bytes_packed_by_groups_are_read_as_they_lie(cpu, results, channels, filters, size, window, stride, data):
     """As tile registers, or sums of four products, read them: no copy is left in the kernel."""
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import topi
 from tedsl import te
 from tedsl.target import Target
 from tests.codegen.test_bfloat16_pairs import bits
-from topi.schedules.cpu.conv import choice, planes
+from topi.schedules.cpu.conv import choice, groups, planes
 from topi.schedules.packing import panels_in
 
 VNNI = "llvm -mcpu=icelake-server -mtriple=x86_64-linux-gnu"
@@ -60,7 +60,7 @@ def made(shape, kinds, target, after=None, make=topi.x86.schedule_conv2d_nchw):
 @pytest.fixture
 def by_groups(monkeypatch):
     """Takes groups wherever there are any, not only where a model says that they are faster."""
-    monkeypatch.setattr(choice, "is_by_groups", lambda kernel: planes.group_of(kernel) > 1)
+    monkeypatch.setattr(choice, "is_by_groups", lambda kernel, filled=False: planes.group_of(kernel, filled) > 1)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -78,6 +78,68 @@ def test_sums_by_groups(shape, target, by_groups):
         found = np.empty(wanted.shape, out.dtype)
         kernel(x, w, found)
         np.testing.assert_array_equal(found, wanted.astype(out.dtype))
+
+
+# As SHAPES; the channels fill no group, or not the last one.
+FIRST = [(1, 3, 32, 31, 64, (7, 7), (2, 2), (3, 3, 3, 3), (1, 1)), (2, 1, 17, 19, 32, (5, 3), (2, 1), (1, 0, 2, 1), (1, 1)),
+         (1, 2, 13, 40, 40, (3, 3), (1, 1), (1, 1, 1, 1), (2, 2)), (1, 5, 11, 23, 33, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+         (1, 3, 30, 30, 24, (4, 5), (3, 2), (0, 0, 0, 0), (1, 2)), (0, 3, 16, 16, 32, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+         (1, 7, 9, 9, 16, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)), (1, 6, 16, 16, 1, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))]
+
+
+@pytest.mark.parametrize("shape", FIRST, ids=str)
+@pytest.mark.parametrize("target", ["llvm", VNNI, WIDENED])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_channels_that_fill_no_group(shape, target, layout, monkeypatch):
+    if target == VNNI and not here.has_vnni:
+        pytest.skip("this machine lacks AVX-512 VNNI: it cannot run the kernel")
+    monkeypatch.setattr(groups, "_COPIED", 0)
+    images, channels, rows, columns, results, window, *rest = shape
+    last = layout == "NHWC"
+    for at, (kinds, after) in enumerate([*((kinds, None) for kinds in KINDS), (KINDS[1], requantized)]):
+        x, w = numbers(shape[:4], kinds[0], at), numbers((results, channels, *window), kinds[1], at + 9)
+        wanted = reference(x, w, *rest)
+        wanted = np.clip(wanted >> 9, -128, 127) if after else wanted
+        x, w = (x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)) if last else (x, w)
+        wanted = wanted.transpose(0, 2, 3, 1) if last else wanted
+        a, b = te.placeholder(x.shape, kinds[0], name="a"), te.placeholder(w.shape, kinds[1], name="b")
+        out = topi.nn.conv2d(a, b, *rest, layout, "int32")
+        out = out if after is None else after(out)
+        found = np.empty(wanted.shape, out.dtype)
+        kernel = tedsl.build(topi.schedules.schedule([out], Target(target)), [a, b, out], target)
+        kernel(np.ascontiguousarray(x), np.ascontiguousarray(w), found)
+        np.testing.assert_array_equal(found, wanted.astype(out.dtype))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_a_first_layer_takes_whole_groups(layout):
+    """No product is widened: the interpreter agrees, and the image with its border is written once."""
+    image, weights = ((1, 3, 20, 20), (32, 3, 3, 3)) if layout == "NCHW" else ((1, 20, 20, 3), (3, 3, 3, 32))
+    a, b = te.placeholder(image, "uint8", name="a"), te.placeholder(weights, "int8", name="b")
+    out = topi.nn.conv2d(a, b, 1, 1, 1, layout, "int32")
+    s = topi.schedules.schedule([out], Target(VNNI))
+    assert s[out.op.info.padded].attach_type == te.schedule.AttachType.INLINE
+    asm = tedsl.build(s, [a, b, out], VNNI).get_source("asm")
+    assert "vpdpbusd" in asm and "vpmulld" not in asm
+
+
+def test_one_value_of_each_channel_is_not_worth_a_copy():
+    a, b = te.placeholder((1, 64, 64, 1), "uint8", name="a"), te.placeholder((3, 3, 1, 8), "int8", name="b")
+    out = topi.nn.conv2d(a, b, 1, 1, 1, "NHWC", "int32")
+    s = topi.schedules.schedule([out], Target(VNNI))
+    assert not any(stage.op.name.endswith(".padded") for stage in s.stages)
+
+
+@pytest.mark.parametrize("shape, by_tiles", [((1, 16, 112, 112, 96, (1, 1)), False), ((1, 256, 56, 56, 64, (1, 1)), True),
+                                             ((1, 64, 56, 56, 64, (3, 3)), True), ((1, 8, 56, 56, 64, (3, 3)), False)])
+def test_few_terms_are_left_to_vectors(shape, by_tiles):
+    """Sums of tile registers go through memory, which takes longer than to multiply few terms by vectors."""
+    images, channels, rows, columns, results, window = shape
+    a = te.placeholder((images, rows, columns, channels), "uint8", name="a")
+    b = te.placeholder((*window, channels, results), "int8", name="b")
+    out = topi.nn.conv2d(a, b, 1, window[0] // 2, 1, "NHWC", "int32")
+    kernel = tedsl.build(topi.schedules.schedule([out], Target(AMX)), [a, b, out], AMX)
+    assert ("tdpbusd" in kernel.get_source("asm")) == by_tiles
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -20,12 +20,17 @@ from topi.schedules.kernel import Kernel
 PANEL = 32  # columns of two tiles, and rows of two tiles
 STEP = 64  # bytes of a row of a tile
 _COPIED = 4  # panels, from which rows are copied for their tiles: each of them reads the rows again
-_RATE = 1024  # products of bytes in a cycle; half as many of bfloat16
+_RATE = 1024  # products of bytes in a cycle, of tiles whose rows are full; half as many of bfloat16
 _SHAPED = 400  # cycles until the tiles have their shapes, and the caller its registers
 
 
-def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None, group: int) -> bool:
-    """Whether tiles multiply in less time than vectors, which add up `group` of so many terms at once."""
+def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None, group: int, in_line: int | None = None,
+                      stored: int = 0) -> bool:
+    """Whether tiles multiply in less time than vectors, which add up `group` of so many terms at once.
+
+    in_line: the terms that lie side by side: no row of a tile has more; None: they fill rows. stored: the cycles that
+    tiles take longer than vectors to store a vector of the result.
+    """
     target = kernel.target
     if group == 1 or not target.multiplies_tiles(*dtypes) or terms is None or terms % group:
         return False
@@ -34,7 +39,10 @@ def multiplies_faster(kernel: Kernel, dtypes: tuple[Any, Any], terms: int | None
     if work is None:
         return 0 not in extents
     vectors = group * (target.vector_bits // 32) * target.machine.fmas(target.vector_bits)
-    return work / (_RATE * group / 4) + _SHAPED < work / vectors
+    size = 4 // group * (in_line or STEP)
+    filled = size / (-(-size // STEP) * STEP)
+    results = product([extent_of(axis) for axis in kernel.anchor.axis]) or 0
+    return work / (_RATE * group / 4 * filled) + stored * results / (PANEL // 2) + _SHAPED < work / vectors
 
 
 def are_packed(kernel: Kernel) -> bool:

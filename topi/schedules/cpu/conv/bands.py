@@ -118,8 +118,8 @@ def _sizes(kernel: Kernel, tile: ImageTile) -> _Sizes | None:
 
 
 def has_border(kernel: Kernel) -> bool:
-    """Whether the border of the image is left to the schedule of the convolution."""
-    border = border_of_image(kernel.anchor)
+    """Whether the border of the image is left to the schedule of the convolution, and no copy by whole groups makes it."""
+    border = border_of_image(kernel.anchor) if kernel.changed is None else ()
     return bool(border) and kernel.schedule[border[0]].attach_type == te.schedule.AttachType.INLINE
 
 

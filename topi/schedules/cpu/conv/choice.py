@@ -15,7 +15,7 @@ from topi.schedules.cpu.conv.channels import (
 )
 from topi.schedules.cpu.conv.depthwise import schedule_depthwise
 from topi.schedules.cpu.conv.flat import flat_tile, schedule_flat
-from topi.schedules.cpu.conv.groups import terms_of_step
+from topi.schedules.cpu.conv.groups import group_to_fill, in_whole_groups, place_padded, terms_of_step
 from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product, schedule_product
 from topi.schedules.cpu.conv.planes import is_by_groups, schedule_by_groups
 from topi.schedules.cpu.conv.rows import schedule_rows
@@ -31,6 +31,21 @@ _SURE = 1.02  # of 15 shapes, those with less gained nothing
 
 def schedule_conv(kernel: Kernel) -> None:
     """Schedule a convolution by its innermost dimension, its window and its number of channels."""
+    if not _fills_groups(kernel):
+        return _schedule(kernel)
+    whole = in_whole_groups(kernel)
+    _schedule(whole)
+    place_padded(whole, kernel.record.padded)
+
+
+def _fills_groups(kernel: Kernel) -> bool:
+    """Whether channels that are missing of a group are added, as zeros."""
+    if group_to_fill(kernel) == 1:
+        return False
+    return kernel.record.layout.endswith("C") or (not reads_alone(kernel) and is_by_groups(kernel, filled=True))
+
+
+def _schedule(kernel: Kernel) -> None:
     layout = kernel.record.layout
     if is_over_channels(kernel.anchor):
         schedule_depthwise(kernel)
@@ -80,7 +95,7 @@ def panels_of(kernel: Kernel) -> tuple[int, int] | None:
         if group == 1 or channels is None or channels % group:
             return None
         return (PANEL if is_tiled(kernel) else tile_of_channels_last(kernel, group)[0].wide), group
-    if (record.layout, record.kernel_layout) != ("NCHW", "OIHW") or is_by_groups(kernel):
+    if (record.layout, record.kernel_layout) != ("NCHW", "OIHW") or is_by_groups(kernel) or _fills_groups(kernel):
         return None
     width = panel_width(kernel) if not _is_by_pixels(kernel) and is_turned(kernel) else None
     return None if width is None else (width, 1)

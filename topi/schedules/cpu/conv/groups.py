@@ -1,19 +1,27 @@
 """Convolutions of narrow integers with channels innermost: each step of a sum takes a group of neighbouring channels.
 
-The weights are copied with the groups innermost: [panel, window, channels / 4, results of the panel, channels % 4].
+The weights are copied with the groups innermost: [panel, window, channels / 4, results of the panel, channels % 4]. Channels
+that fill no group, as the three of a first layer, would be added up one by one: where this takes longer, both operands are read
+from copies with zeros in the channels that are missing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from tedsl import te
 from topi.kinds import ConvOp, PackedConvOp
 from topi.schedules.cpu.conv.operands import weights_of
 from topi.schedules.cpu.dots import group_of
+from topi.schedules.cpu.elements import schedule_injective
 from topi.schedules.cpu.panels import as_panels
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.formulas import constant, extent_of, product, variables_in
-from topi.schedules.kernel import Kernel
+from topi.schedules.kernel import Kernel, whole_of
+
+_WIDENED = 1.7  # times the cycles of float32, which products take that are widened one by one
+_COPIED = 0.5  # cycles to copy a byte of the image
 
 
 def terms_of_step(kernel: Kernel) -> int:
@@ -82,3 +90,65 @@ def place_groups(kernel: Kernel, copy: Any, tail: Any, place: Any) -> None:
         stage.compute_at(tail, place)
     else:
         share_out(stage, [panel], product([extent_of(axis) for axis in stage.op.axis]))
+
+
+# --- channels that fill no group --------------------------------------------------------------------------------------
+
+def in_whole_groups(kernel: Kernel) -> Kernel:
+    """The convolution with zeros in the channels that are missing of a group."""
+    s, anchor, record = kernel.schedule, kernel.anchor, kernel.record
+    group = group_to_fill(kernel)
+    image, weights = s.pad_sum(anchor.output(0), anchor.reduce_axis[channel_loop(kernel)], group)
+    op = s[anchor].op
+    return replace(kernel, anchor=op, tail=kernel.tail if kernel.fused else op, whole=whole_of(s), formulas={}, known_lanes={},
+                   changed=replace(record, padded=image, kernel=weights))
+
+
+def place_padded(kernel: Kernel, before: Any) -> None:
+    """Place the copies that have whole groups of channels: that of the image makes its border, too, where nothing else reads
+    the image with its border, `before`; that of the weights is inlined into the one by groups.
+    """
+    s, record = kernel.schedule, kernel.record
+    s[record.kernel].compute_inline()
+    readers = [stage for stage in s.stages if s[before].op.output(before.value_index) in stage.op.input_tensors]
+    if len(readers) == 1 and type(before.op) is te.ComputeOp and before.op not in s.outputs:
+        s[before].compute_inline()
+    op = s[record.padded].op
+    _copy_pixels(kernel, op) if record.layout.endswith("C") and kernel.target.can_mask(record.padded.dtype) else \
+        schedule_injective(Kernel(s, op, op, kernel.target))
+
+
+def _copy_pixels(kernel: Kernel, op: Any) -> None:
+    """Copy vectors of whole pixels: the bytes of some, which follow each other, change places in a register."""
+    stage = kernel.schedule[op]
+    *rows, x, c = op.axis
+    outer, inside = stage.split(x, factor=max(1, kernel.target.vector_lanes(op.output(0).dtype) // (extent_of(c) or 1)))
+    stage.vectorize(stage.fuse(inside, c))
+    share_out(stage, rows, product([extent_of(axis) for axis in op.axis]))
+
+
+def group_to_fill(kernel: Kernel) -> int:
+    """The channels of a group, if the copies take less time than what is left over of the last group does; else 1."""
+    record, target = kernel.record, kernel.target
+    if type(record) is not ConvOp or record.groups != 1 or as_panels(kernel, record.kernel) is not None:
+        return 1
+    sums, dtypes = kernel.anchor.output(0).dtype, (record.padded.dtype, record.kernel.dtype)
+    group, channels = target.dot_terms(*dtypes), extent_of(kernel.anchor.reduce_axis[channel_loop(kernel)])
+    is_faster = target.has_byte_products if group == 4 else sums.is_float or target.has_vnni
+    if group == 1 or not is_faster or sums.bits != 32 or not channels or channels % group == 0:
+        return 1
+    results = product([extent_of(axis) for axis in kernel.anchor.axis])
+    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    size = product([constant(extent) for extent in record.padded.shape])
+    if not results or not terms or not size:
+        return 1
+    products = results * (terms // channels) / kernel.lanes(kernel.anchor) / target.machine.fmas(target.vector_bits)
+    saved = products * (_WIDENED * (channels % group) - 1)
+    return group if saved > _COPIED * dtypes[0].bytes * size // channels * -(-channels // group) * group else 1
+
+
+def terms_in_line(kernel: Kernel) -> int:
+    """The terms of a sum that lie side by side where the channels of a pixel do: those of the columns of a window."""
+    letters = kernel.record.kernel_layout.replace("O", "")
+    across = extent_of(kernel.anchor.reduce_axis[letters.index("W")]) if kernel.record.dilation[-1] == 1 else 1
+    return (across or 1) * (extent_of(kernel.anchor.reduce_axis[channel_loop(kernel)]) or 1)

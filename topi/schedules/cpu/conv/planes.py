@@ -16,7 +16,7 @@ from typing import Any
 
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.channels import is_turned, stay_near, turned_cycles
-from topi.schedules.cpu.conv.groups import channel_loop
+from topi.schedules.cpu.conv.groups import channel_loop, terms_in_line
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.pixels import cycles_by_pixels, is_product
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image, image_tile
@@ -32,6 +32,7 @@ from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
+_STORED = 6  # cycles that sums of tile registers take longer to store, for each vector: those of vectors are stored, too
 _TURN = 6  # cycles to turn a vector of the result
 _COPIED = 0.3  # cycles to copy a byte of the image, or of the weights
 _WIDENED = 1.5  # times the cycles of float32, which numbers take that are widened one by one; measured: 1.7 to 2
@@ -41,9 +42,11 @@ _TALL = 16  # channels that are turned together
 
 # --- where it pays ----------------------------------------------------------------------------------------------------
 
-def is_by_groups(kernel: Kernel) -> bool:
-    """Whether sums by groups take less time, the copies included, by the model of both; the sizes of the image are known."""
-    group = group_of(kernel)
+def is_by_groups(kernel: Kernel, filled: bool = False) -> bool:
+    """Whether sums by groups take less time, the copies included, by the model of both; the sizes of the image are known.
+    filled: whether zeros are added to the channels, so that groups are whole.
+    """
+    group = group_of(kernel, filled)
     if group == 1:
         return False
     images, channels = (extent_of(axis) for axis in kernel.tail.axis[:2])
@@ -52,9 +55,9 @@ def is_by_groups(kernel: Kernel) -> bool:
     return images == 0 or _cycles(kernel, group) < _WIDENED * _cycles_of_others(kernel)
 
 
-def group_of(kernel: Kernel) -> int:
+def group_of(kernel: Kernel, filled: bool = False) -> int:
     """The channels of the data that one instruction multiplies and adds up faster than vectors do those of float32; 1 if there
-    is none that does, or for others than plain convolutions of images with known sizes.
+    is none that does, or for others than plain convolutions of images with known sizes. filled: as of `is_by_groups`.
     """
     record, weights, target = kernel.record, weights_of(kernel), kernel.target
     if type(record) is not ConvOp or record.groups != 1 or record.layout not in ("NCW", "NCHW", "NCDHW"):
@@ -63,7 +66,9 @@ def group_of(kernel: Kernel) -> int:
     group, channels = target.dot_terms(*dtypes), constant(weights.shape[record.kernel_layout.index("I")])
     is_faster = sums.is_float or (target.has_byte_products if group == 4 else target.has_vnni)
     sizes = [extent_of(axis) for axis in (*kernel.tail.axis[1:], *kernel.anchor.reduce_axis)]
-    if sums.bits != 32 or not is_faster or channels is None or channels < group or None in sizes or 0 in sizes:
+    if sums.bits != 32 or not is_faster or None in sizes or 0 in sizes:
+        return 1
+    if channels is None or channels < (1 if filled else group):
         return 1
     return group if record.kernel_layout.startswith("OI") and as_panels(kernel, weights) is None else 1
 
@@ -119,7 +124,8 @@ def schedule_by_groups(kernel: Kernel) -> None:
     """Schedule a convolution of NCW, NCHW or NCDHW by groups of channels."""
     group = group_of(kernel)
     channels = constant(weights_of(kernel).shape[1])
-    tiled = multiplies_faster(kernel, (kernel.record.padded.dtype, weights_of(kernel).dtype), channels, group)
+    dtypes = kernel.record.padded.dtype, weights_of(kernel).dtype
+    tiled = multiplies_faster(kernel, dtypes, channels, group, terms_in_line(kernel), _STORED)
     _copy_image(kernel)
     _by_tile_registers(kernel, group) if tiled else _by_vectors(kernel, group)
 

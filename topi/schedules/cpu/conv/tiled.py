@@ -13,7 +13,7 @@ from typing import Any
 from tedsl import te
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.bands import copy_image, has_border
-from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, terms_of_step
+from topi.schedules.cpu.conv.groups import channel_loop, copy_of_groups, terms_in_line, terms_of_step
 from topi.schedules.cpu.conv.operands import weights_of, work_of
 from topi.schedules.cpu.dots import turn_groups
 from topi.schedules.cpu.parallel import share_out
@@ -23,6 +23,7 @@ from topi.schedules.cpu.vectors import vectorize_panel
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
+_STORED = 12  # cycles for each vector of the result, since the sums of tiles are stored before they are used
 _PIXELS = 128  # of a call, where rows follow each other: tiles of 16 leave few of them empty
 
 
@@ -34,7 +35,7 @@ def is_tiled(kernel: Kernel) -> bool:
     if type(record) is not ConvOp or record.groups != 1 or group == 1 or None in map(extent_of, kernel.tail.axis[2:-1]):
         return False
     channels = constant(weights.shape[record.kernel_layout.index("I")])
-    return multiplies_faster(kernel, (record.data.dtype, weights.dtype), channels, group)
+    return multiplies_faster(kernel, (record.data.dtype, weights.dtype), channels, group, terms_in_line(kernel), _STORED)
 
 
 def schedule_tiled(kernel: Kernel) -> None:
