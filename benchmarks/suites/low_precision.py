@@ -10,12 +10,13 @@ import topi
 from benchmarks import reference
 from benchmarks.case import Case, Contender, Maker, maker
 from benchmarks.contenders import ours, with_onnx, with_torch
-from benchmarks.networks import Conv, in_layout, kernel_in_layout
+from benchmarks.networks import Conv, back_to_nchw, in_layout, kernel_in_layout
 from benchmarks.suites.products import drawn, packed_layer
 from tedsl import te
 
 SIZE = 1024
 LAYER = Conv(64, 56, 64, 3, 1)
+FIRST = Conv(3, 224, 64, 7, 2)  # its channels fill no group of the products that instructions add up
 BFLOAT16 = 2.0**-8  # half a unit in the last place of the result
 
 
@@ -64,30 +65,35 @@ def bfloat16_matmul(threads: int) -> Case:
     return Case("low precision", contenders, lambda: reference.wide(x) @ reference.wide(w).T, 1, precision=BFLOAT16)
 
 
-def int8_convolution(threads: int) -> Case:
-    """A 3 x 3 convolution of uint8 and int8 in int32."""
-    spec = LAYER
-    x, w = _integers((1, spec.channels, spec.size, spec.size), (spec.filters, spec.channels, 3, 3))
-    data, kernel = in_layout(x, "NHWC", 1), np.ascontiguousarray(kernel_in_layout(w, "NHWC", spec, 1))
-    contenders = {"tedsl": ours.operator(lambda x, w: topi.nn.conv2d(x, w, 1, 1, 1, "NHWC", "int32"), [data, kernel],
-                                         lambda y: y.transpose(0, 3, 1, 2))}
+def int8_convolution(threads: int, spec: Conv, layout: str) -> Case:
+    """A convolution of uint8 and int8 in int32."""
+    x, w = _integers((1, spec.channels, spec.size, spec.size), (spec.filters, spec.channels, spec.kernel, spec.kernel))
+    data, kernel = in_layout(x, layout, 1), np.ascontiguousarray(kernel_in_layout(w, layout, spec, 1))
+    contenders = {"tedsl": ours.operator(lambda x, w: topi.nn.conv2d(x, w, spec.stride, spec.pad, 1, layout, "int32"),
+                                         [data, kernel], lambda y: back_to_nchw(y, layout))}
     torch = with_torch.torch_or_none(threads)
     if torch is not None:
-        contenders["torch prepacked"] = _int8_convolution_of_torch(torch, spec, x, w)
-    return Case("low precision", contenders, lambda: reference.convolution(x, w, None, 1, 1).astype("int64"), 0)
+        contenders["torch prepacked"] = _int8_convolution_of_torch(torch, spec, x, w, layout)
+    return Case("low precision", contenders,
+                lambda: reference.convolution(x, w, None, spec.stride, spec.pad).astype("int64"), 0)
 
 
-def _int8_convolution_of_torch(torch: Any, spec: Conv, x: Any, w: Any) -> Contender:
-    data = torch.from_numpy(x).contiguous(memory_format=torch.channels_last)
+def _int8_convolution_of_torch(torch: Any, spec: Conv, x: Any, w: Any, layout: str) -> Contender:
+    """oneDNN's, which has channels last: of data in NCHW, and for such a result, it copies both."""
+    order = torch.channels_last if layout == "NHWC" else torch.contiguous_format
+    data = torch.from_numpy(x).contiguous(memory_format=order)
     scale, zero, ones = torch.ones(spec.filters), torch.zeros(spec.filters, dtype=torch.int64), [1, 1]
-    packed = torch.ops.onednn.qconv_prepack(torch.from_numpy(w), scale, 1.0, 0, ones, ones, ones, 1, list(x.shape))
+    step, pad = [spec.stride] * 2, [spec.pad] * 2
+    packed = torch.ops.onednn.qconv_prepack(torch.from_numpy(w), scale, 1.0, 0, step, pad, ones, 1, list(x.shape))
     return with_torch.calling(
-        lambda: torch.ops.onednn.qconv2d_pointwise(data, 1.0, 0, packed, scale, zero, None, ones, ones, ones, 1, 1.0, 0,
-                                                   torch.float32, "none", [], ""), lambda y: y.contiguous().numpy())
+        lambda: torch.ops.onednn.qconv2d_pointwise(data, 1.0, 0, packed, scale, zero, None, step, pad, ones, 1, 1.0, 0,
+                                                   torch.float32, "none", [], "").contiguous(memory_format=order),
+        lambda y: y.contiguous().numpy())
 
 
 def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
     return [maker(f"matmul {SIZE} u8 i8 -> i32", int8_matmul, threads),
             maker(f"matmul {SIZE} bf16", bfloat16_matmul, threads),
-            maker(f"{LAYER} u8 i8 -> i32", int8_convolution, threads)]
+            *(maker(f"{spec}{'' if layout == 'NHWC' else ' nchw'} u8 i8 -> i32", int8_convolution, threads, spec, layout)
+              for spec in (LAYER, FIRST) for layout in ("NHWC", "NCHW"))]
