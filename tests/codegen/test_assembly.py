@@ -2,8 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te
 from tedsl.codegen.llvm.effort import needs_vectorizer
 from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.codegen.llvm.machine import check_symbols
@@ -246,3 +249,22 @@ def test_lanes_that_share_elements_are_loaded_once(of, target):
     store = Store(b[1].data, Load(dtype(of).with_lanes(16), a[1].data, half), Ramp(build.mul(i, 16), const(1), 16))
     text = Kernel(function(For(i, const(0), const(32), ForKind.SERIAL, store), a, b), target).assembly()
     assert not re.search("gather|insert|pinsr", text) and not branches(text)
+
+
+def sums_of(shape):
+    a, b = (te.placeholder(shape, name=name) for name in "ab")
+    c = te.compute(shape, lambda *at: a[at] + b[at], name="c")
+    return tedsl.build(te.create_schedule(c.op), [a, b, c])
+
+
+def test_a_version_for_strides_that_never_runs_is_not_made():
+    """Of arrays of one dimension that are not compact, one has a stride other than 1; rows of a table may have none."""
+    n, m = te.var("n"), te.var("m")
+    scalar = '!"llvm.loop.vectorize.enable", i1 false'
+    assert scalar in sums_of((n,)).get_source("ll")
+    assert scalar not in sums_of((n, m)).get_source("ll")
+    whole = np.arange(600, dtype="float32")
+    for a, b in [(whole[:100], whole[::6]), (whole[::-6], whole[::3][:100]), (whole[:100], whole[500:])]:
+        out = np.zeros(100, "float32")
+        sums_of((n,))(a, b, out)
+        np.testing.assert_array_equal(out, a + b)

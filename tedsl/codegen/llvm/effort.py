@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tedsl.ir.expr import Expr, IntImm
+from tedsl.ir.expr import Expr, IntImm, Mul, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import For, ForKind, Store, While
 from tedsl.ir.walk.contents import contains, of_kinds
@@ -62,6 +62,28 @@ def is_plain(loop: For) -> bool:
                 return False
             stores.append(s)
     return bool(stores) and not any(isinstance(n, Expr) and n.dtype.is_vector for s in stores[:8] for n in post_order(s))
+
+
+def strides_of(func: PrimFunc) -> frozenset[Var]:
+    """Returns the strides of the arrays of `func` if these have at most one dimension, and all a stride that is a variable."""
+    strides: set[Var] = set()
+    for buffer in func.buffers:
+        if len(buffer.shape) > 1 or (buffer.shape and not (buffer.strides and isinstance(buffer.strides[0], Var))):
+            return frozenset()
+        strides.update([stride for stride in buffer.strides if isinstance(stride, Var)])
+    return frozenset(strides)
+
+
+def goes_by(loop: For, strides: frozenset[Var]) -> bool:
+    """Tells whether `loop` goes through arrays by each of `strides`, of which one at least is not 1. LLVM's vectorizer would
+    make a version for all of them being 1, which would never run.
+    """
+    found: set[Expr] = set()
+    for node in post_order(loop.body) if strides and is_plain(loop) else ():
+        if isinstance(node, Mul):
+            a, b = ({part for part in post_order(side) if isinstance(part, Var)} for side in (node.a, node.b))
+            found |= (a & strides if loop.loop_var in b else set()) | (b & strides if loop.loop_var in a else set())
+    return bool(strides) and found == strides
 
 
 @record

@@ -14,7 +14,7 @@ from tedsl.codegen.kernels.work import rare_loops
 from tedsl.codegen.llvm import deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.debug.lines import PrintedLoops
 from tedsl.codegen.llvm.debug.table import LineTable
-from tedsl.codegen.llvm.effort import needs_vectorizer
+from tedsl.codegen.llvm.effort import needs_vectorizer, strides_of
 from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
@@ -67,7 +67,8 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
         module.attributes = f"nounwind vscale_range({target.vector_bits // 128},{target.vector_bits // 128})"
     if lines is not None:
         module.line_table = LineTable(*lines, module.add_metadata)
-    kernels = [_emit_kernel(func, module, calls) for func in funcs]
+    names = {func.name for func in funcs}
+    kernels = [_emit_kernel(func, module, calls, func.name + abi.COMPACT in names) for func in funcs]
     parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *module.definitions.values(),
              *module.functions, *kernels, *(f"!{k} = {text}" for k, text in enumerate(module.metadata))]
     if module.line_table is not None:
@@ -75,14 +76,15 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
     return "\n\n".join(parts) + "\n"
 
 
-def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
+def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls, strided: bool) -> str:
+    """Returns a kernel. strided: another is for compact arrays."""
     name, symbol = plain_name(func), abi.kernel_name(func)
     status = functools.partial(calls.messages.status, name) if name in calls.connected else abi.own_status(func)
     takes_frame = name in calls.callees and calls.callees[name].takes_frame
     facts = FunctionFacts(symbol + BODY if takes_frame else symbol, arrays_on_stack(func.body),
                           bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
                           takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {},
-                          rare=rare_loops(func.body))
+                          rare=rare_loops(func.body), strides=strides_of(func) if strided else frozenset())
     out = Emitter(module, facts)
     parameters = frame.bind_arguments(func, out)
     if takes_frame:

@@ -131,7 +131,8 @@ class FunctionFacts:
     in_parallel: whether it is the body of a parallel loop. owner: the function of the program. result: the dtype of the number
     that it returns. takes_frame: its caller in the module keeps the exceptions of Python functions, and hands them on.
     loops: the number of loops of each statement, if long sequences of them are written in parts. is_kernel: it is the kernel of
-    a device, which returns nothing. rare: loops that do little of the work.
+    a device, which returns nothing. rare: loops that do little of the work. strides: of its arrays, of which one at
+    least is not 1.
     """
 
     name: str
@@ -145,6 +146,7 @@ class FunctionFacts:
     loops: Mapping[Stmt, int] = field(default_factory=dict)
     is_kernel: bool = False
     rare: frozenset[For] = frozenset()
+    strides: frozenset[Var] = frozenset()
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from tedsl.codegen.llvm.effort import goes_by
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
@@ -60,6 +61,8 @@ def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | N
     following = out.assign(f"add nsw i{bits} {counter}, {steps.count}")  # at most `end`, so it fits
     again = out.assign(f"icmp slt i{bits} {following}, {stop}")
     kept = f", !llvm.loop {_kept_node(out)}" if steps.count > 1 or _is_tile(s) else ""
+    if goes_by(s, out.function.strides):
+        kept = f", !llvm.loop {_scalar_node(out)}"
     repeated = _repeated(out, s, steps)
     out.line(f"br i1 {again}, label %{head}, label %{leave_label}{repeated}{kept}")
     place[at] = f"  {counter} = phi i{bits} [ {start}, %{before} ], [ {following}, %{out.block} ]"
@@ -107,10 +110,22 @@ def _is_tile(loop: For) -> bool:
 
 def _kept_node(out: Emitter) -> str:
     """Returns a metadata node that keeps LLVM from unrolling one loop."""
+    return out.module.add_node(f"{{self}}, {_rolled(out)}")
+
+
+def _rolled(out: Emitter) -> str:
     cache = out.module.cache
     if "rolled" not in cache:
         cache["rolled"] = out.module.add_metadata('!{!"llvm.loop.unroll.disable"}')
-    return out.module.add_node(f"{{self}}, {cache['rolled']}")
+    return cache["rolled"]
+
+
+def _scalar_node(out: Emitter) -> str:
+    """Returns a metadata node that keeps LLVM from vectorizing and from unrolling one loop."""
+    cache = out.module.cache
+    if "scalar" not in cache:
+        cache["scalar"] = out.module.add_metadata('!{!"llvm.loop.vectorize.enable", i1 false}')
+    return out.module.add_node(f"{{self}}, {_rolled(out)}, {cache['scalar']}")
 
 
 def _repeated(out: Emitter, loop: For, steps: Steps) -> str:
