@@ -125,7 +125,7 @@ def schedule_by_groups(kernel: Kernel) -> None:
     group = group_of(kernel)
     channels = constant(weights_of(kernel).shape[1])
     dtypes = kernel.record.padded.dtype, weights_of(kernel).dtype
-    tiled = multiplies_faster(kernel, dtypes, channels, group, terms_in_line(kernel), _STORED)
+    tiled = multiplies_faster(kernel, dtypes, channels, group, *(() if kernel.fused else (terms_in_line(kernel), _STORED)))
     _copy_image(kernel)
     _by_tile_registers(kernel, group) if tiled else _by_vectors(kernel, group)
 

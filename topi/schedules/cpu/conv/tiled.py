@@ -35,7 +35,8 @@ def is_tiled(kernel: Kernel) -> bool:
     if type(record) is not ConvOp or record.groups != 1 or group == 1 or None in map(extent_of, kernel.tail.axis[2:-1]):
         return False
     channels = constant(weights.shape[record.kernel_layout.index("I")])
-    return multiplies_faster(kernel, (record.data.dtype, weights.dtype), channels, group, terms_in_line(kernel), _STORED)
+    few = () if kernel.fused else (terms_in_line(kernel), _STORED)  # what follows is faster on sums in memory
+    return multiplies_faster(kernel, (record.data.dtype, weights.dtype), channels, group, *few)
 
 
 def schedule_tiled(kernel: Kernel) -> None:
