@@ -14,7 +14,7 @@ becomes `if (i.outer < 6) { main } else { tail }`, in which a tail of one iterat
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -22,7 +22,7 @@ from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Call, Expr, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
-from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Store, is_no_op, seq
+from tedsl.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, is_no_op, seq
 from tedsl.ir.walk.contents import MASKED, contains, of_kinds
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
@@ -34,10 +34,12 @@ from tedsl.passes.facts.threads import BLOCK_TAGS, as_loop, bind_launched, has_l
 from tedsl.passes.folding import fold_with, folded_copy
 from tedsl.passes.loops.loop_guards import Guard, guards_of
 
+LONG = 1024  # iterations that a guard may let pass in vain
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
 _OPPOSITE = {LT: GE, LE: GT, GT: LE, GE: LT}
 TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
+REST = 2  # its value behind a main part of a long loop that ends at a symbolic place: `shorten_tails` ends them
 BESIDE = 256  # the same for what runs beside a main part
 SMALL = 64  # the same for conditions of users
 
@@ -139,6 +141,8 @@ class _Partitioner(ScopedRewriter):
         guards = guards_of(loop, self.masks, self.widely, self.depends, hinted=loop.loop_var in self.hinted)
         stores = _stores(loop.body) if guards else 0
         guards = [guard for guard in guards if stores <= LARGEST and (not guard.from_user or _is_worth_copies(guard, stores))]
+        if guards and self.ends_inside(loop):
+            return self.descend(loop)
         low, high, gone = self.main_range(loop, guards)
         if not gone and self.everywhere:
             low, high, gone = self.main_range(loop, [replace(guard, fails=not guard.fails) for guard in guards])
@@ -148,6 +152,19 @@ class _Partitioner(ScopedRewriter):
         if loop.kind == ForKind.PARALLEL:
             return self.branches(loop, low, high, main)
         return self.parts(loop, low, high, main)
+
+    def ends_inside(self, loop: For) -> bool:
+        """Tells whether a parallel `loop` of a symbolic extent does nothing but run a long one, which is split instead. Another
+        version of that without guards would save a comparison for each iteration of `loop`, and be one more body.
+        """
+        asked = self.everywhere or self.asked_only or _tail(loop) == "partition" or loop.loop_var in self.hinted
+        if asked or loop.kind is not ForKind.PARALLEL or isinstance(loop.extent, IntImm):
+            return False
+        parts = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
+        if any(isinstance(part, For) and part.annotations.get(TAIL) == REST for part in parts):
+            return True
+        return is_long(loop.body) and all(isinstance(inside, For) and inside.kind is ForKind.VECTORIZED
+                                           for inside in of_kinds(loop.body.body, For))
 
     def whole(self, loop: For) -> Stmt:
         """Returns a loop that no condition splits."""
@@ -234,7 +251,8 @@ class _Partitioner(ScopedRewriter):
 
     def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
         end = build.add(loop.min, loop.extent)
-        tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
+        is_rest = is_long(loop) and not isinstance(high, IntImm)
+        tail = loop.replace(annotations={**loop.annotations, TAIL: REST if is_rest else 1})
         before = None if self.same(low, loop.min) else self.beside(self.piece(tail, loop.min, low, loop.body))
         after = None if self.same(high, end) else self.beside(self.piece(tail, high, end, loop.body))
         if is_no_op(main):
@@ -315,6 +333,12 @@ def _most_of(loop: For, low: Expr, high: Expr) -> bool:
     """Tells whether the range low .. high has a constant size of at least half of the iterations of `loop`."""
     some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
     return some is not None and total is not None and 2 * some >= total
+
+
+def is_long(stmt: Stmt) -> TypeGuard[For]:
+    """Tells whether `stmt` is a serial loop of so many iterations that a pass lets it end where its guards do."""
+    return isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and isinstance(stmt.extent, IntImm) \
+        and stmt.extent.value >= LONG
 
 
 def _tail(loop: For) -> object:
