@@ -326,7 +326,7 @@ def test_what_is_larger_is_read_once(images, channels, filters, size, stride, ou
     (512, 512, 7, 3, 1, 16 * 9 * 32),  # of 16 channels, half of the nearest cache: 49 pixels, 144 terms
     (512, 64, 28, 3, 1, 512 * 9 * 32),  # two panels, one core: each is copied beside its sums, as a whole for 784 pixels
     (1024, 512, 14, 3, 1, 16 * 9 * 32),  # a panel of 1.2 MB, which does not stay in the second cache
-    (384, 14, 36, 5, 2, 384 * 25 * 14),  # 14 of 16 channels, beside 18 of 32 pixels with a stride
+    (384, 14, 36, 5, 2, 384 * 25 * 16),  # rows of whole vectors for 14 of 16 channels, beside 18 of 32 pixels with a stride
     (211, 128, 2, 3, 1, 211 * 9 * 64),  # a prime number of channels
     (96, 64, 7, 3, 1, 16 * 9 * 32),  # two equal panels, whose weights would stay in the second cache
     (96, 16, 7, 3, 1, 96 * 9 * 16),  # one panel
