@@ -340,7 +340,7 @@ def test_batches():
 
 
 @pytest.mark.parametrize("size, channels, filters, window, stride", [
-    (9, 16, 40, 3, 1), (14, 8, 33, 1, 1), (13, 32, 16, 3, 2), (7, 64, 70, 1, 2)])
+    (9, 16, 40, 3, 1), (14, 136, 33, 1, 1), (13, 32, 16, 3, 2), (7, 256, 70, 1, 2)])
 def test_convolutions(size, channels, filters, window, stride):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (2, size, size, channels), "uint8")

@@ -31,6 +31,7 @@ _ALL = 2  # parts of the second cache, of which one has all that is read and wri
 _PART = 4  # of the second cache, for the rows that a band reads and writes, where the image would fit: 4 % faster than half
 _LESS = 0.8  # of the bytes from beyond the second cache: for less gain, tiles that bands cut off cost as much
 _COPIED = 2  # times that the whole image is written and read again by a copy with its border
+_WIDE = 32  # bits: of narrower numbers instructions add up several products
 _BUSY = 0.8  # of the cores, all the time
 
 
@@ -47,9 +48,13 @@ class _Sizes(NamedTuple):
 
 
 def border_of_image(op: Any) -> tuple[Any, ...]:
-    """The operation that makes the border of the image of a convolution in NCHWc or NHWC; () for other operations."""
+    """The operation that makes the border of the image of a convolution in NCHWc or NHWC; () for other operations, and for
+    an image in NHWC that is computed in bytes: instructions for groups take what is stored, not what is inlined.
+    """
     info: Any = getattr(op, "info", None)
     if type(info) is not PackedConvOp and (type(info) is not ConvOp or info.layout != "NHWC"):
+        return ()
+    if type(info) is ConvOp and info.padded.dtype.bits < _WIDE and not isinstance(info.data.op, te.PlaceholderOp):
         return ()
     return (info.padded.op,) if type(info.padded.op) is te.ComputeOp and any((*info.before, *info.after)) else ()
 
