@@ -10,6 +10,7 @@ import os
 from tedsl.errors import ArgumentError
 
 MAX_THREADS = 255  # eight bits of the generation word of the thread pool
+_DIGITS = 20  # of a number that is read, and shown
 _QUOTA = "/sys/fs/cgroup/cpu.max"  # microseconds in a period, or "max", and the period
 
 
@@ -26,8 +27,8 @@ def default_threads() -> int:
     given = os.environ.get("TEDSL_NUM_THREADS", "").strip()
     if not given:
         return min(usable_processors(), _container_limit(), MAX_THREADS)
-    if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
-        raise ArgumentError(f"TEDSL_NUM_THREADS is {given!r}, not a number from 1 to {MAX_THREADS}")
+    if not given.isdecimal() or len(given) > _DIGITS or not 1 <= int(given) <= MAX_THREADS:
+        raise ArgumentError(f"TEDSL_NUM_THREADS is {given[:_DIGITS]!r}, not a number from 1 to {MAX_THREADS}")
     return int(given)
 
 

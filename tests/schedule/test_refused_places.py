@@ -314,7 +314,12 @@ def summed(formula, terms=6, dtype="float32", combine=te.sum):
     (lambda A, W, i, k: A[i + k, 0] * W[k], 6, "A[i + k, 0]: k is not the index"),
     (lambda A, W, i, k: A[i, k] * W[k], 5, "A[i, k]: k is not the index of a dimension that ends where it does"),
     (lambda A, W, i, k: A[k, k] * W[k], 6, "A[k, k]"),
-    (lambda A, W, i, k: W[k] * k.var.astype("float32"), 6, None),
+    (lambda A, W, i, k: A[i, k] * 2.5 - W[k] * A[i, k], 6, None),
+    (lambda A, W, i, k: A[i, k].astype("int32").astype("float32") * W[k], 6, None),
+    (lambda A, W, i, k: W[k] * k.var.astype("float32"), 6, "not known to be zero"),
+    (lambda A, W, i, k: A[i, k] * te.var("alpha", "float32"), 6, "not known to be zero"),
+    (lambda A, W, i, k: A[i, k] * te.const(float("inf"), "float32"), 6, "products of finite numbers"),
+    (lambda A, W, i, k: A[i, k] + 1.0, 6, "not known to be zero"),
 ])
 def test_pad_sum_of_what_zeros_would_change(formula, terms, problem, refused):
     _, k, B, s = summed(formula, terms)
@@ -333,8 +338,28 @@ def test_pad_sum_of_other_stages_and_loops(refused):
     refused(s, lambda: s.pad_sum(B, B.op.axis[0], 4), "i is no axis that the formula of B sums over", "choose one of k")
     refused(s, lambda: s.pad_sum(B, k, 0), "must be at least 1")
     refused(s, lambda: s.pad_sum(B, k, 3), "a multiple of 3 already", "leave pad_sum out")
+    for count in (te.size_var("m"), te.size_var("m") - 4):
+        refused(s, lambda count=count: s.pad_sum(B, k, count), "the multiple is a number", "multiple=4")
     inner = s[B].split(k, factor=2)[1]
     refused(s, lambda: s.pad_sum(B, inner, 4), "k.inner is no axis", "split it afterwards")
+
+
+def test_pad_sum_beyond_the_dtype_of_the_loop(refused):
+    A, k = te.placeholder((2**31 - 1,), "int8", name="A"), te.reduce_axis((0, 2**31 - 1), "k")
+    B = te.compute((1,), lambda i: te.sum(A[k].astype("int32"), axis=k), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.pad_sum(B, k, 4), "the multiple of 4 above 2147483647 does not fit the dtype int32 of k")
+
+
+def test_pad_sum_of_a_part_of_what_is_read(refused):
+    A, W, k = te.placeholder((9, 6), name="A"), te.placeholder((6,), name="W"), te.reduce_axis((1, 6), "k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k] * W[k], axis=k), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.pad_sum(B, k, 4), "k begins at 1")
+    k = te.reduce_axis((0, 6), "k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k] * W[k], axis=k, where=k.var < 4), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.pad_sum(B, k, 4), "the where= of the sum reads k", "te.if_then_else")
 
 
 # --- cache_write ------------------------------------------------------------------------------------------------------------

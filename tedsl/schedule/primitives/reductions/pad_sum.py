@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tedsl.ir import build
@@ -39,12 +40,11 @@ def pad_sum(stage: StageState, tensor: Any, loop: Any, multiple: Any) -> list[Te
     """
     directive = f"pad_sum({show(tensor)}, {show(loop)}, {show(multiple)})"
     op, whole = _check(stage, tensor, loop, directive)
-    count = positive_count(stage, directive, "multiple", multiple, loop)
     places = _places(stage, op, whole, loop, directive)
-    extent = extent_of(loop)
-    rounded = build.mul(build.floordiv(build.add(extent, build.sub(count, 1)), count), count)
+    extent, count = extent_of(loop), _known_count(stage, multiple, loop, directive)
+    rounded = build.mul(build.floordiv(build.add(extent, count - 1), count), count)
     if structural_equal(rounded, extent):
-        raise stage.refuse(directive, f"{loop.name} has {shown(extent)} iterations, a multiple of {shown(count)} already",
+        raise stage.refuse(directive, f"{loop.name} has {shown(extent)} iterations, a multiple of {count} already",
                            hint="leave pad_sum out")
     copies = {one: _copy_of(stage, one, at, rounded) for one, at in places.items()}
     own = note_axis(IterVar(Range.from_min_extent(build.const(0, extent.dtype), rounded), copy_var(loop.var),
@@ -67,6 +67,18 @@ def pad_sum(stage: StageState, tensor: Any, loop: Any, multiple: Any) -> list[Te
     return [copy.output(0) for copy in copies.values()]
 
 
+def _known_count(stage: StageState, multiple: Any, loop: IterVar, directive: str) -> int:
+    """The multiple as a number, with which the extent of `loop` still fits its dtype."""
+    known = build.as_int(positive_count(stage, directive, "multiple", multiple, loop))
+    if known is None:
+        raise stage.refuse(directive, f"the multiple is a number, got {describe(multiple)}", hint="for example multiple=4")
+    extent, most = build.as_int(extent_of(loop)), loop.dtype.max_value
+    if extent is not None and most is not None and -(-extent // known) * known > most:
+        raise stage.refuse(directive, f"the multiple of {known} above {extent} does not fit the dtype {loop.dtype} of "
+                           f"{loop.name}", hint="use a smaller number, or an int64 shape")
+    return known
+
+
 def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[ComputeOp, Reduce]:
     stage.must_have_loops(directive)
     if not isinstance(tensor, Tensor):
@@ -76,6 +88,8 @@ def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[C
     whole = op.reduction if type(op) is ComputeOp else None
     if type(op) is not ComputeOp or whole is None or not is_sum(whole):
         raise stage.refuse(directive, f"{stage.name} is not a sum", hint="use it on a stage made by te.sum")
+    if any(loop is axis and loop.var in variables(whole.condition) for axis in op.reduce_axis):
+        raise stage.refuse(directive, f"the where= of the sum reads {loop.name}", hint="use te.if_then_else in what is added")
     if not any(axis is loop for axis in op.reduce_axis):
         names = ", ".join(axis.name for axis in op.reduce_axis)
         raise stage.refuse(directive, f"{loop.name if isinstance(loop, IterVar) else describe(loop)} is no axis that the "
@@ -102,29 +116,40 @@ def _places(stage: StageState, op: ComputeOp, whole: Reduce, loop: IterVar, dire
             continue
         first = at[0]
         plain = len(at) == 1 and one.indices[first] is loop.var and places.setdefault(one.producer, first) == first
-        if not plain or not structural_equal(one.producer.shape[first], extent) or build.as_int(_start(loop)) != 0:
+        if build.as_int(_start(loop)) != 0:
+            raise stage.refuse(directive, f"{loop.name} begins at {shown(_start(loop))}", hint="pad an axis that begins at 0")
+        if not plain or not structural_equal(one.producer.shape[first], extent):
             raise stage.refuse(directive, f"{stage.name} reads {shown(one)}: {loop.name} is not the index of a dimension that "
                                "ends where it does", hint="pad an axis over a whole dimension of all that is read with it")
     others = [one for one in loads_of(whole.source) if one.producer not in places]
-    is_float = whole.source[0].dtype.is_float
     inside = build.less(loop.var, extent)
-    zero = any(structural_equal(one, inside) for one in conditions_of(_Padded(places, inside).rewritten(whole.source[0])))
-    reads = loop.var in variables(whole.condition)
-    if not zero or reads or (is_float and (others or not _is_polynomial(whole.source[0]))):
+    if whole.source[0].dtype.is_float:
+        zero = _vanishes(whole.source[0], places)
+    else:
+        zero = any(structural_equal(one, inside) for one in conditions_of(_Padded(places, inside).rewritten(whole.source[0])))
+    if not zero:
         what = shown(others[0]) if others else shown(whole.source[0])
         raise stage.refuse(directive, f"what {stage.name} adds is not known to be zero where all that is read along "
-                           f"{loop.name} is, because of {what}", hint="it takes sums of products of tensors")
+                           f"{loop.name} is, because of {what}", hint="it takes sums of products of finite numbers and of "
+                           f"tensors that are read along {loop.name}")
     return places
 
 
-def _is_polynomial(value: Expr) -> bool:
-    """Whether a value is made of elements, numbers and indices by products and sums alone: of zeros others may be infinite."""
+def _vanishes(value: Expr, places: Places) -> bool:
+    """Whether a float is zero where the elements of `places` are: no factor is infinite there, which times zero is NaN."""
     match value:
-        case Mul(a, b) | Add(a, b) | Sub(a, b):
-            return _is_polynomial(a) and _is_polynomial(b)
+        case Mul(a, b):
+            zero = [_vanishes(one, places) for one in (a, b)]
+            return all(zero) or (any(zero) and any(_is_finite(one) for one in (a, b)))
+        case Add(a, b) | Sub(a, b):
+            return _vanishes(a, places) and _vanishes(b, places)
         case Cast():
-            return _is_polynomial(value.value)
-    return isinstance(value, (ProducerLoad, FloatImm, IntImm, Var))
+            return _vanishes(value.value, places)
+    return isinstance(value, ProducerLoad) and value.producer in places
+
+
+def _is_finite(value: Expr) -> bool:
+    return isinstance(value, IntImm) or (isinstance(value, FloatImm) and math.isfinite(value.value))
 
 
 def _start(axis: IterVar) -> Expr:
