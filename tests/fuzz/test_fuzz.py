@@ -162,7 +162,7 @@ def test_a_finding_shrinks_to_a_few_directives(monkeypatch):
 
 def test_a_finding_keeps_the_scan_of_its_states():
     """Without the scan a state would be a tensor of any rows, and what reads it at t - 1 would fail for that alone."""
-    case = case_of(6320)
+    case = case_of(76)
     assert any(" = te.scan(" in text for text in case.lines) and outcome_of(case, compiled=False)[0] == "refused"
     small = smallest(case, lambda smaller: "s0[t - 1, i]" in str(smaller.lines))
     assert small.outputs == ["C"] and [text for text in small.lines if " = te.scan(" in text]

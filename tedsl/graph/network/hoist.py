@@ -21,6 +21,7 @@ from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, ForKind, Se
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.passes.facts.dim_align import DIM_ALIGN
 from tedsl.record import record
 
 PREPARE, PREPARED = "_prepare_", "prepared_"  # in the names of the functions, and of the buffers
@@ -112,16 +113,19 @@ def _places(stmt: Stmt, realized: tuple[BufferRealize, ...], loops: tuple[For, .
 
 
 class _Removal(ScopedRewriter):
-    """Removes producers, and the realizations of what they fill."""
+    """Removes producers, and the realizations of what they fill, with the strides that these ask for: arguments are compact."""
 
     def __init__(self, producers: Collection[_Producer]) -> None:
         self.realized = {producer.realize for producer in producers}
+        self.buffers = {producer.realize.buffer for producer in producers}
         self.filled = {producer.stmt for producer in producers}
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if stmt in self.filled:
             return no_op()
         if isinstance(stmt, BufferRealize) and stmt in self.realized:
+            return self.stmt(stmt.body)
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == DIM_ALIGN and stmt.node in self.buffers:
             return self.stmt(stmt.body)
         if isinstance(stmt, SeqStmt):
             return seq(*[self.stmt(part) for part in stmt.seq if part not in self.filled])

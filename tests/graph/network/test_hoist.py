@@ -10,12 +10,15 @@ from tedsl.graph.network import compile
 from tedsl.graph.network.hoist import divided
 
 
-def packed():
-    """A function that reads w in another order, which it stores first."""
+def packed(apart=0):
+    """A function that reads w in another order, which it stores first. apart: the elements from one row of that to the next."""
     x, w = te.placeholder((8, 16), name="x"), te.placeholder((16, 4), name="w")
     turned = te.compute((4, 16), lambda j, k: w[k, j] * 2.0, name="turned")
     y = te.compute((8, 4), lambda i, j: x[i, j] + turned[j, i], name="y")
-    (func,) = schedule_to_module(te.create_schedule(y.op), [x, w, y], "f").functions.values()
+    s = te.create_schedule(y.op)
+    if apart:
+        s[turned].storage_align(turned.op.axis[0], apart, 0)
+    (func,) = schedule_to_module(s, [x, w, y], "f").functions.values()
     return func
 
 
@@ -26,6 +29,11 @@ def test_a_buffer_that_is_filled_from_constants_becomes_an_argument():
     assert before.name == "f_prepare_0" and "realize" not in str(whole)
 
 
+def test_rows_apart_of_a_buffer_that_becomes_an_argument_follow_each_other():
+    assert "buffer_dim_align" in str(packed(24))
+    assert all("buffer_dim_align" not in str(func) for func in divided(packed(24), [1]))
+
+
 def test_what_depends_on_other_inputs_stays():
     func = packed()
     assert divided(func, [0])[0] is func
@@ -34,7 +42,7 @@ def test_what_depends_on_other_inputs_stays():
 
 @pytest.mark.parametrize("shape, weight, stride, pad", [
     ((1, 64, 14, 14), (64, 64, 3, 3), 1, 1), ((1, 512, 7, 7), (64, 512, 3, 3), 1, 1), ((1, 3, 32, 32), (16, 3, 7, 7), 2, 3),
-    ((2, 32, 9, 9), (48, 32, 1, 1), 2, 0),
+    ((2, 32, 9, 9), (48, 32, 1, 1), 2, 0), ((1, 3, 32, 32), (8, 3, 7, 7), 2, 3),
 ])
 def test_convolutions_with_prepared_weights(shape, weight, stride, pad):
     rng = np.random.default_rng(0)
