@@ -22,9 +22,9 @@ from tedsl.lang.zeros.borders import conditions_of
 from tedsl.lang.zeros.terms import is_sum
 from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.marks import drop_marks
+from tedsl.schedule.primitives.reductions.checks import must_be_rewritable, must_be_tensor
 from tedsl.schedule.primitives.split import positive_count
-from tedsl.schedule.state import AttachType, StageState, describe, show
-from tedsl.schedule.tails import must_have_plain_tails
+from tedsl.schedule.state import StageState, describe, show
 
 Places = dict[Tensor, int]  # the dimension of each tensor along which it is summed
 
@@ -80,10 +80,7 @@ def _known_count(stage: StageState, multiple: Any, loop: IterVar, directive: str
 
 
 def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[ComputeOp, Reduce]:
-    stage.must_have_loops(directive)
-    if not isinstance(tensor, Tensor):
-        raise stage.refuse(directive, f"the first argument is a tensor, got {describe(tensor)}",
-                           hint=f"for an operation write {stage.name}.output(0)")
+    must_be_tensor(stage, tensor, directive)
     op = stage.op
     whole = op.reduction if type(op) is ComputeOp else None
     if type(op) is not ComputeOp or whole is None or not is_sum(whole):
@@ -97,12 +94,7 @@ def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[C
     if is_ragged(op):
         raise stage.refuse(directive, f"the sum of {stage.name} has extents that differ from element to element",
                            hint="leave pad_sum out")
-    if stage.attach_type == AttachType.INLINE:
-        raise stage.refuse(directive, f"{stage.name} is computed inline")
-    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
-    must_have_plain_tails(stage, directive)
-    for one in stage.leaf_iter_vars:
-        stage.must_be_plain(one, directive, "call pad_sum first, then annotate the loops", but_for_marks=True)
+    must_be_rewritable(stage, directive, "call pad_sum first, then annotate the loops")
     return op, whole
 
 

@@ -19,10 +19,10 @@ from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.marks import drop_marks
+from tedsl.schedule.primitives.reductions.checks import must_be_rewritable, must_be_tensor
 from tedsl.schedule.primitives.reductions.equal_parts import EqualParts, along_axis, equal_parts
 from tedsl.schedule.relations import touched_by
-from tedsl.schedule.state import AttachType, StageState, describe, show
-from tedsl.schedule.tails import must_have_plain_tails
+from tedsl.schedule.state import StageState, describe, show
 
 
 def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0, along: Any = None) -> list[Tensor]:
@@ -65,10 +65,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0, alo
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[ComputeOp, Reduce]:
-    stage.must_have_loops(directive)
-    if not isinstance(tensor, Tensor):
-        raise stage.refuse(directive, f"the first argument is a tensor, got {describe(tensor)}",
-                           hint=f"for an operation write {stage.name}.output(0)")
+    must_be_tensor(stage, tensor, directive)
     op = stage.op
     whole = op.reduction if isinstance(op, ComputeOp) else None
     if not isinstance(op, ComputeOp) or type(op) is not ComputeOp or whole is None:
@@ -85,12 +82,7 @@ def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[C
 
 
 def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str) -> None:
-    if stage.attach_type == AttachType.INLINE:
-        raise stage.refuse(directive, f"{stage.name} is computed inline")
-    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
-    must_have_plain_tails(stage, directive)
-    for one in stage.leaf_iter_vars:
-        stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages", but_for_marks=True)
+    must_be_rewritable(stage, directive, "call rfactor first, then annotate the loops of both stages")
     both = touched_by(op.axis, stage.relations)
     if loop in both:
         raise stage.refuse(directive, f"{loop.name} runs over elements and over the reduction at once",
