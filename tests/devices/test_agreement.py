@@ -9,6 +9,7 @@ from tedsl.ir.evaluate import run
 from tedsl.target import Target
 from tests.devices.agreement import EACH, TOLERANCE
 from tests.devices.opencl_device import needs_opencl
+from tests.like_devices import LIKE_DEVICES
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -44,7 +45,7 @@ def compiled(module, values):
 def compare(name, target, device):
     with Target(target):
         s, arguments, calls = EACH[name]()
-    func, processor = tedsl.lower(s, arguments)["main"], tedsl.build(s, arguments, target="llvm")
+    func, processor = tedsl.lower(s, arguments)["main"], tedsl.build(s, arguments, target=LIKE_DEVICES)
     module = tedsl.build(s, arguments, target=target)
     for inputs in calls:
         made = [results_of(arguments, inputs, way) for way in (

@@ -8,6 +8,7 @@ import pytest
 import tedsl
 import tedsl.simulate as simulate
 from tedsl import te, tir
+from tests.like_devices import LIKE_DEVICES
 from tests.simulate import programs
 
 FLOATS = {
@@ -52,7 +53,7 @@ def test_formulas_give_the_bits_of_the_processor(monkeypatch, name, dtype, formu
     C = te.compute((300,), lambda i: formula(A[i], B[i]), name="C")
     a, b = drawn(dtype, 300)
     expected = np.zeros(300, str(C.dtype))
-    tedsl.build(te.create_schedule(C.op), [A, B, C], "llvm")(a, b, expected)
+    tedsl.build(te.create_schedule(C.op), [A, B, C], LIKE_DEVICES)(a, b, expected)
     arrays = [*[tedsl.nd.array(one, tedsl.cuda(0)) for one in (a, b)], tedsl.nd.empty((300,), str(C.dtype), tedsl.cuda(0))]
     with simulate.mode("checked"):
         tedsl.build(bound(C), [A, B, C], "cuda")(*arrays)

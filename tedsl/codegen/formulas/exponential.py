@@ -7,6 +7,7 @@ factors, so that results overflow and become denormal with one rounding.
 
 from __future__ import annotations
 
+from tedsl.codegen.formulas.intervals import odd_function, tanh_intervals
 from tedsl.codegen.formulas.language import BIAS, MANTISSA, FunctionBody, Value
 
 # (exp(r) - 1 - r) / r**2 on [-ln2/2, ln2/2]: errors 6.5e-8 and 1.4e-18
@@ -127,7 +128,10 @@ def tanh(out: FunctionBody, x: Value) -> Value:
 
     The addition theorem with tanh(n * ln2/2) = (1 - i) / (1 + i), of which the exact number B is taken away: what is rounded
     is a small part of the result, or T alone for n = 0. Near B it is 0; it grows where r < 0, so that n is rounded down.
+    float32 is by intervals where a target looks coefficients up.
     """
+    if out.looks_up and x.bits == 32:
+        return odd_function(out, x, tanh_intervals())
     magnitude = x.abs()
     top = TANH_TOP[x.bits]
     y = (magnitude > top).choose(top, magnitude)

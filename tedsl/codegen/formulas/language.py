@@ -27,13 +27,16 @@ class Table:
 
 
 class FunctionBody(ABC):
-    """Collects the lines of one function body. `fma`: whether the target has the instruction."""
+    """Collects the lines of one function body. fma: whether the target has the instruction. looks_up: whether its vectors of 16
+    look up in tables of 32 floats by one instruction; scalars, too, then use the formulas that do.
+    """
 
     scales = False  # whether `scaled` is one instruction
 
-    def __init__(self, lanes: int, fma: bool) -> None:
+    def __init__(self, lanes: int, fma: bool, *, looks_up: bool = False) -> None:
         self.lanes = lanes
         self.has_fma = fma
+        self.looks_up = looks_up
         self.lines: list[str] = []
 
     @abstractmethod

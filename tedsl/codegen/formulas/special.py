@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tedsl.codegen.formulas.exponential import LN_2, LOG2_E, exp, reduced, reduced_exp
+from tedsl.codegen.formulas.intervals import erf_intervals, odd_function
 from tedsl.codegen.formulas.language import MANTISSA, FunctionBody, Value
 
 # erf(x) / x - 1 in x**2 on |x| < 0.93, float32: error 1.8e-8
@@ -49,8 +50,11 @@ def erf(out: FunctionBody, x: Value) -> Value:
 def erf_single(out: FunctionBody, x: Value) -> Value:
     """x + x * P(x**2) near 0, else 1 - exp(-|x| - |x| * Q(|x|)) with the sign of x; float32.
 
-    The exponential is at most 0.2, and normal: one product reduces its argument, and n is added to its exponent.
+    The exponential is at most 0.2, and normal: one product reduces its argument, and n is added to its exponent. By intervals
+    where a target looks coefficients up.
     """
+    if out.looks_up:
+        return odd_function(out, x, erf_intervals())
     magnitude = x.abs()
     near = out.fma(out.horner(x * x, ERF_SINGLE), x, x)
     a = (magnitude > ERF_TOP).choose(ERF_TOP, magnitude)

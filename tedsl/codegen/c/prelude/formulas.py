@@ -1,6 +1,7 @@
 """Our own mathematical functions in C: the formulas of `codegen/formulas`, one constant to a line.
 
-Operation for operation they are what the LLVM backend writes, so that both give the same bits.
+Operation for operation they are what the LLVM backend writes, so that both give the same bits; its formulas for AVX-512 alone
+(`intervals.py`) are not here.
 """
 
 from __future__ import annotations

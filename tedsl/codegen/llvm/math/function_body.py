@@ -14,8 +14,8 @@ _CONVERSIONS = frozenset(("bitcast", "fpext", "fptrunc", "sext", "trunc", "sitof
 class LLVMBody(FunctionBody):
     """Collects the lines of one function body in LLVM IR. needs: the constants that the module must have."""
 
-    def __init__(self, lanes: int, fma: bool) -> None:
-        super().__init__(lanes, fma)
+    def __init__(self, lanes: int, fma: bool, *, looks_up: bool = False) -> None:
+        super().__init__(lanes, fma, looks_up=looks_up)
         self.needs: dict[str, str] = {}
 
     def operation(self, name: str, kind: str, bits: int, *operands: Value) -> Value:

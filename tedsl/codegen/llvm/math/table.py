@@ -39,7 +39,7 @@ def math_function(name: str, dtype: DType, *, fma: bool, avx512: bool = False) -
     if name in TRIGONOMETRIC:
         return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
                             ((trigonometric.LARGE, trigonometric.large_reduction()),))
-    out = (AVX512Body if avx512 and lanes > 1 else LLVMBody)(lanes, fma)
+    out = (AVX512Body if avx512 and lanes > 1 else LLVMBody)(lanes, fma, looks_up=avx512)
     arguments = [Value(out, f"%{letter}", "f", bits) for letter in ("x", "y")[:2 if name in BINARY else 1]]
     result = formula(name, bits, out, arguments)
     t = out.type_of("f", bits)
@@ -76,6 +76,8 @@ def documentation() -> str:
              "Largest error in ulp of each function on every path (vector, scalar, with and without fused multiply-add),",
              "held by `tests/codegen/test_math.py`, and on other processors by `tests/cross/test_math.py`. Infinities, NaN,",
              "denormals and the sign of zero follow C; 32-bit ARM flushes denormals of float32 to zero in vectors.",
+             "tanh and erf of float32 have formulas of their own for AVX-512: a build for `-mcpu=x86-64-v3` has the last bits "
+             "of other processors and of devices.",
              "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library; sqrt, floor, ceil, "
              "trunc, round, nearbyint,", "fabs and copysign are exact.", "",
              "| function | float32 | float64 | computed |", "|---|---|---|---|"]
