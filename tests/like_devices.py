@@ -1,4 +1,4 @@
-"""This processor as a target whose results have the bits of devices: for AVX-512, tanh and erf of float32 are other formulas."""
+"""A target for this processor whose results have the bits of devices: with AVX-512, tanh and erf have other formulas."""
 
 from tedsl.target.host import host
 
