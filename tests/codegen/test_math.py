@@ -77,6 +77,15 @@ def test_odd_functions_that_end_at_1(name, tables, lanes):
     assert np.isnan(function(np.full(lanes, np.nan, "float32"))).all()
 
 
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
+@pytest.mark.parametrize("name", ["sinh", "asinh", "atanh", "log1p", "tanh"])
+def test_small_arguments_are_their_own_results(name, fma):
+    """Zeros of both signs and denormals, too."""
+    x = np.concatenate([np.geomspace(1e-45, 2.0**-26, 4000), [0.0]]).astype("float32")
+    x = np.concatenate([x, -x])
+    np.testing.assert_array_equal(compiled(name, 32, 8 if fma else 4, fma)(x).view("uint32"), x.view("uint32"))
+
+
 @pytest.mark.parametrize("bits, lanes, fma", [(32, 1, True), (32, 8, False), (32, 16, True), (64, 8, True), (64, 2, False)])
 def test_exp_of_what_is_not_large_has_the_same_bits(bits, lanes, fma):
     every = floats32(20_000) if bits == 32 else floats64(20_000)

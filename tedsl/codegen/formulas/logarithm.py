@@ -1,13 +1,14 @@
 """log, log2, log10, log1p and the inverse hyperbolic functions made of them.
 
 Method (as in Tang 1990 and the classic libm): x = 2**e * m, m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f);
-log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms are exact or nearly so. float32 has a formula of
-its own for log.
+log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms are exact or nearly so. float32 has formulas of
+its own, without a division: e * log(2) + f + f**2 * P(f) with m in [3/4, 3/2); inverse hyperbolic functions are logarithms of
+unevaluated sums of two floats.
 """
 
 from __future__ import annotations
 
-from tedsl.codegen.formulas.exponential import LN2
+from tedsl.codegen.formulas.exponential import LN2, LOG10_2
 from tedsl.codegen.formulas.language import INFINITY, MANTISSA, SMALLEST_NORMAL, FunctionBody, Value
 
 # (2 atanh(s) / s - 2) / s**2 as a polynomial in s**2 on s**2 < 0.0295: error 2.1e-18
@@ -16,6 +17,14 @@ LOG = (0.6666666666666666, 0.4000000000000088, 0.28571428570803614, 0.2222222239
 # (log(1 + f) - f) / f**2 on [-1/4, 1/2], float32: error 4.9e-9 of log(1 + f)
 LOG_SINGLE = (-0.5, 0.3333345055580139, -0.25000104308128357, 0.19990819692611694, -0.1664699912071228, 0.14478321373462677,
               -0.13163873553276062, 0.10468878597021103, -0.04511205479502678)
+# the same of log2 and log10: errors 4.7e-9 and 5.5e-9 of the result
+LOG2_SINGLE = (-0.7213475108146667, 0.4809000492095947, -0.3606771230697632, 0.2884092628955841, -0.24010638892650604,
+               0.2087230682373047, -0.19033239781856537, 0.15282763540744781, -0.06667573004961014)
+LOG10_SINGLE = (-0.21714723110198975, 0.14476534724235535, -0.10857518017292023, 0.08682020008563995, -0.07226656377315521,
+                0.06280674785375595, -0.057374633848667145, 0.04628509283065796, -0.020295295864343643)
+BY_LN_2 = (1.44269502, 1.9259629911e-08)  # 1 / ln2 as a sum of two floats
+BY_LN_10 = (0.4342944920063019, -1.0103049952192578e-08)  # 1 / ln10
+LARGE = 4096.0  # beyond it hyperbolic functions of float32 are exponentials of one sign
 ROOT_HALF_BITS = {32: 0x3F3504F3, 64: 0x3FE6A09E667F3BCD}
 
 
@@ -56,12 +65,104 @@ def log(out: FunctionBody, x: Value) -> Value:
 
 def log_single(out: FunctionBody, x: Value) -> Value:
     """log of float32: e * ln2 + f + f**2 * P(f) for f = m - 1 within [-1/4, 1/2), without a division."""
+    return log_of_parts(out, *parts_single(out, x))
+
+
+def parts_single(out: FunctionBody, x: Value) -> tuple[Value, Value]:
+    """(e, f) for x = 2**e * (1 + f), f within [-1/4, 1/2); e is -inf for 0, inf for inf and NaN for negative numbers."""
     e, m = out.parts(x)
-    e = (m < 1.0).choose(e + 1.0, e)
-    f = m - 1.0
+    return (m < 1.0).choose(e + 1.0, e), m - 1.0
+
+
+def log_of_parts(out: FunctionBody, e: Value, f: Value, f_low: Value | None = None) -> Value:
+    """e * ln2 + log(1 + f + f_low) of float32."""
     high, low = LN2[32]
-    rest = out.fma(out.horner(f, LOG_SINGLE), f * f, e * low)
-    return out.fma(e, high, f + rest)
+    rest = out.fma(e, low, f_low) if f_low is not None else e * low
+    return out.fma(e, high, f + out.fma(out.horner(f, LOG_SINGLE), f * f, rest))
+
+
+def log2_single(out: FunctionBody, x: Value) -> Value:
+    """e + f / ln2 + f**2 * P(f), the quotient in two parts: e + f / ln2 is exact where the result is a small rest of both."""
+    e, f = parts_single(out, x)
+    high, low = out.product(f, f.lift(BY_LN_2[0]))
+    rest = out.fma(out.horner(f, LOG2_SINGLE), f * f, out.fma(f, BY_LN_2[1], low))
+    return (e + high) + rest
+
+
+def log10_single(out: FunctionBody, x: Value) -> Value:
+    """e * log10(2) + f / ln10 + f**2 * P(f), both products in two parts."""
+    e, f = parts_single(out, x)
+    high, low = LOG10_2[32]
+    rest = out.fma(out.horner(f, LOG10_SINGLE), f * f, out.fma(e, low, f * BY_LN_10[1]))
+    if out.has_fma:
+        return out.fma(e, high, out.fma(f, BY_LN_10[0], rest))
+    part, part_low = out.product(f, f.lift(BY_LN_10[0]))
+    return e * high + (part + (part_low + rest))
+
+
+def log1p_single(out: FunctionBody, x: Value) -> Value:
+    """log(1 + x), of the sum in two parts; of x alone where 1 is nothing beside it. float32."""
+    large = x > 2.0**30
+    u = large.choose(x, x + 1.0)
+    return _log_of_sum(out, u, x - (u - 1.0), large).with_sign_of(x)
+
+
+def asinh_single(out: FunctionBody, x: Value) -> Value:
+    """log(a + sqrt(1 + a**2)) for a = |x|, root and sum in two parts; log(2 a) beyond 2**12. float32."""
+    a = x.abs()
+    large = a > LARGE
+    b = large.choose(1.0, a)
+    square, square_low = out.product(b, b)
+    sum_, sum_low = out.total(square, b.lift(1.0))
+    root, root_low = _root(out, sum_, sum_low + square_low)
+    total, low = out.quick_total(root, b)
+    return _log_of_sum(out, large.choose(a, total), low + root_low, large, 1.0).with_sign_of(x)
+
+
+def acosh_single(out: FunctionBody, x: Value) -> Value:
+    """log(1 + t + sqrt(t (t + 2))) for t = x - 1, root and sums in two parts; log(2 x) beyond 2**12, NaN below 1. float32."""
+    large = x > LARGE
+    t = large.choose(1.0, x) - 1.0
+    sum_, sum_low = out.total(t, t.lift(2.0))
+    square, square_low = out.product(t, sum_)
+    root, root_low = _root(out, square, out.fma(t, sum_low, square_low))
+    more, more_low = out.quick_total(root, t)
+    total, low = out.total(more, t.lift(1.0))
+    result = _log_of_sum(out, large.choose(x, total), low + (more_low + root_low), large, 1.0)
+    return (x >= 1.0).choose(result, float("nan"))
+
+
+def atanh_single(out: FunctionBody, x: Value) -> Value:
+    """log(1 + 2 a / (1 - a)) / 2 for a = |x|, quotient and sum in two parts; NaN beyond 1. float32."""
+    a = x.abs()
+    divisor, divisor_low = out.quick_total(a.lift(1.0), -a)
+    inverse = 1.0 / divisor
+    quotient = (a + a) * inverse
+    product, product_low = out.product(quotient, divisor)
+    quotient_low = (((a + a - product) - product_low) - quotient * divisor_low) * inverse
+    total, low = out.total(quotient, a.lift(1.0))
+    result = 0.5 * _log_of_sum(out, total, low + quotient_low, a > 1.0)
+    edge = a.equals(1.0).choose(INFINITY, out.real(float("nan"), 32))
+    return (a < 1.0).choose(result, edge).with_sign_of(x)
+
+
+def _root(out: FunctionBody, square: Value, low: Value) -> tuple[Value, Value]:
+    """sqrt(square + low) in two parts, one step of Newton's method behind the first."""
+    root = square.sqrt()
+    product, product_low = out.product(root, root)
+    return root, (((square - product) - product_low) + low) * 0.5 / (root > 0.0).choose(root, 1.0)
+
+
+def _log_of_sum(out: FunctionBody, total: Value, low: Value, large: Value, beyond: float = 0.0) -> Value:
+    """log(total + low) of float32, of which `low` is about the rounding error of the first: relative to total + low - 1 near 1.
+    Where `large` holds it is log(total * 2**beyond), and `low` means nothing.
+    """
+    e, f = parts_single(out, total)
+    bits, unit = total.as_bits(), total.lift(1.0).as_bits()
+    by_exponent = (unit - ((bits - total.lift(0.75).as_bits()) & -(1 << MANTISSA[32]))).as_float()
+    low, by_exponent = large.choose(0.0, low), large.choose(0.0, by_exponent)
+    both = out.fma(low, by_exponent, f)
+    return log_of_parts(out, large.choose(e + beyond, e) if beyond else e, both, out.fma(low, by_exponent, f - both))
 
 
 def log_parts(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
