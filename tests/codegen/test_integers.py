@@ -52,6 +52,22 @@ def test_binary_operations(name, of):
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("of", ["int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("name", ["floordiv", "floormod"])
+def test_quotients_that_are_nearly_whole(name, of):
+    """Vectors are divided as floats: multiples of divisors of all sizes, one less and one more."""
+    info, rng = np.iinfo(of), np.random.default_rng(0)
+    b = rng.integers(info.min, info.max, 1 << 14, of, endpoint=True) >> rng.integers(0, info.bits - 2, 1 << 14).astype(of)
+    b[b == 0] = 1
+    quotient = rng.integers(info.min, info.max, len(b), of, endpoint=True).astype("int64") // b
+    a = np.clip(quotient * b + rng.integers(-1, 2, len(b)), info.min + 1 if info.min else 0, info.max).astype(of)
+    expected = (a // b if name == "floordiv" else a % b).astype(of)
+    for lanes, target in ((16, HOST), (4, PLAIN)):
+        got = np.zeros_like(a)
+        assert Kernel(elementwise(OPS[name], [of, of], of, lanes, len(a)), target)(a, b, got) == 0
+        np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("name", ["floordiv", "floormod", "truncdiv", "truncmod", "shift_left", "shift_right"])
 @pytest.mark.parametrize("of", ["int8", "uint8"])
 def test_constant_operands(name, of):

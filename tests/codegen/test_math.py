@@ -128,6 +128,27 @@ def test_binary_functions(name, fma):
         assert error <= 2.0, (name, x[at], y[at], got[at], error)
 
 
+@pytest.mark.parametrize("bits, lanes, fma", [(32, 1, True), (32, 16, True), (32, 4, False), (64, 8, True), (64, 2, False)])
+def test_fmod_is_exact(bits, lanes, fma):
+    """Quotients of all sizes, whole ones and their neighbours, denormals, infinities, zeros and NaN, with the sign of zeros."""
+    rng = np.random.default_rng(0)
+    t, unsigned = f"float{bits}", f"uint{bits}"
+    x, y = (rng.integers(0, 2**bits - 1, 50_000, dtype=unsigned, endpoint=True).view(t) for _ in "xy")
+    with np.errstate(invalid="ignore"):
+        near = np.ldexp(x, -rng.integers(0, 60, len(x)))
+    small = rng.integers(-50, 50, len(x)).astype(t)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.0, 5e-324], t)
+    with np.errstate(all="ignore"):
+        near[np.isnan(near)] = 1
+        whole = near * rng.integers(0, 2**24, len(x)).astype(t)
+        for a, b in ((x, y), (x, near), (small, rng.integers(1, 9, len(x)).astype(t)), (whole, near), (x, x),
+                     tuple(v.ravel() for v in np.meshgrid(special, special))):
+            got, expected = compiled("fmod", bits, lanes, fma)(a, b), np.fmod(a, b)
+            np.testing.assert_array_equal(got, expected)
+            there = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(expected[there]))
+
+
 @pytest.mark.skipif(not LONG_DOUBLE, reason="needs a long double of 80 bits as reference")
 @pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
 def test_hypot_of_float64_is_within_its_bound(fma):

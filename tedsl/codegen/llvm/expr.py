@@ -87,7 +87,8 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
     if leaves_its_dtype(out, e.a, e.b):
         return as_value(out, out.index(e), d)
     a, b = out.value(e.a), out.value(e.b)
-    return DIVISIONS[type(e)](Integers(out.assign, d.bits, d.lanes, d.is_int), a, b, constant_of(e.b))
+    integers = Integers(out.assign, d.bits, d.lanes, d.is_int, by_floats=out.target.arch in ("x86-64", "aarch64"))
+    return DIVISIONS[type(e)](integers, a, b, constant_of(e.b))
 
 
 def constant_of(e: Expr) -> int | None:

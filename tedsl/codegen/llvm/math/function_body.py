@@ -51,6 +51,13 @@ class LLVMBody(FunctionBody):
             result = self.emit(f"insertelement {vector} {result}, {element} {one.name}, i32 {k}", "f", bits).name
         return Value(self, result, "f", bits)
 
+    def any_lane(self, flags: Value) -> str:
+        """Writes whether a bool holds in any lane, and returns the name of that i1."""
+        if self.lanes == 1:
+            return flags.name
+        packed = self.emit(f"bitcast <{self.lanes} x i1> {flags.name} to i{self.lanes}", "b", 1)
+        return self.emit(f"icmp ne i{self.lanes} {packed.name}, 0", "b", 1).name
+
     def type_of(self, kind: str, bits: int) -> str:
         element = {"f": _FLOAT_NAMES.get(bits, "half"), "i": f"i{bits}", "b": "i1"}[kind]
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tedsl.codegen.formulas.language import Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
-from tedsl.codegen.llvm.math import trigonometric
+from tedsl.codegen.llvm.math import remainder, trigonometric
 from tedsl.codegen.llvm.math.avx512 import AVX512Body
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 from tedsl.errors import InternalError
@@ -35,7 +35,7 @@ def math_function(name: str, dtype: DType, *, fma: bool, avx512: bool = False) -
     bits, lanes = dtype.bits, dtype.lanes
     symbol = f"tedsl.{name}.{LLVMBody(lanes, fma).suffix('f', bits)}"
     if (name, bits) in LIBM:
-        return _libm(name, lanes, bits, symbol)
+        return _remainder(name, lanes, bits, fma, symbol)
     if name in TRIGONOMETRIC:
         return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
                             ((trigonometric.LARGE, trigonometric.large_reduction()),))
@@ -47,6 +47,14 @@ def math_function(name: str, dtype: DType, *, fma: bool, avx512: bool = False) -
     lines = "\n".join(out.lines)
     return MathFunction(symbol, f"define internal {t} @{symbol}({parameters}) alwaysinline nounwind {{\n{lines}\n"
                                 f"  ret {t} {result.name}\n}}\n", tuple(out.needs.items()))
+
+
+def _remainder(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> MathFunction:
+    if bits == 64 and not fma:
+        return _libm(name, lanes, bits, symbol)
+    slow = _libm(name, lanes, bits, f"{symbol}.slow")
+    return MathFunction(symbol, slow.text.replace(" nounwind ", " noinline nounwind ", 1) +
+                        remainder.body(lanes, bits, fma, symbol, slow.symbol), slow.needs, slow.external)
 
 
 def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
@@ -78,8 +86,8 @@ def documentation() -> str:
              "denormals and the sign of zero follow C; 32-bit ARM flushes denormals of float32 to zero in vectors.",
              "tanh and erf of float32 have formulas of their own for AVX-512: a build for `-mcpu=x86-64-v3` has the last bits "
              "of other processors and of devices.",
-             "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library; sqrt, floor, ceil, "
-             "trunc, round, nearbyint,", "fabs and copysign are exact.", "",
+             "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library, where a quotient is "
+             "2**29 (2**50) or more;", "sqrt, floor, ceil, trunc, round, nearbyint, fabs and copysign are exact.", "",
              "| function | float32 | float64 | computed |", "|---|---|---|---|"]
     for name in sorted(MAX_ULP):
         single, double = MAX_ULP[name]

@@ -155,7 +155,7 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     result = finish(fast, name, *reduce(fast, wide), single=bits == 32)
     # -0.0 - n * c loses the sign of zero
     zero_safe = result if name == "cos" else x.equals(0.0).choose(x, result)
-    any_large = _any(fast, (x.abs() < LIMIT).invert())
+    any_large = fast.any_lane((x.abs() < LIMIT).invert())
     t = fast.type_of("f", bits)
     slow = _slow_path(name, lanes, bits, fma, symbol)
     lines = "\n".join(fast.lines)
@@ -163,13 +163,6 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
             f"  br i1 {any_large}, label %slow, label %done\n"
             f"slow:\n  %s = call {t} @{symbol}.slow({t} %x)\n  br label %done\n"
             f"done:\n  %r = phi {t} [ {zero_safe.name}, %0 ], [ %s, %slow ]\n  ret {t} %r\n}}\n{slow}")
-
-
-def _any(out: LLVMBody, flags: Value) -> str:
-    if out.lanes == 1:
-        return flags.name
-    packed = out.emit(f"bitcast <{out.lanes} x i1> {flags.name} to i{out.lanes}", "b", 1)
-    return out.emit(f"icmp ne i{out.lanes} {packed.name}, 0", "b", 1).name
 
 
 def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:

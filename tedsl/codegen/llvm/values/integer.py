@@ -14,10 +14,15 @@ Put = Callable[[str], str]
 
 
 class Integers:
-    """The operations on integers of `bits` bits, in `lanes` lanes."""
+    """The operations on integers of `bits` bits, in `lanes` lanes.
 
-    def __init__(self, put: Put, bits: int, lanes: int, signed: bool) -> None:
+    by_floats: vectors of up to 32 bits are divided as floats, which processors divide in vectors. The quotient of 16 bits in
+    float32, of 32 in float64, is never rounded up to an integer: one that is none is further from it than that.
+    """
+
+    def __init__(self, put: Put, bits: int, lanes: int, signed: bool, *, by_floats: bool = False) -> None:
         self.put, self.bits, self.lanes, self.signed = put, bits, lanes, signed
+        self.by_floats = by_floats and lanes > 1 and bits <= 32
         self.type = vector_of(f"i{bits}", lanes)
         self.mask = vector_of("i1", lanes)
 
@@ -88,7 +93,20 @@ class Integers:
         if divisor:
             return self.op(name, a, b)
         zero = self.compare("eq", b, self.const(0))
-        return self.select(zero, self.const(0), self.op(name, a, self.select(zero, self.const(1), b)))
+        safe = self.select(zero, self.const(1), b)
+        if not self.by_floats:
+            return self.select(zero, self.const(0), self.op(name, a, safe))
+        result = self._divided(a, safe)
+        if name == "urem":
+            result = self.op("sub", a, self.op("mul", result, safe))
+        return self.select(zero, self.const(0), result)
+
+    def _divided(self, a: str, b: str) -> str:
+        """Emits a / b, rounded towards zero, by floats; b is not 0, nor -1."""
+        kind = "si" if self.signed else "ui"
+        floats = vector_of("float" if self.bits <= 16 else "double", self.lanes)
+        x, y = (self.put(f"{kind}tofp {self.type} {v} to {floats}") for v in (a, b))
+        return self.put(f"fpto{kind} {floats} {self.put(f'fdiv {floats} {x}, {y}')} to {self.type}")
 
     def _truncated(self, a: str, b: str, divisor: int | None) -> tuple[str, str]:
         """Emits the signed quotient and remainder; x / 0 is 0 remainder 0, x / -1 is -x, also for the least integer, where sdiv
@@ -100,7 +118,7 @@ class Integers:
         zero, minus = self.compare("eq", b, self.const(0)), self.compare("eq", b, self.const(-1))
         either = self.put(f"or {self.mask} {zero}, {minus}")
         safe = self.select(either, self.const(1), b)
-        quotient = self.op("sdiv", a, safe)
+        quotient = self._divided(a, safe) if self.by_floats else self.op("sdiv", a, safe)
         rest = self.op("sub", a, self.op("mul", quotient, safe))
         negated = self.select(minus, self.op("sub", self.const(0), a), quotient)
         return self.select(zero, self.const(0), negated), rest
