@@ -128,6 +128,25 @@ def test_binary_functions(name, fma):
         assert error <= 2.0, (name, x[at], y[at], got[at], error)
 
 
+@pytest.mark.parametrize("lanes, fma", [(1, True), (16, True), (4, False)])
+def test_atan2_of_float32(lanes, fma):
+    """Points of all sizes, near each other and near the axes; zeros of both signs, infinities and NaN as C has them."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(0, 2**32 - 1, 30_000, dtype="uint64").astype("uint32").view("float32") for _ in "xy")
+    with np.errstate(all="ignore"):
+        near = np.ldexp(np.nan_to_num(x), rng.integers(-3, 3, len(x))) * rng.uniform(0.5, 1, len(x)).astype("float32")
+    normal = rng.normal(size=(2, 30_000)).astype("float32")
+    special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38], "float32")
+    for a, b in ((y, x), (near, x), normal, (v.ravel() for v in np.meshgrid(special, special))):
+        with np.errstate(invalid="ignore"):
+            exact = np.arctan2(a.astype("float64"), b.astype("float64"))
+        got = compiled("atan2", 32, lanes, fma)(a, b)
+        error, at = worst_ulp(got, exact)
+        assert error <= MAX_ULP["atan2"][0], (a[at], b[at], got[at], exact[at])
+        there = ~np.isnan(exact)
+        np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(exact[there]))
+
+
 @pytest.mark.parametrize("bits, lanes, fma", [(32, 1, True), (32, 16, True), (32, 4, False), (64, 8, True), (64, 2, False)])
 def test_fmod_is_exact(bits, lanes, fma):
     """Quotients of all sizes, whole ones and their neighbours, denormals, infinities, zeros and NaN, with the sign of zeros."""

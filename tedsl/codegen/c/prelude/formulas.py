@@ -12,10 +12,11 @@ from tedsl.codegen.c.text.function import without_unused
 from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.formulas.language import FunctionBody, Table, Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, TRIGONOMETRIC, formula
-from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce
+from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce, reduce_single
 from tedsl.ir.dtype import dtype
 
 _OPERATORS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "and": "&", "or": "|", "xor": "^"}
+_OF_BOOLS = {"and": "&&", "or": "||", "xor": "!="}
 _COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=="}
 _WRAPPING = {"add": "add", "sub": "sub", "shl": "shl", "ashr": "shr", "sdiv": "truncdiv"}
 
@@ -40,7 +41,7 @@ class CBody(FunctionBody):
                 return " || ".join(f"{v} != {v}" for v in dict.fromkeys(of))
             return f"{of[0]} {_COMPARED[condition[-2:]]} {of[1]}"
         if name in _OPERATORS:
-            return f"{of[0]} {_OPERATORS[name] * (2 if kind == 'b' else 1)} {of[1]}"
+            return f"{of[0]} {_OF_BOOLS[name] if kind == 'b' else _OPERATORS[name]} {of[1]}"
         if name in _WRAPPING:
             return f"tedsl_{_WRAPPING[name]}_i{bits}({of[0]}, {of[1]})"
         if name == "bitcast":
@@ -91,13 +92,14 @@ def _function(header: str, lines: list[str]) -> str:
 
 def _trigonometric(name: str, bits: int, fma: bool) -> str:
     """Returns sin, cos or tan: the argument reduced, then the formulas of the rest; ±0 stays where the result is 0."""
-    type_ = "float" if bits == 32 else "double"
+    type_, reduced = ("float", "tedsl_reduced_single") if bits == 32 else ("double", "tedsl_reduced_angle")
     out = CBody(1, fma)
-    result = finish(out, name, Value(out, "n", "i", 64), Value(out, "high", "f", 64), Value(out, "low", "f", 64),
-                    single=bits == 32)
+    low = None if bits == 32 else Value(out, "low", "f", 64)
+    result = finish(out, name, Value(out, "n", "i", 64), Value(out, "high", "f", 64), low)
     value = result.name if name == "cos" else f"x == 0 ? x : {result.name}"
     return _function(f"{type_} tedsl_{name}_f{bits}({type_} x)", [
-        "double high, low;", f"const int64_t n = tedsl_reduced_angle({'(double)x' if bits == 32 else 'x'}, &high, &low);",
+        *(["double high;", f"const int64_t n = {reduced}(x, &high);"] if low is None else
+          ["double high, low;", f"const int64_t n = {reduced}(x, &high, &low);"]),
         *without_unused([*out.lines, f"return {value};"])])
 
 
@@ -111,9 +113,21 @@ def _reduced_angle(fma: bool) -> str:
         "int64_t tedsl_reduced_angle(double x, double *high_of, double *low_of)", lines)
 
 
+@cache
+def _reduced_single(fma: bool) -> str:
+    out = CBody(1, fma)
+    n, high = reduce_single(out, Value(out, "x", "f", 64))
+    lines = ["const double x = (double)angle;", f"if (!(fabs(x) < {LIMIT!r})) {{", "    double low;",
+             "    return tedsl_reduced_large_angle(x, high_of, &low);", "}", *out.lines, f"*high_of = {high.name};",
+             f"return {n.name};"]
+    return "/* angle = n * pi/2 + high; returns n, of which the last two bits count. */\n" + _function(
+        "int64_t tedsl_reduced_single(float angle, double *high_of)", lines)
+
+
 def own_part(name: str, fma: bool) -> str:
     """Returns the definition of a function that own functions call."""
-    return _reduced_angle(fma) if name == "tedsl_reduced_angle" else _LARGE_ANGLE
+    parts = {"tedsl_reduced_angle": _reduced_angle, "tedsl_reduced_single": _reduced_single}
+    return parts[name](fma) if name in parts else _LARGE_ANGLE
 
 
 # The product of the mantissa with the 192 bits of 2/pi that matter, modulo 4 with 190 bits after the point.

@@ -38,7 +38,7 @@ def _own(module: ModuleText, name: str, bits: int) -> str:
     symbol, fma = f"tedsl_{name}_f{bits}", module.dialect.fma
     if symbol not in module.helpers:
         if name in TRIGONOMETRIC:
-            for part in ("tedsl_reduced_large_angle", "tedsl_reduced_angle"):
+            for part in ("tedsl_reduced_large_angle", "tedsl_reduced_single" if bits == 32 else "tedsl_reduced_angle"):
                 if part not in module.helpers:
                     module.add(part, own_part(part, fma))
         module.add(symbol, own_function(name, bits, fma))

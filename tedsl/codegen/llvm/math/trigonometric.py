@@ -8,7 +8,7 @@ never take.
 from __future__ import annotations
 
 from tedsl.codegen.formulas.language import Value
-from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce
+from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce, reduce_single
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 
 LARGE = "tedsl.rem_pio2_large"
@@ -151,8 +151,8 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     """Returns the definition of sin, cos or tan on `lanes` floats of `bits`."""
     fast = LLVMBody(lanes, fma)
     x = Value(fast, "%x", "f", bits)
-    wide = x.widen() if bits == 32 else x
-    result = finish(fast, name, *reduce(fast, wide), single=bits == 32)
+    reduced = (*reduce_single(fast, x.widen()), None) if bits == 32 else reduce(fast, x)
+    result = finish(fast, name, *reduced)
     # -0.0 - n * c loses the sign of zero
     zero_safe = result if name == "cos" else x.equals(0.0).choose(x, result)
     any_large = fast.any_lane((x.abs() < LIMIT).invert())
@@ -174,13 +174,14 @@ def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     x = Value(out, "%x", "f", bits)
     wide = x.widen() if bits == 32 else x
     small = wide.abs() < LIMIT
-    integer, high, low = reduce(out, small.choose(wide, 0.0))
+    near = small.choose(wide, 0.0)
+    integer, high, low = (*reduce_single(out, near), None) if bits == 32 else reduce(out, near)
     far = small.choose(2.0**30, wide)  # the reduction is for large arguments only
     parts = out.emit(f"call {{ i64, double, double }} @{LARGE}(double {far.name})", "f", 64).name
     quadrant, far_high, far_low = (
         out.emit(f"extractvalue {{ i64, double, double }} {parts}, {k}", kind, 64) for k, kind in enumerate("iff"))
-    result = finish(out, name, small.choose(integer, quadrant), small.choose(high, far_high), small.choose(low, far_low),
-                    single=bits == 32)
+    result = finish(out, name, small.choose(integer, quadrant), small.choose(high, far_high),
+                    None if low is None else small.choose(low, far_low))
     if name != "cos":
         result = x.equals(0.0).choose(x, result)
     scalar = (f"define internal {t} @{lane_function}({t} %x) noinline nounwind {{\n" + "\n".join(out.lines) +
