@@ -52,12 +52,11 @@ def math_function(name: str, dtype: DType, *, fma: bool, avx512: bool = False) -
 def _remainder(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> MathFunction:
     if bits == 64 and not fma:
         return _libm(name, lanes, bits, symbol)
-    slow = _libm(name, lanes, bits, f"{symbol}.slow")
-    return MathFunction(symbol, slow.text.replace(" nounwind ", " noinline nounwind ", 1) +
-                        remainder.body(lanes, bits, fma, symbol, slow.symbol), slow.needs, slow.external)
+    slow = _libm(name, lanes, bits, f"{symbol}.slow", "noinline")
+    return MathFunction(symbol, slow.text + remainder.body(lanes, bits, fma, symbol, slow.symbol), slow.needs, slow.external)
 
 
-def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
+def _libm(name: str, lanes: int, bits: int, symbol: str, attributes: str = "") -> MathFunction:
     function = LIBM[name, bits]
     t = "float" if bits == 32 else "double"
     vector = t if lanes == 1 else f"<{lanes} x {t}>"
@@ -71,7 +70,7 @@ def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
                       f"  %c{k} = insertelement {vector} {result}, {t} %a{k}, i32 {k}"]
             result = f"%c{k}"
     body = "\n".join(lines)
-    return MathFunction(symbol, f"define internal {vector} @{symbol}({vector} %x, {vector} %y) nounwind {{\n{body}\n"
+    return MathFunction(symbol, f"define internal {vector} @{symbol}({vector} %x, {vector} %y) nounwind {attributes} {{\n{body}\n"
                                 f"  ret {vector} {result}\n}}\n",
                         ((function, f"declare {t} @{function}({t}, {t})"),), (function,))
 
