@@ -70,8 +70,8 @@ def _libm(name: str, lanes: int, bits: int, symbol: str, attributes: str = "") -
                       f"  %c{k} = insertelement {vector} {result}, {t} %a{k}, i32 {k}"]
             result = f"%c{k}"
     body = "\n".join(lines)
-    return MathFunction(symbol, f"define internal {vector} @{symbol}({vector} %x, {vector} %y) nounwind {attributes} {{\n{body}\n"
-                                f"  ret {vector} {result}\n}}\n",
+    header = f"define internal {vector} @{symbol}({vector} %x, {vector} %y) nounwind {attributes}"
+    return MathFunction(symbol, f"{header} {{\n{body}\n  ret {vector} {result}\n}}\n",
                         ((function, f"declare {t} @{function}({t}, {t})"),), (function,))
 
 
