@@ -167,6 +167,24 @@ def test_searchsorted(right, dtype):
     check(topi.searchsorted(none, values, right), {none: s[:0], values: v}, np.zeros((3, 8), "int64"))
 
 
+@pytest.mark.parametrize(("dtype", "right"), [("float32", False), ("float64", True), ("int8", True), ("int64", False)])
+def test_searchsorted_of_many_values_in_vectors(dtype, right):
+    """Steps that all values take together, and a rest that fills no vector; n = 0, 1 and no power of two, NaN at the end."""
+    n, values = te.var("n"), te.placeholder((2, 331), dtype, name="values")
+    sequence = te.placeholder((n,), dtype, name="sequence")
+    made = topi.searchsorted(sequence, values, right)
+    kernel = tedsl.build(te.create_schedule(made.op), [sequence, values, made])
+    rng = np.random.default_rng(4)
+    v = rng.integers(-40, 40, (2, 331)).astype(dtype)
+    if np.issubdtype(dtype, np.floating):
+        v[0, ::5] = np.nan
+    for length in (0, 1, 2, 3, 64, 77):
+        s = np.sort(np.append(v[0, :length // 2], rng.integers(-40, 40, length - length // 2)).astype(dtype))
+        result = np.full(v.shape, 99, "int64")
+        kernel(s, v, result)
+        np.testing.assert_array_equal(result, np.searchsorted(s, v, "right" if right else "left"))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
 def test_unique(dtype):
     a = te.placeholder((n,), dtype, name="a")

@@ -12,10 +12,12 @@ from topi.extents import as_int, differ, opening, product, require_integers, req
 from topi.kinds import SortOp
 from topi.ordering.keys import coding_of
 from topi.ordering.radix_sort import TRUST, radix_sort
-from topi.ordering.rows import chunks_of
+from topi.ordering.rows import chunks_of, native_lanes
 from topi.statements import fill, loops, rows_kind
 from topi.threads.launch import each, indices_of
 from topi.threads.unique import find_unique
+
+_TOGETHER = 4  # vectors of values that are looked for at the same time
 
 
 @checked
@@ -44,8 +46,16 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
 
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
-        with loops(ib, values.shape, rows_kind(values.shape)) as i:
-            find(ib, ins, outs, i)
+        ordered, wanted, positions = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        *others, extent = values.shape
+        count = _TOGETHER * native_lanes(str(values.dtype))
+        with loops(ib, [*others, extent // count], rows_kind(values.shape)) as (*i, group):
+            found = _positions(ib, sorted_sequence.shape[-1], lambda t: ordered[(*i[:rows], t)],
+                               lambda l: wanted[(*i, group * count + l)], count, right)
+            with ib.for_range(0, count, name="l", kind="vectorize") as l:
+                positions[(*i, group * count + l)] = found[l].astype(out_dtype)
+        with loops(ib, [*others, extent % count], rows_kind(values.shape) if others else "serial") as (*i, rest):
+            find(ib, ins, outs, (*i, extent - extent % count + rest))
         return ib.get()
 
     def by_threads(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer], threads: int, shared: int) -> tir.Stmt:
@@ -83,6 +93,33 @@ def _position(ib: Any, extent: Any, element: Callable[[Any], Any], value: Any, r
         with ib.else_scope():
             span[1] = middle
     return span[0]
+
+
+def _positions(ib: Any, extent: Any, element: Callable[[Any], Any], wanted: Callable[[Any], Any], count: int, right: bool) -> Any:
+    """Memory of the places, int32, where `count` values can be inserted among `extent` ascending elements.
+
+    All are looked for in the same steps, which depend on `extent` alone, in vectors: their loads do not wait for each other.
+    """
+    places = ib.allocate("int32", (count,), name="places", scope="local")
+    span = ib.allocate("int32", (1,), name="span", scope="local")
+
+    def step(ahead: Any) -> None:
+        """Moves the place of each value that is behind the last of the next `ahead` elements behind these."""
+        with ib.for_range(0, count, name="l", kind="vectorize") as l:
+            here, value = element(places[l] + (ahead - 1)), wanted(l)
+            behind = tir.Not(precedes(value, here, True)) if right else precedes(here, value, True)
+            places[l] = tir.Select(behind, places[l] + ahead, places[l])
+
+    with ib.for_range(0, count, name="l", kind="vectorize") as l:
+        places[l] = 0
+    span[0] = extent.astype("int32") if isinstance(extent, tir.PrimExpr) else extent
+    with ib.while_loop(span[0] > 1):
+        half = ib.let("half", span[0] // 2)
+        step(half)
+        span[0] = span[0] - half
+    with ib.if_scope(span[0] > 0):
+        step(1)
+    return places
 
 
 def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[te.Tensor]:
