@@ -9,7 +9,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
-from topi.image.taps import clamped, method_of, taps, weighted
+from topi.image.taps import clamped, method_of, read_inside, taps, weighted
 from topi.injective import injective
 
 PADDINGS = ("zeros", "border", "reflection")
@@ -72,8 +72,7 @@ def grid_sample(data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layo
 
         def read(*chosen: Any) -> Any:
             if padding_mode == "zeros":
-                value = data(n, c, *[tap.place for tap in chosen])
-                return te.if_then_else(te.all(*[tap.inside for tap in chosen]), value, te.const(0, data.dtype))
+                return read_inside(lambda *places: data(n, c, *places), chosen, extents, te.const(0, data.dtype))
             return data(n, c, *[_inside(tap.place, extent, padding_mode, align_corners, grid.dtype)
                                 for tap, extent in zip(chosen, extents)])
 

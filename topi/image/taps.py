@@ -12,6 +12,7 @@ from typing import Any
 from tedsl import te
 from tedsl.errors import ArgumentError
 from tedsl.record import record
+from topi.extents import as_int
 
 METHODS = {"nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
            "cubic": "cubic", "bicubic": "cubic"}
@@ -121,6 +122,17 @@ def weighted(rows: Sequence[Sequence[Tap]], read: Callable[..., Any]) -> Any:
             term = term if tap.weight is None else term * tap.weight
         total = term if total is None else total + term
     return total
+
+
+def read_inside(read: Callable[..., Any], chosen: Sequence[Tap], extents: Sequence[Any], outside: Any) -> Any:
+    """read(places) where all of the taps are inside of data of `extents`, else `outside`.
+
+    What is read for a tap outside is an element at the border, which is then not used: vectors need no masks for their loads.
+    """
+    value = read(*[clamped(tap.place, extent) for tap, extent in zip(chosen, extents)])
+    found = te.select(te.all(*[tap.inside for tap in chosen]), value, outside)
+    unknown = [extent > 0 for extent in extents if not as_int(extent)]  # without elements there is none at the border
+    return te.if_then_else(te.all(*unknown), found, outside) if unknown else found
 
 
 def _tap(place: Any, weight: Any, extent: Any) -> Tap:

@@ -29,8 +29,10 @@ def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, n
     shape = [(n - 1) * step + 1 if d in apart and as_int(n) != 0 else n for d, (n, step) in enumerate(zip(data.shape, strides))]
 
     def formula(*i: Any) -> Expr:
-        element = data(*[i[d] // strides[d] if d in apart else i[d] for d in range(data.ndim)])
+        element: Expr = data(*[i[d] // strides[d] if d in apart else i[d] for d in range(data.ndim)])
         hits = [(i[d] % strides[d]).equal(0) for d in apart]
+        if hits and apart[-1] == data.ndim - 1:  # neighbours are loaded and spread: every element is inside of the data
+            element = te.select(hits.pop(), element, value)
         return te.if_then_else(te.all(*hits), element, value) if hits else element
 
     return te.compute(shape, formula, name=name, tag="injective,dilate", info=InjectiveOp("dilate"))

@@ -95,7 +95,8 @@ def _position(ib: Any, extent: Any, element: Callable[[Any], Any], value: Any, r
     return span[0]
 
 
-def _positions(ib: Any, extent: Any, element: Callable[[Any], Any], wanted: Callable[[Any], Any], count: int, right: bool) -> Any:
+def _positions(ib: Any, extent: Any, element: Callable[[Any], Any], wanted: Callable[[Any], Any], count: int,
+               right: bool) -> Any:
     """Memory of the places, int32, where `count` values can be inserted among `extent` ascending elements.
 
     All are looked for in the same steps, which depend on `extent` alone, in vectors: their loads do not wait for each other.

@@ -17,7 +17,7 @@ from tedsl.errors import ShapeError
 from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
-from topi.image.taps import taps, weighted
+from topi.image.taps import read_inside, taps, weighted
 from topi.kinds import ConvOp
 from topi.nn.convolution.formula import accumulated, require_channels, require_rank, result_dtype, windows
 
@@ -89,10 +89,12 @@ def _bent(data: te.Tensor, offset: te.Tensor, weight: Any, w: Any, per_group: An
         rows = [taps(moved(d, i * w.strides[d] + k * w.dilation[d] - w.before[d]), extent, "linear")
                 for d, (i, k, extent) in enumerate(((y, ky, size["H"]), (x, kx, size["W"])))]
 
-        def read(one: Any, other: Any) -> Any:
-            at = {"N": n, "C": c, "H": one.place, "W": other.place}
-            value = data(*[at[d] for d in layout])
-            return te.if_then_else(te.all(one.inside, other.inside), value, te.const(0, data.dtype))
+        def element(at_y: Any, at_x: Any) -> Any:
+            at = {"N": n, "C": c, "H": at_y, "W": at_x}
+            return data(*[at[d] for d in layout])
+
+        def read(*chosen: Any) -> Any:
+            return read_inside(element, chosen, (size["H"], size["W"]), te.const(0, data.dtype))
 
         return weighted(rows, read).astype(data.dtype)
 
