@@ -10,7 +10,7 @@ from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.expr import Call, Div, FloorDiv, FloorMod, Max, Min, Mod, Mul, Sub, Var
 from tedsl.ir.ops import Op
-from tests.codegen.kernels import HOST, PLAIN, Kernel, elementwise, kernels, splat
+from tests.codegen.kernels import HOST, PLAIN, RUNNABLE, Kernel, elementwise, kernels, splat
 
 
 def op(name):
@@ -66,6 +66,32 @@ def test_quotients_that_are_nearly_whole(name, of):
         got = np.zeros_like(a)
         assert Kernel(elementwise(OPS[name], [of, of], of, lanes, len(a)), target)(a, b, got) == 0
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("of", ["int64", "uint64"])
+@pytest.mark.parametrize("divisor", [None, 3, 1000, 2**50 + 1, 2**51, -7])
+def test_quotients_of_64_bits(of, divisor):
+    """Vectors whose lanes all are below 2**51 are divided as floats, others lane by lane; also by constants."""
+    if divisor == -7 and of == "uint64":
+        divisor = 2**64 - 7
+    rng, count = np.random.default_rng(1), 1 << 12
+    small = rng.integers(-2**51 if of == "int64" else 0, 2**51, (2, count), of)
+    small[:, :3] = [[2**51 - 1, 2**51 - 1, 1], [2**51 - 1, 1, 2**51 - 1]]
+    info = np.iinfo(of)
+    b = np.concatenate([small[1] >> rng.integers(0, 50, count).astype(of), rng.integers(info.min, info.max, count, of)])
+    b[b == 0] = 1
+    if divisor is not None:
+        b[:] = divisor
+    a = np.concatenate([small[0], rng.integers(info.min, info.max, count, of)])
+    whole = rng.random(2 * count) < 0.7  # multiples of the divisor, one more and one less
+    a = np.where(whole, a // b * b + rng.integers(0, 2, 2 * count).astype(of) - rng.integers(0, 2, 2 * count).astype(of), a)
+    rest = np.fmod(a, b)
+    expected = {"floordiv": a // b, "floormod": a % b, "truncdiv": (a - rest) // b, "truncmod": rest}
+    for name, lanes, target in itertools.product(expected, (2, 8), RUNNABLE):
+        make = OPS[name] if divisor is None else lambda x, y, name=name, lanes=lanes: OPS[name](x, splat(divisor, of, lanes))
+        got = np.zeros_like(a)
+        assert Kernel(elementwise(make, [of, of], of, lanes, len(a)), target)(a, b, got) == 0
+        np.testing.assert_array_equal(got, expected[name], err_msg=f"{name}, {lanes} lanes")
 
 
 @pytest.mark.parametrize("name", ["floordiv", "floormod", "truncdiv", "truncmod", "shift_left", "shift_right"])

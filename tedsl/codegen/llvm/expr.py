@@ -6,10 +6,12 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.values import as_value, is_index, leaves_its_dtype
 from tedsl.codegen.llvm.indices.vectors import narrow
+from tedsl.codegen.llvm.math import quotient
 from tedsl.codegen.llvm.types import float_splat, int_splat, register_type, vector_of
 from tedsl.codegen.llvm.values.floats import emit_minmax, rounded
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.errors import InternalError, LoweringError
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -87,8 +89,23 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
     if leaves_its_dtype(out, e.a, e.b):
         return as_value(out, out.index(e), d)
     a, b = out.value(e.a), out.value(e.b)
-    integers = Integers(out.assign, d.bits, d.lanes, d.is_int, by_floats=out.target.arch in ("x86-64", "aarch64"))
+    integers = Integers(out.assign, d.bits, d.lanes, d.is_int, by_floats=out.target.arch in ("x86-64", "aarch64"),
+                        function=_quotients(out, d))
     return DIVISIONS[type(e)](integers, a, b, constant_of(e.b))
+
+
+def _quotients(out: Emitter, d: DType) -> str:
+    """Returns the symbol of the function that divides vectors of 64 bits, empty where the processor would round by a call."""
+    if d.bits != 64 or d.lanes == 1 or not (out.target.arch == "aarch64" or "sse4.1" in out.target.features):
+        return ""
+    symbol = f"tedsl.{'sdiv' if d.is_int else 'udiv'}.v{d.lanes}i64"
+    converts = out.target.arch == "aarch64" or "avx512dq" in out.target.features
+    out.module.definitions.setdefault(symbol, quotient.body(d.lanes, d.is_int, converts, symbol))
+    if not converts:
+        name = f"llvm.trunc.v{d.lanes}f64"
+        vector = vector_of("double", d.lanes)
+        out.module.declare(name, f"declare {vector} @{name}({vector})")
+    return symbol
 
 
 def constant_of(e: Expr) -> int | None:

@@ -17,12 +17,13 @@ class Integers:
     """The operations on integers of `bits` bits, in `lanes` lanes.
 
     by_floats: vectors of up to 32 bits are divided as floats, which processors divide in vectors. The quotient of 16 bits in
-    float32, of 32 in float64, is never rounded up to an integer: one that is none is further from it than that.
+    float32, of 32 in float64, is never rounded up to an integer: one that is none is further from it than that. function: the
+    symbol of a function that divides vectors of 64 bits.
     """
 
-    def __init__(self, put: Put, bits: int, lanes: int, signed: bool, *, by_floats: bool = False) -> None:
+    def __init__(self, put: Put, bits: int, lanes: int, signed: bool, *, by_floats: bool = False, function: str = "") -> None:
         self.put, self.bits, self.lanes, self.signed = put, bits, lanes, signed
-        self.by_floats = by_floats and lanes > 1 and bits <= 32
+        self.by_floats, self.function = by_floats and lanes > 1 and bits <= 32, function
         self.type = vector_of(f"i{bits}", lanes)
         self.mask = vector_of("i1", lanes)
 
@@ -52,7 +53,7 @@ class Integers:
         if not self.signed or nonnegative:
             return self._unsigned("udiv", a, b, divisor)
         if divisor is not None and divisor > 0:
-            quotient = self.op("sdiv", a, b)
+            quotient = self._by_constant(a, b)
             rest = self.op("sub", a, self.op("mul", quotient, b))
             return self.op("add", quotient, self.op("ashr", rest, self.const(self.bits - 1)))
         quotient, rest = self._truncated(a, b, divisor)
@@ -90,19 +91,31 @@ class Integers:
         return self._truncated(a, b, divisor)[1] if self.signed and not nonnegative else self._unsigned("urem", a, b, divisor)
 
     def _unsigned(self, name: str, a: str, b: str, divisor: int | None) -> str:
-        if divisor:
+        if divisor and not self.function:
             return self.op(name, a, b)
+        if divisor:
+            return self._unsigned_by(name, a, b)
         zero = self.compare("eq", b, self.const(0))
         safe = self.select(zero, self.const(1), b)
-        if not self.by_floats:
-            return self.select(zero, self.const(0), self.op(name, a, safe))
-        result = self._divided(a, safe)
-        if name == "urem":
-            result = self.op("sub", a, self.op("mul", result, safe))
-        return self.select(zero, self.const(0), result)
+        return self.select(zero, self.const(0), self._unsigned_by(name, a, safe))
 
-    def _divided(self, a: str, b: str) -> str:
-        """Emits a / b, rounded towards zero, by floats; b is not 0, nor -1."""
+    def _unsigned_by(self, name: str, a: str, b: str) -> str:
+        """Emits the quotient or the remainder of a and b, which is not 0."""
+        if not (self.by_floats or self.function):
+            return self.op(name, a, b)
+        quotient = self._quotient(a, b)
+        return self.op("sub", a, self.op("mul", quotient, b)) if name == "urem" else quotient
+
+    def _by_constant(self, a: str, b: str) -> str:
+        """Emits a / b for a constant b, neither 0 nor -1: LLVM multiplies instead, but for vectors of 64 bits lane by lane."""
+        return self._quotient(a, b) if self.function else self.op("sdiv", a, b)
+
+    def _quotient(self, a: str, b: str) -> str:
+        """Emits a / b, rounded towards zero; b is not 0, nor -1 if it is signed."""
+        if self.function:
+            return self.put(f"call {self.type} @{self.function}({self.type} {a}, {self.type} {b})")
+        if not self.by_floats:
+            return self.op("sdiv" if self.signed else "udiv", a, b)
         kind = "si" if self.signed else "ui"
         floats = vector_of("float" if self.bits <= 16 else "double", self.lanes)
         x, y = (self.put(f"{kind}tofp {self.type} {v} to {floats}") for v in (a, b))
@@ -113,12 +126,12 @@ class Integers:
         traps.
         """
         if divisor is not None and divisor not in (0, -1):
-            quotient = self.op("sdiv", a, b)
+            quotient = self._by_constant(a, b)
             return quotient, self.op("sub", a, self.op("mul", quotient, b))
         zero, minus = self.compare("eq", b, self.const(0)), self.compare("eq", b, self.const(-1))
         either = self.put(f"or {self.mask} {zero}, {minus}")
         safe = self.select(either, self.const(1), b)
-        quotient = self._divided(a, safe) if self.by_floats else self.op("sdiv", a, safe)
+        quotient = self._quotient(a, safe)
         rest = self.op("sub", a, self.op("mul", quotient, safe))
         negated = self.select(minus, self.op("sub", self.const(0), a), quotient)
         return self.select(zero, self.const(0), negated), rest
