@@ -54,7 +54,9 @@ class InjectiveOp:
 
 @record
 class ExchangeOp:
-    """Weights whose input channels have become the last dimension, stored for several convolutions that read parts of them."""
+    """Weights with another last dimension, stored for what reads them several times: convolutions of parts of them, or the
+    steps of a recurrence.
+    """
 
     operator: str
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, opening, require_one_dtype, shown
+from topi.kinds import ExchangeOp
 from topi.tag import INJECTIVE
+
+_SHARED = 3  # rows of a batch from which on weights are copied
 
 
 @checked
@@ -43,8 +47,9 @@ def lstm(Xs: te.Tensor, Wi: te.Tensor, Wh: te.Tensor, Bi: te.Tensor | None = Non
     h, c = (te.placeholder((steps + 1, batch, n), Xs.dtype, name=f"{name}_state") for n, name in ((out, "h"), (hidden, "c")))
     begin = [te.compute((1, batch, n), lambda _, b, i, given=given: te.const(0, Xs.dtype) if given is None else given[b, i],
                         name=f"{name}_init") for n, given, name in ((out, h_init, "h"), (hidden, c_init, "c"))]
-    from_h = te.compute((steps + 1, batch, 4, hidden),
-                        lambda t, b, g, i: te.sum(h[t - 1, b, j] * Wh[g * hidden + i, j], axis=j), name="s_h2h")
+    weight = _by_columns(Wh, batch, out, hidden)
+    from_h = te.compute((steps + 1, batch, 4, hidden), lambda t, b, g, i: te.sum(h[t - 1, b, j] * weight(g, j, i), axis=j),
+                        name="s_h2h")
 
     def gate(letter: str, t: Any, b: Any, i: Any) -> Any:
         part = weight_layout.index(letter)
@@ -75,6 +80,20 @@ def lstm(Xs: te.Tensor, Wi: te.Tensor, Wh: te.Tensor, Bi: te.Tensor | None = Non
     hs, cs = (te.compute((steps, batch, n), lambda t, b, i, state=state: state[t + 1, b, i], name=f"{name}_states",
                          tag=INJECTIVE) for n, state, name in ((out, states[0], "hidden"), (hidden, states[1], "cell")))
     return hs, cs
+
+
+def _by_columns(Wh: te.Tensor, batch: Any, out: Any, hidden: Any) -> Callable[[Any, Any, Any], Any]:
+    """What reads the weights of the state: where several rows of a batch use them, from a copy whose lines hold neighbouring
+    results, which all steps share.
+    """
+    def formula(g: Any, j: Any, i: Any) -> Any:
+        return Wh[g * hidden + i, j]
+
+    if as_int(batch) is not None and (as_int(batch) or 0) < _SHARED:
+        return formula
+    record = ExchangeOp("recurrent_weights")
+    copy: te.Tensor = te.compute((4, out, hidden), formula, name="Wh_columns", tag=INJECTIVE, info=record)
+    return copy
 
 
 def _check(where: str, Xs: te.Tensor, Wi: te.Tensor, Wh: te.Tensor, proj: te.Tensor | None) -> None:

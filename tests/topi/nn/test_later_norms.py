@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
@@ -84,6 +85,26 @@ def test_lstm(given, layout, reverse):
                 getattr(layer, f"{name}_l0").copy_(T(value))
             expected, _ = layer(T(x), (T(arrays["h_init"])[None], T(arrays["c_init"])[None]))
         np.testing.assert_allclose(recurrence(x, u, v, layout, reverse, **arrays)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [2, 5, None])
+def test_lstm_of_a_batch_reads_weights_of_the_state_from_a_copy(batch):
+    """By the schedules of topi: rows of a batch share the copy, of which neighbouring results are vectors."""
+    steps, width, hidden = 4, 7, 19
+    rows = te.var("batch") if batch is None else batch
+    xs, wi, wh = (te.placeholder(shape, name=name) for shape, name in (
+        ((steps, rows, width), "x"), ((4 * hidden, width), "wi"), ((4 * hidden, hidden), "wh")))
+    hs, cs = nn.lstm(xs, wi, wh)
+    s = topi.schedules.schedule([hs, cs])
+    assert ("Wh_columns" in [stage.op.name for stage in s.stages]) == (batch != 2)
+    kernel = tedsl.build(s, [xs, wi, wh, hs, cs])
+    for count in (1, 3, 11) if batch is None else (batch,):
+        x, u, v = (rng.standard_normal(shape).astype("float32") for shape in
+                   ((steps, count, width), (4 * hidden, width), (4 * hidden, hidden)))
+        results = [np.empty((steps, count, hidden), "float32") for _ in range(2)]
+        kernel(x, u, v, *results)
+        for result, expected in zip(results, recurrence(x, u, v, "IFGO", False)):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def recurrence(x, wi, wh, layout, reverse, Bi=0, Bh=0, h_init=None, c_init=None, proj=None, p_i=0, p_f=0, p_o=0):
