@@ -13,6 +13,7 @@ from typing import Any
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, ExpressionError, OptionError, ShapeError
 from tedsl.ir import build
+from tedsl.ir.dtype import FLOAT32
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.script import shown
@@ -44,10 +45,13 @@ def _floor_mod(a: Any, b: Any) -> Expr:
 
 
 def _floor_divide(a: Any, b: Any) -> Expr:
-    """`a // b` as in numpy: for floats (a - `_floor_mod(a, b)`) / b, rounded to an integral value."""
+    """`a // b` as in numpy: for floats (a - `_floor_mod(a, b)`) / b, rounded to an integral value; of 16 bits in float32."""
     x, y = build.match_operands(a, b)
     if not x.dtype.is_float:
         return build.floordiv(x, y)
+    if x.dtype.bits == 16:
+        wide = FLOAT32.with_lanes(x.dtype.lanes)
+        return build.cast(x.dtype, _floor_divide(build.cast(wide, x), build.cast(wide, y)))
     rest = build.call("tir.fmod", x, y)
     towards_zero = build.div(build.sub(x, rest), y)
     whole = build.call("tir.round", build.select(_opposite(rest, y), build.sub(towards_zero, 1.0), towards_zero))

@@ -29,6 +29,16 @@ def test_division_in_its_kinds(dtype):
         assert repr((a % b).op) == repr(topi.floor_mod(a, b).op) and repr((a // b).op) == repr(topi.floor_divide(a, b).op)
 
 
+def test_whole_quotients_of_float16_are_those_of_float32():
+    """Of 512 and more a quotient in float16 would be one too large or too small."""
+    random = np.random.default_rng(0)
+    y = random.normal(size=1000).astype("float16")
+    x = (y * random.integers(-2000, 2000, 1000) + random.uniform(size=1000)).astype("float16")
+    a, b = te.placeholder((1000,), "float16", name="a"), te.placeholder((1000,), "float16", name="b")
+    with np.errstate(all="ignore"):
+        check([topi.floor_divide(a, b)], {a: x, b: y}, [x // y], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((1,), (1,)), ((4, 1, 3), (2, 1)), ((0, 2), (2,)),
                                     (((n, 5), 3), ((n, 5), 1)), (((n, 2), (m, 3)), ((m, 3),)), ((), (4,))])
 def test_shapes_broadcast(shapes):
