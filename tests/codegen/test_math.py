@@ -13,13 +13,18 @@ from tests.codegen.math_harness import HAS_AVX512, SPECIAL, compiled, floats32, 
 pytestmark = pytest.mark.sampled(2)
 
 UNARY = sorted({*DOUBLE, *TRIGONOMETRIC, "rsqrt"} - {"pow", "atan2", "hypot"})
+# Arguments with the largest errors that searches of all float32 and of many float64 found: of log2, log10 (two), atan, sigmoid;
+# of acosh (two), atan, tanh, atanh, log2
+HARD32 = np.array([0.7430392, 0.74992496, 2.9754467, 1.1204227, -1.1035409], "float32")
+HARD64 = np.array([1.0000076168808694, 1.031330086129121, -0.41489757448228765, 0.34654314831781596, 0.12372138034547847,
+                   1.3831248683461908])
 LONG_DOUBLE = np.finfo(np.longdouble).nmant >= 63  # elsewhere the reference is no better than what it measures
 
 
 @pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
 @pytest.mark.parametrize("name", UNARY)
 def test_float32_is_within_its_bound(name, fma):
-    x = floats32(100_000)
+    x = np.concatenate([floats32(100_000), HARD32])
     got = compiled(name, 32, 8 if fma else 4, fma)(x)
     with np.errstate(invalid="ignore"):  # signalling NaNs among the patterns
         error, at = worst_ulp(got, reference(name, x.astype("float64")))
@@ -30,7 +35,7 @@ def test_float32_is_within_its_bound(name, fma):
 @pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
 @pytest.mark.parametrize("name", [n for n in UNARY if n != "erf"])
 def test_float64_is_within_its_bound(name, fma):
-    x = floats64(200_000)
+    x = np.concatenate([floats64(200_000), HARD64])
     got = compiled(name, 64, 4 if fma else 2, fma)(x)
     error, at = worst_ulp(got, reference(name, x.astype(np.longdouble)))
     assert error <= MAX_ULP[name][1], f"{name}({x[at]!r}) = {got[at]!r} is {error} ulp off"
@@ -126,6 +131,22 @@ def test_binary_functions(name, fma):
         # the power of long doubles near 1e300 is good to some 2**-54 only: compare where it is reliable
         error, at = worst_ulp(got, reference(name, x.astype(np.longdouble), y.astype(np.longdouble)))
         assert error <= 2.0, (name, x[at], y[at], got[at], error)
+
+
+@pytest.mark.skipif(not LONG_DOUBLE, reason="needs a long double of 80 bits as reference")
+@pytest.mark.parametrize("lanes, fma", [(1, True), (8, True), (2, False)])
+def test_atan2_of_float64_is_within_its_bound(lanes, fma):
+    """Points of all sizes, denormal ones and those whose sum overflows among them, most near the diagonals and at tan(pi/8)."""
+    rng = np.random.default_rng(0)
+    with np.errstate(over="ignore"):
+        sizes = rng.choice([*range(-1074, -1018), -899, -900, -1, 0, 999, 1000, 1022, 1023], 100_000)
+        y = np.ldexp(rng.uniform(-2, 2, 100_000), sizes)
+        ratios = np.ldexp(rng.uniform(0.3, 2.5, 100_000), rng.choice([-60, -1, 0, 0, 0, 30], 100_000))
+        x = y * ratios * rng.choice([-1.0, 1.0], 100_000)
+    y, x = np.append(y, 0.22152388505674137), np.append(x, 0.4826874065872012)
+    got, exact = compiled("atan2", 64, lanes, fma)(y, x), reference("atan2", y.astype(np.longdouble), x.astype(np.longdouble))
+    error, at = worst_ulp(got, exact)
+    assert error <= MAX_ULP["atan2"][1], (y[at], x[at], got[at], exact[at])
 
 
 @pytest.mark.parametrize("lanes, fma", [(1, True), (16, True), (4, False)])

@@ -97,7 +97,7 @@ def log10_single(out: FunctionBody, x: Value) -> Value:
     if out.has_fma:
         return out.fma(e, high, out.fma(f, BY_LN_10[0], rest))
     part, part_low = out.product(f, f.lift(BY_LN_10[0]))
-    return e * high + (part + (part_low + rest))
+    return (e * high + part) + (part_low + rest)
 
 
 def log1p_single(out: FunctionBody, x: Value) -> Value:
@@ -195,14 +195,16 @@ def log10(out: FunctionBody, x: Value) -> Value:
     return with_special_cases(x, total + (second + error))
 
 
-def log1p(out: FunctionBody, x: Value) -> Value:
-    """log1p(x) as log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 the argument f of the polynomial is x itself."""
+def log1p(out: FunctionBody, x: Value, x_low: Value | None = None) -> Value:
+    """log1p(x) as log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 the argument f of the polynomial is x itself. x_low: the
+    rounding error of x, which is added to it.
+    """
     u = x + 1.0
     e, m = split(u)
-    lost = (x >= 1.0).choose(1.0 - (u - x), x - (u - 1.0)) / u
     small = (x > -0.2928).choose(x, 1.0) < 0.4142
     zero = x * 0.0
-    e, lost = small.choose(zero, e), small.choose(zero, lost)
+    lost = small.choose(zero, (x >= 1.0).choose(1.0 - (u - x), x - (u - 1.0)))
+    e, lost = small.choose(zero, e), (lost if x_low is None else lost + x_low) / u
     f = small.choose(x, m - 1.0)
     half, rest = tail(out, f)
     high, low = LN2[x.bits]
@@ -227,11 +229,13 @@ def acosh(out: FunctionBody, x: Value) -> Value:
     """log1p(t + sqrt(2 t + t*t)) for t = x - 1; log(x) + ln2 for large x; NaN below 1."""
     large = x > 2.0**27
     t = large.choose(1.0, x) - 1.0
-    near = log1p(out, t + (t * 2.0 + t * t).sqrt())
+    near = log1p(out, *out.quick_total((t * 2.0 + t * t).sqrt(), t))
     return (x >= 1.0).choose(large.choose(log(out, x) + 0.6931471805599453, near), float("nan"))
 
 
 def atanh(out: FunctionBody, x: Value) -> Value:
-    """log1p(2 a / (1 - a)) / 2 for a = |x|; NaN beyond 1."""
+    """log1p(2 a + 2 a**2 / (1 - a)) / 2 for a = |x|; NaN beyond 1."""
     a = x.abs()
-    return (0.5 * log1p(out, (a + a) / (1.0 - a))).with_sign_of(x)
+    twice = a + a
+    result = 0.5 * log1p(out, *out.quick_total(twice, twice * a / (1.0 - a)))
+    return (a > 1.0).choose(float("nan"), result).with_sign_of(x)

@@ -119,19 +119,27 @@ def atan(out: FunctionBody, x: Value) -> Value:
 
 
 def atan2(out: FunctionBody, y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), with the conventions of C for zeros and infinities."""
+    """The angle of the point (x, y), with the conventions of C for zeros and infinities.
+
+    `atan` of the lesser coordinate by the greater one, reduced before they are divided. Where their sum could overflow both are
+    halved; denormal ones are scaled up, to keep their bits.
+    """
     ax, ay = x.abs(), y.abs()
-    steep = ay > ax
-    infinite = out.real(float("inf"), x.bits)
-    both_infinite = (ax.equals(infinite).choose(ay, 0.0)).equals(infinite)
+    steep, left = ay > ax, x.as_bits() < 0
     top, bottom = steep.choose(ax, ay), steep.choose(ay, ax)
-    ratio = both_infinite.choose(1.0, bottom.equals(0.0).choose(0.0, top / bottom))
-    angle = atan(out, ratio)
+    scale = (bottom > 2.0**1000).choose(0.5, (bottom < 2.0**-900).choose(2.0**200, out.real(1.0, 64)))
+    both_infinite = top.equals(INFINITY)
+    top, bottom = both_infinite.choose(1.0, top * scale), both_infinite.choose(1.0, bottom * scale)
+    middle = top > bottom * TAN_EIGHTH
+    denominator = bottom.equals(0.0).choose(1.0, middle.choose(top + bottom, bottom))
+    t = middle.choose(top - bottom, top) / denominator
+    z = t * t
+    rest = out.horner(z, ATAN) * z * t
+    base, low = (middle.choose(part, t * 0.0) for part in QUARTER_PI)
+    angle = base + (t + (rest + low))
     angle = steep.choose(HALF_PI[0] - (angle - HALF_PI[1]), angle)
-    left = (x.as_bits() < 0)
     angle = left.choose(2.0 * HALF_PI[0] - (angle - 2.0 * HALF_PI[1]), angle)
-    unordered = x.is_unordered(y)
-    return unordered.choose(x + y, angle.with_sign_of(y))
+    return x.is_unordered(y).choose(x + y, angle.with_sign_of(y))
 
 
 def asin_single(out: FunctionBody, x: Value) -> Value:
