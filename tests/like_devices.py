@@ -1,4 +1,4 @@
-"""A target for this processor whose results have the bits of devices: with AVX-512, tanh and erf have other formulas."""
+"""A target for this processor whose results have the bits of devices: with AVX-512, some functions have other formulas."""
 
 from tedsl.target.host import host
 

@@ -8,6 +8,7 @@ unevaluated sums of two floats.
 
 from __future__ import annotations
 
+from tedsl.codegen.formulas import logarithm_intervals as intervals
 from tedsl.codegen.formulas.exponential import LN2, LOG10_2
 from tedsl.codegen.formulas.language import INFINITY, MANTISSA, SMALLEST_NORMAL, FunctionBody, Value
 
@@ -56,6 +57,9 @@ def with_special_cases(x: Value, result: Value) -> Value:
 
 
 def log(out: FunctionBody, x: Value) -> Value:
+    """log of float64."""
+    if out.looks_up:
+        return intervals.log(out, x, intervals.NATURAL)
     e, m = split(x)
     f = m - 1.0
     half, rest = tail(out, f)
@@ -176,6 +180,8 @@ def log_parts(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
 
 def log2(out: FunctionBody, x: Value) -> Value:
     """e + log(m) / ln2, the quotient in two parts (float64)."""
+    if out.looks_up:
+        return intervals.log(out, x, intervals.BINARY)
     e, high, low = log_parts(out, x)
     c_high, c_low = 1.4426950407214463, 1.6751713164886512e-10  # 1 / ln2 with 32 bits, and the rest
     first = high * c_high
@@ -186,6 +192,8 @@ def log2(out: FunctionBody, x: Value) -> Value:
 
 def log10(out: FunctionBody, x: Value) -> Value:
     """e * log10(2) + log(m) / ln10, each in two parts (float64)."""
+    if out.looks_up:
+        return intervals.log(out, x, intervals.DECIMAL)
     e, high, low = log_parts(out, x)
     c_high, c_low = 0.4342944818781689, 2.5082946711645275e-11  # 1 / ln10 with 32 bits, and the rest
     two_high, two_low = 0.3010299955494702, 1.1451100898021838e-10
@@ -199,6 +207,8 @@ def log1p(out: FunctionBody, x: Value, x_low: Value | None = None) -> Value:
     """log1p(x) as log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 the argument f of the polynomial is x itself. x_low: the
     rounding error of x, which is added to it.
     """
+    if out.looks_up:
+        return intervals.log1p(out, x, x_low)
     u = x + 1.0
     e, m = split(u)
     small = (x > -0.2928).choose(x, 1.0) < 0.4142

@@ -83,8 +83,8 @@ def documentation() -> str:
              "Largest error in ulp of each function on every path (vector, scalar, with and without fused multiply-add),",
              "held by `tests/codegen/test_math.py`, and on other processors by `tests/cross/test_math.py`. Infinities, NaN,",
              "denormals and the sign of zero follow C; 32-bit ARM flushes denormals of float32 to zero in vectors.",
-             "tanh and erf of float32 have formulas of their own for AVX-512: a build for `-mcpu=x86-64-v3` has the last bits "
-             "of other processors and of devices.",
+             "tanh and erf of float32, log, log2, log10, log1p and inverse hyperbolic functions of float64 have other formulas",
+             "with AVX-512: a build for `-mcpu=x86-64-v3` has the last bits of other processors and of devices.",
              "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library, where a quotient is "
              "2**29 (2**50) or more;", "sqrt, floor, ceil, trunc, round, nearbyint, fabs and copysign are exact.", "",
              "| function | float32 | float64 | computed |", "|---|---|---|---|"]
