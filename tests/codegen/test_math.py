@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tedsl.codegen.formulas.exponential import EXP_BOUND
-from tedsl.codegen.formulas.table import DOUBLE, MAX_ULP, TRIGONOMETRIC
+from tedsl.codegen.formulas.table import DOUBLE, LIBM, MAX_ULP, TRIGONOMETRIC
+from tedsl.codegen.llvm.math import trigonometric
 from tedsl.codegen.llvm.math.table import documentation
 from tests.codegen.math_harness import HAS_AVX512, SPECIAL, compiled, floats32, floats64, reference, worst_ulp
 
@@ -103,6 +104,15 @@ def test_exp_of_what_is_not_large_has_the_same_bits(bits, lanes, fma):
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_angles_that_are_nan_are_not_reduced_lane_by_lane(name, monkeypatch):
+    """What reduces large ones is exchanged for a constant."""
+    monkeypatch.setattr(trigonometric, "_slow_path", lambda name, lanes, bits, fma, symbol: (
+        f"define internal <4 x float> @{symbol}.slow(<4 x float> %x) noinline {{\n  ret <4 x float> splat (float 7.0)\n}}\n"))
+    function, x = compiled.__wrapped__(name, 32, 4, False), np.array([0.5, np.nan, 3, -np.nan] + [0, 1, 2, 1e9], "float32")
+    np.testing.assert_allclose(function(x), [*getattr(np, name)(x[:4]), 7, 7, 7, 7], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_arguments_are_reduced_exactly(name):
     """6381956970095103 * 2**797 is the double closest to a multiple of pi/2 (Muller, Elementary Functions)."""
     import mpmath
@@ -189,6 +199,17 @@ def test_fmod_is_exact(bits, lanes, fma):
             np.testing.assert_array_equal(got, expected)
             there = ~np.isnan(expected)
             np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(expected[there]))
+
+
+@pytest.mark.parametrize("bits, lanes, fma", [(32, 1, True), (32, 8, True), (32, 4, False), (64, 8, True)])
+def test_remainders_that_are_nan_need_no_call(bits, lanes, fma, monkeypatch):
+    """Lanes under a mask are 0 / 0. The function that is called for large quotients is exchanged for one that gives no NaN."""
+    monkeypatch.setitem(LIBM, ("fmod", bits), {32: "fmaxf", 64: "fmax"}[bits])
+    fmod = compiled.__wrapped__("fmod", bits, lanes, fma)
+    a, b = np.transpose([[0, 0], [-1, 0], [np.inf, 2], [-np.inf, np.inf], [np.nan, 1], [np.inf, np.nan], [7, 4], [0, 3]])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(fmod(a, b), np.fmod(a, b))
+    np.testing.assert_array_equal(fmod(np.full(lanes, 3e30), np.full(lanes, 1.5)), np.full(lanes, 3e30, f"float{bits}"))
 
 
 @pytest.mark.skipif(not LONG_DOUBLE, reason="needs a long double of 80 bits as reference")

@@ -13,13 +13,14 @@ LIMITS = {32: 2.0**29, 64: 2.0**50}
 def body(lanes: int, bits: int, fma: bool, symbol: str, slow: str) -> str:
     """Returns the definition of fmod on `lanes` floats of `bits`; those of 64 need fma. slow: a function for all arguments.
 
-    r = |x| - n |y| for the integer n nearest to |x| / |y|, and |y| more where that is negative: floats, with no rounding.
+    r = |x| - n |y| for the integer n nearest to |x| / |y|, and |y| more where that is negative: floats, with no rounding. Where
+    the result is NaN, so is r: lanes that a mask leaves 0 / 0 do not make a vector slow.
     """
     out = LLVMBody(lanes, fma)
     x, y = (Value(out, f"%{letter}", "f", bits) for letter in "xy")
     a, b = ((v.widen() if bits == 32 else v).abs() for v in (x, y))
     quotient = a / b
-    beyond = ((quotient < LIMITS[bits]) & (b < INFINITY)).invert()  # also where the quotient is NaN
+    beyond = ((quotient < LIMITS[bits]) & (b < INFINITY)).invert() & (b > 0.0) & (a < INFINITY)
     n, _ = quotient.nearest()
     r = out.fma(-n, b, a)
     r = (r < 0.0).choose(r + b, r)

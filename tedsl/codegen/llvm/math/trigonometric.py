@@ -155,7 +155,7 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     result = finish(fast, name, *reduced)
     # -0.0 - n * c loses the sign of zero
     zero_safe = result if name == "cos" else x.equals(0.0).choose(x, result)
-    any_large = fast.any_lane((x.abs() < LIMIT).invert())
+    any_large = fast.any_lane(x.abs() >= LIMIT)  # NaN stays NaN on the way of small ones
     t = fast.type_of("f", bits)
     slow = _slow_path(name, lanes, bits, fma, symbol)
     lines = "\n".join(fast.lines)
