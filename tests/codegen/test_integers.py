@@ -10,7 +10,7 @@ from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.expr import Call, Div, FloorDiv, FloorMod, Max, Min, Mod, Mul, Sub, Var
 from tedsl.ir.ops import Op
-from tests.codegen.kernels import HOST, PLAIN, RUNNABLE, Kernel, elementwise, kernels, splat
+from tests.codegen.kernels import AVX2, HOST, PLAIN, RUNNABLE, Kernel, elementwise, kernels, splat
 
 
 def op(name):
@@ -92,6 +92,21 @@ def test_quotients_of_64_bits(of, divisor):
         got = np.zeros_like(a)
         assert Kernel(elementwise(make, [of, of], of, lanes, len(a)), target)(a, b, got) == 0
         np.testing.assert_array_equal(got, expected[name], err_msg=f"{name}, {lanes} lanes")
+
+
+@pytest.mark.parametrize("of", ["int64", "uint64"])
+@pytest.mark.parametrize("name", ["floordiv", "floormod", "truncdiv", "truncmod"])
+def test_powers_of_two_of_64_bits_are_shifted_by(name, of):
+    for divisor in (1, 2, 8, 2**62, *((-8, -2**63) if of == "int64" else (2**63,))):
+        kernel = Kernel(elementwise(lambda x, d=divisor: OPS[name](x, splat(d, of, 8)), [of], of, 8, 64), AVX2)
+        assert "call <8 x i64> @tedsl." not in kernel.text
+        if AVX2.runs_here:
+            a, got = np.random.default_rng(0).integers(np.iinfo(of).min, np.iinfo(of).max, 64, of), np.zeros(64, of)
+            a[:2] = np.iinfo(of).min, np.iinfo(of).max
+            assert kernel(a, got) == 0
+            x = Var("x", of)
+            formula = OPS[name](x, build.const(divisor, of))
+            np.testing.assert_array_equal(got, np.array([evaluate(formula, {x: int(v)}) for v in a], of))
 
 
 @pytest.mark.parametrize("name", ["floordiv", "floormod", "truncdiv", "truncmod", "shift_left", "shift_right"])

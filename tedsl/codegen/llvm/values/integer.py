@@ -53,7 +53,7 @@ class Integers:
         if not self.signed or nonnegative:
             return self._unsigned("udiv", a, b, divisor)
         if divisor is not None and divisor > 0:
-            quotient = self._by_constant(a, b)
+            quotient = self._by_constant("sdiv", a, b, divisor)
             rest = self.op("sub", a, self.op("mul", quotient, b))
             return self.op("add", quotient, self.op("ashr", rest, self.const(self.bits - 1)))
         quotient, rest = self._truncated(a, b, divisor)
@@ -91,10 +91,8 @@ class Integers:
         return self._truncated(a, b, divisor)[1] if self.signed and not nonnegative else self._unsigned("urem", a, b, divisor)
 
     def _unsigned(self, name: str, a: str, b: str, divisor: int | None) -> str:
-        if divisor and not self.function:
-            return self.op(name, a, b)
         if divisor:
-            return self._unsigned_by(name, a, b)
+            return self._by_constant(name, a, b, divisor)
         zero = self.compare("eq", b, self.const(0))
         safe = self.select(zero, self.const(1), b)
         return self.select(zero, self.const(0), self._unsigned_by(name, a, safe))
@@ -106,9 +104,14 @@ class Integers:
         quotient = self._quotient(a, b)
         return self.op("sub", a, self.op("mul", quotient, b)) if name == "urem" else quotient
 
-    def _by_constant(self, a: str, b: str) -> str:
-        """Emits a / b for a constant b, neither 0 nor -1: LLVM multiplies instead, but for vectors of 64 bits lane by lane."""
-        return self._quotient(a, b) if self.function else self.op("sdiv", a, b)
+    def _by_constant(self, name: str, a: str, b: str, divisor: int) -> str:
+        """Emits sdiv, udiv or urem by a constant, neither 0 nor -1: LLVM multiplies or shifts, but of vectors of 64 bits the
+        former lane by lane.
+        """
+        shifts = abs(divisor) & (abs(divisor) - 1) == 0
+        if shifts or not self.function:
+            return self.op(name, a, b)
+        return self._quotient(a, b) if name == "sdiv" else self._unsigned_by(name, a, b)
 
     def _quotient(self, a: str, b: str) -> str:
         """Emits a / b, rounded towards zero; b is not 0, nor -1 if it is signed."""
@@ -126,7 +129,7 @@ class Integers:
         traps.
         """
         if divisor is not None and divisor not in (0, -1):
-            quotient = self._by_constant(a, b)
+            quotient = self._by_constant("sdiv", a, b, divisor)
             return quotient, self.op("sub", a, self.op("mul", quotient, b))
         zero, minus = self.compare("eq", b, self.const(0)), self.compare("eq", b, self.const(-1))
         either = self.put(f"or {self.mask} {zero}, {minus}")
