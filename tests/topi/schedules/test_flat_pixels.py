@@ -184,3 +184,42 @@ def test_blocks_that_fill_no_vector_take_a_register_each(cpu, block, window):
     plain, weights = given[0].transpose(0, 1, 4, 2, 3).reshape(1, 8, 14, 14), given[1].transpose(0, 5, 1, 4, 2, 3)
     wanted = testing.conv2d_nchw_python(plain, weights.reshape(48, 8, window, window), 1, window // 2)
     np.testing.assert_allclose(got.transpose(0, 1, 4, 2, 3).reshape(1, 48, 14, 14), wanted, rtol=1e-4, atol=1e-4)
+
+
+def pointwise(layout, channels, size, filters, stride=1):
+    """A convolution by a window of one pixel in blocks of 16 channels, or with channels last: its arguments and its result."""
+    if layout == "NHWC":
+        D = te.placeholder((1, size, size, channels), name="data")
+        W = te.placeholder((1, 1, channels, filters), name="kernel")
+        return D, W, nn.conv2d_nhwc(D, W, stride, 0, 1)
+    D = te.placeholder((1, channels // 16, size, size, 16), name="data")
+    W = te.placeholder((filters // 16, channels // 16, 1, 1, 16, 16), name="kernel")
+    return D, W, nn.conv2d_NCHWc(D, W, stride, 0, 1)
+
+
+@pytest.mark.parametrize("layout", ["NCHWc", "NHWC"])
+@pytest.mark.parametrize("cpu, channels, size, filters, stride, asked", [
+    ("sapphirerapids", 64, 112, 16, 1, True),
+    ("sapphirerapids", 64, 56, 16, 1, False),   # the image stays in the second cache
+    ("sapphirerapids", 64, 112, 32, 1, False),  # its multiply-adds take longer than the image comes
+    ("sapphirerapids", 64, 112, 16, 2, False),
+    ("znver5", 64, 112, 16, 1, False),          # the last cache is near
+    ("znver3", 64, 112, 16, 1, False)])
+def test_images_that_come_from_afar_are_asked_for(cpu, channels, size, filters, stride, asked, layout):
+    with Target(f"llvm -mcpu={cpu} -model={cpu}"):
+        D, W, out = pointwise(layout, channels, size, filters, stride)
+        text = str(tedsl.lower(topi.schedules.schedule([out]), [D, W, out]))
+    assert ("prefetch" in text) == asked
+
+
+@pytest.mark.parametrize("layout", ["NCHWc", "NHWC"])
+@pytest.mark.parametrize("size", [139, 152])
+def test_images_that_were_asked_for_are_added_up(size, layout):
+    with Target("llvm -model=sapphirerapids"):
+        D, W, out = pointwise(layout, 32, size, 16)
+        kernel = tedsl.build(topi.schedules.schedule([out]), [D, W, out])
+    x, w = rng.standard_normal((size * size, 32), dtype="float32"), rng.standard_normal((32, 16), dtype="float32")
+    is_last, y = layout == "NHWC", np.zeros([int(extent) for extent in out.shape], "float32")
+    data = x.reshape(1, size, size, 32) if is_last else x.reshape(1, size, size, 2, 16).transpose(0, 3, 1, 2, 4)
+    kernel(np.ascontiguousarray(data), w.reshape([int(extent) for extent in W.shape]), y)
+    np.testing.assert_allclose(y.reshape(-1, 16), x @ w, rtol=1e-4, atol=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.target.machine import Machine
 from topi.schedules.formulas import constant, product
 from topi.schedules.kernel import Kernel
 
@@ -29,8 +30,15 @@ def far_arguments(kernel: Kernel) -> list[te.Tensor]:
     if kernel.blocks is not None or kernel.within or (op.num_outputs == 1 and kernel.target.vector_bits < 8 * machine.line):
         return []
     tensors = dict.fromkeys(load.producer for load in kernel.formula(op).loads)
-    near = machine.l2.size if machine.has_far_l3 else max(machine.l2.size, machine.l3.size // 2)
+    near = bytes_near(machine)
     return [tensor for tensor in tensors if isinstance(tensor.op, te.PlaceholderOp) and _bytes_of(tensor) > near]
+
+
+def bytes_near(machine: Machine) -> int:
+    """The bytes that need not be asked for: those that the second cache holds, or half of a last one that is not as far as
+    memory.
+    """
+    return machine.l2.size if machine.has_far_l3 else max(machine.l2.size, machine.l3.size // 2)
 
 
 def adds_up(kernel: Kernel) -> bool:

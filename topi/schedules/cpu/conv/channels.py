@@ -26,7 +26,7 @@ from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.phases import phases_of, sum_up_by_phases
 from topi.schedules.cpu.conv.register_tiles import ImageTile, cycles_of_image
 from topi.schedules.cpu.conv.rows import cycles_by_rows, is_short
-from topi.schedules.cpu.conv.sums import sum_up
+from topi.schedules.cpu.conv.sums import ask_for_image, is_image_awaited, sum_up
 from topi.schedules.cpu.conv.tiles import image_of, tile_of_blocks, tile_of_image
 from topi.schedules.cpu.parallel import SHARES, Cover, keep_cores_busy, share_out, whole_loops
 from topi.schedules.cpu.tiles import divisor_near
@@ -80,6 +80,8 @@ def schedule_channels_last(kernel: Kernel) -> None:
         place_groups(kernel, copy, tail, place if alone else None)
     else:
         _place(kernel, copy, tail, place if alone else None, -1)
+    if panels == 1 and is_image_awaited(kernel, -(-tile.wide // kernel.lanes(kernel.anchor))):
+        ask_for_image(kernel, tail, xo, tile)
     sum_up(kernel, sums, tail, xo, tile, group=group)
 
 

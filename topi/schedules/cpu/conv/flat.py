@@ -7,6 +7,8 @@
 Where the image does not stay in the second cache, and the weights do, the pixels are taken by pieces that stay there beside the
 weights, in parallel, with all panels for each: panels outside of the pixels read the image once for each panel.
 
+An image that one panel of few channels reads from beyond the second cache is asked for some tiles before (see `sums`).
+
 Pixels that a stride skips are left out by a copy of the data. A tile reads a piece of each plane, of the pixels of one block of
 channels. Of data that come from beyond the second cache, processors read ahead a few planes only: then sums of some pixels are
 kept in the nearest cache, and added to by as many planes at a time (see `blocks`).
@@ -21,7 +23,7 @@ from topi.schedules.cpu.conv.groups import terms_of_step
 from topi.schedules.cpu.conv.operands import sums_of, weights_of, work_of
 from topi.schedules.cpu.conv.pixels import flat, pixels_of
 from topi.schedules.cpu.conv.register_tiles import ImageTile
-from topi.schedules.cpu.conv.sums import sum_up
+from topi.schedules.cpu.conv.sums import ask_for_image, is_image_awaited, sum_up
 from topi.schedules.cpu.conv.tiles import tile_of_blocks
 from topi.schedules.cpu.parallel import Cover, chunk_length, keep_cores_busy, share_out, whole_loops
 from topi.schedules.formulas import constant, extent_of, product
@@ -47,7 +49,7 @@ def flat_tile(kernel: Kernel) -> ImageTile | None:
     for dividing in (False, True):
         tile, panels = tile_of_blocks(kernel, (1, pixels), channels, block, dividing=dividing)
         if keep_cores_busy(kernel.target, n * (panels or 1) * (pixels // tile.across if dividing else 1)):
-            return tile
+            return _halved(kernel, tile) if _is_awaited(kernel, tile) else tile
     return None
 
 
@@ -84,10 +86,27 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     inside = place if po in shared else po
     if panels > 1 and po not in shared:
         ask_for_next(kernel, tail, place if co in shared else co)
+    if kept is None and _is_awaited(kernel, tile):
+        ask_for_image(kernel, tail, po, tile)
     if kept is None:
         sum_up(kernel, sums, tail, inside, tile, blocked=True)
     else:
         sum_up_by_blocks(kernel, sums, tail, inside, tile, kept)
+
+
+def _is_awaited(kernel: Kernel, tile: ImageTile) -> bool:
+    """Whether tiles of one panel, which read the image once, had better ask for it before."""
+    blocks, block = extent_of(kernel.tail.axis[1]) or 0, extent_of(kernel.tail.axis[-1]) or 1
+    return blocks * block <= tile.wide and is_image_awaited(kernel, blocks * -(-block // kernel.lanes(kernel.anchor)))
+
+
+def _halved(kernel: Kernel, tile: ImageTile) -> ImageTile:
+    """Half of a tile, where its sums still fill the multiply-adds: it asks for fewer lines at once, and what it asks for is
+    written one after the other, in no loop.
+    """
+    machine = kernel.target.machine
+    across, least = -(-tile.across // 2), machine.fma_latency * machine.fmas(kernel.target.vector_bits)
+    return tile if across * -(-tile.wide // kernel.lanes(kernel.anchor)) < least else ImageTile(1, across, tile.wide)
 
 
 def _piece(kernel: Kernel, tile: ImageTile, pixels: int) -> int | None:
