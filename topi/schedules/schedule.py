@@ -11,6 +11,7 @@ from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
 from topi.schedules import cpu
 from topi.schedules.chains import join_products
+from topi.schedules.channel_groups import join_groups
 from topi.schedules.fusion import kernels
 from topi.schedules.kernel import Kernel
 from topi.schedules.row_groups import join_rows
@@ -83,5 +84,5 @@ def kernels_with(outs: Any, rules: dict[type, Rule], target: Target) -> tuple[te
 
     groups = kernels(s, is_anchor, target, in_copies)
     if RowsOp in rules:
-        groups = join_products(join_rows(groups, set(s.outputs)), set(s.outputs))
+        groups = join_groups(join_products(join_rows(groups, set(s.outputs)), set(s.outputs)), set(s.outputs))
     return s, groups

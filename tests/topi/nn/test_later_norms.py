@@ -34,6 +34,25 @@ def test_instances_groups_and_roots(loops):
            x / np.sqrt((x ** 2).mean(1, keepdims=True) + 1e-2) * u[:, None, None]], 1e-4, 1e-5, LOOPS[loops])
 
 
+@pytest.mark.parametrize("shape, groups", [((2, 6, 3, 5), 3), ((1, 12, 7), 2), ((3, 4, 5, 1), 4), ((2, 6, 17), 1), ((2, 8), 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_groups_are_normalized_in_the_loops_of_what_follows(shape, groups, dtype):
+    """The result in the shape of groups is in no memory: neither alone nor before functions and another operand."""
+    (a, x), (other, y) = feed(*shape, dtype=dtype), feed(*shape, dtype=dtype, name="other")
+    (g, u), (b, v) = feed(shape[1], dtype=dtype, name="g"), feed(shape[1], dtype=dtype, name="b")
+    made = nn.group_norm(a, g, b, groups, 1, list(range(2, len(shape))), 1e-3)
+    expected = F.group_norm(T(x), groups, T(u), T(v), 1e-3).numpy()
+    for out, wanted in ((made, expected), (topi.add(nn.relu(made), other), np.maximum(expected, 0) + y)):
+        with tedsl.target.Target("llvm"):
+            s = topi.schedules.schedule(out)
+        args = [a, g, b, *([] if out is made else [other]), out]
+        (grouped,) = made.op.input_tensors
+        assert (s[grouped].attach_type == te.schedule.AttachType.INLINE) == (groups < shape[1])
+        result = np.empty(shape, dtype)
+        tedsl.build(s, args)(x, u, v, *([] if out is made else [y]), result)
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_narrow_floats_are_computed_wide():
     (a, x), (g, u), (b, v) = (feed(2, 4, 9, dtype="float16"), *[feed(4, dtype="float16") for _ in range(2)])
     wide = F.group_norm(T(x).float(), 2, T(u).float(), T(v).float()).numpy().astype("float16")

@@ -52,7 +52,9 @@ def _schedule(kernel: Kernel, axes: Sequence[int]) -> None:
     if kernel.fused:
         s[kernel.anchor].compute_inline()
     rank = len(kernel.tail.axis)
-    if tuple(axes) == tuple(range(rank - len(axes), rank)):
+    if rank < len(kernel.anchor.axis):
+        _along_groups(kernel, axes[0] - 1)
+    elif tuple(axes) == tuple(range(rank - len(axes), rank)):
         _along_rows(kernel, len(axes))
     elif rank - 1 not in axes:
         _across_rows(kernel, axes)
@@ -134,6 +136,22 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
         _promise(kernel, part, op)
     for op, tensors in asked.items():
         _ask(kernel, _reader(kernel, op), tensors, extent_of(own[0]) or 0)
+
+
+def _along_groups(kernel: Kernel, channel: int) -> None:
+    """Normalize groups of channels, dimension number `channel` of the tail: each group is a row."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    axes = list(kernel.tail.axis)
+    group, member = tail.split(axes[channel], factor=extent_of(kernel.anchor.axis[channel + 1]))
+    outer, inner = [*axes[:channel], group], axes[channel + 1:]
+    tail.reorder(*outer, member, *inner)
+    place = share_out(tail, outer, _work(kernel))
+    for op in _stages(kernel):
+        partial = reduce_in_lanes(kernel, op, kernel.formula(op)) if op.reduce_axis else []
+        for part in (*partial, op):
+            s[part].compute_at(tail, place)
+    if inner:
+        _vectors(kernel, kernel.tail, inner)
 
 
 def _rows_together(kernel: Kernel, row: Any, block: int) -> None:
