@@ -213,11 +213,17 @@ def test_images_that_come_from_afar_are_asked_for(cpu, channels, size, filters, 
 
 
 @pytest.mark.parametrize("layout", ["NCHWc", "NHWC"])
+@pytest.mark.parametrize("cores", [1, 2, 8])
 @pytest.mark.parametrize("size", [139, 152])
-def test_images_that_were_asked_for_are_added_up(size, layout):
-    with Target("llvm -model=sapphirerapids"):
+def test_images_that_were_asked_for_are_added_up(size, cores, layout, tmp_path):
+    """The loop over tiles is fused with others where cores share it."""
+    machine = dataclasses.asdict(Target("llvm -mcpu=znver3 -model=sapphirerapids").machine) | {"cores": cores}
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    with Target(f"llvm -model={tmp_path / 'machine.json'}"):
         D, W, out = pointwise(layout, 32, size, 16)
-        kernel = tedsl.build(topi.schedules.schedule([out]), [D, W, out])
+        schedule = topi.schedules.schedule([out])
+        assert "prefetch" in str(tedsl.lower(schedule, [D, W, out]))
+        kernel = tedsl.build(schedule, [D, W, out])
     x, w = rng.standard_normal((size * size, 32), dtype="float32"), rng.standard_normal((32, 16), dtype="float32")
     is_last, y = layout == "NHWC", np.zeros([int(extent) for extent in out.shape], "float32")
     data = x.reshape(1, size, size, 32) if is_last else x.reshape(1, size, size, 2, 16).transpose(0, 3, 1, 2, 4)

@@ -87,7 +87,7 @@ def schedule_flat(kernel: Kernel, tile: ImageTile) -> None:
     if panels > 1 and po not in shared:
         ask_for_next(kernel, tail, place if co in shared else co)
     if kept is None and _is_awaited(kernel, tile):
-        ask_for_image(kernel, tail, po, tile)
+        ask_for_image(kernel, tail, inside, tile)
     if kept is None:
         sum_up(kernel, sums, tail, inside, tile, blocked=True)
     else:
