@@ -39,6 +39,7 @@ ROWS: dict[str, Row] = {
     "reduce": Row("sums, max, argmax along each axis", Goal(share=0.95)),
     "transpose": Row("transposes of all orders", Goal(share=0.95)),
     "order": Row("cumsum, sort, topk, unique, scatter_add, gather, one_hot, embedding", Goal(1.0)),
+    "operators": Row("operators that no other row names", Goal(1.0)),
     "low precision": Row("int8 and bf16 products and convolutions", Goal(1.0)),
     "call": Row("a checked call of three arrays", Goal(1 / 1.3)),
     "eager": Row("operations on recorded tensors, beside 5 us each", Goal(1.0)),

@@ -33,6 +33,7 @@ SUITES: dict[str, Suite] = {
     "gradients": Suite("of ResNet-18's convolutions, products, cross entropy, layer_norm, max_pool", "gradients"),
     "training": Suite("steps of LeNet and ResNet-18 with tedsl.nn", "training"),
     "ordering": Suite("cumsum, sort, topk, unique, scatter, gather, one_hot, embedding", "ordering"),
+    "operators": Suite("searches, quotients, logarithms, samples of images, norms of groups, a recurrence", "operators"),
     "low_precision": Suite("int8 and bfloat16", "low_precision"),
     "builds": Suite("schedule, lower and build, beside numba", "builds"),
     "random": Suite("shapes drawn at random: --count, --seed", "drawn", by_default=False),
