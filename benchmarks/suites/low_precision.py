@@ -1,4 +1,4 @@
-"""Products of 8-bit integers and of bfloat16."""
+"""Products of 8-bit integers, bfloat16 and float16."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tedsl import te
 SIZE = 1024
 LAYER = Conv(64, 56, 64, 3, 1)
 FIRST = Conv(3, 224, 64, 7, 2)  # its channels fill no group of the products that instructions add up
-BFLOAT16 = 2.0**-8  # half a unit in the last place of the result
+BFLOAT16, FLOAT16 = 2.0**-8, 2.0**-11  # half a unit in the last place of the result
 
 
 def _integers(*shapes: tuple[int, ...]) -> list[Any]:
@@ -65,6 +65,16 @@ def bfloat16_matmul(threads: int) -> Case:
     return Case("low precision", contenders, lambda: reference.wide(x) @ reference.wide(w).T, 1, precision=BFLOAT16)
 
 
+def float16_matmul(size: int, threads: int) -> Case:
+    """x w of float16, summed in float32."""
+    x, w = (a.astype("float16") for a in drawn((size, size), (size, size)))
+    contenders = {"tedsl": ours.operator(topi.matmul, [x, w])}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders["torch"] = with_torch.returning(torch, torch.matmul, [x, w])
+    return Case("low precision", contenders, lambda: reference.wide(x) @ reference.wide(w), 1, precision=FLOAT16)
+
+
 def int8_convolution(threads: int, spec: Conv, layout: str) -> Case:
     """A convolution of uint8 and int8 in int32."""
     x, w = _integers((1, spec.channels, spec.size, spec.size), (spec.filters, spec.channels, spec.kernel, spec.kernel))
@@ -95,5 +105,6 @@ def cases(threads: int) -> list[Maker]:
     """The cases of this suite."""
     return [maker(f"matmul {SIZE} u8 i8 -> i32", int8_matmul, threads),
             maker(f"matmul {SIZE} bf16", bfloat16_matmul, threads),
+            *(maker(f"matmul {size} float16", float16_matmul, size, threads) for size in (256, 512)),
             *(maker(f"{spec}{'' if layout == 'NHWC' else ' nchw'} u8 i8 -> i32", int8_convolution, threads, spec, layout)
               for spec in (LAYER, FIRST) for layout in ("NHWC", "NCHW"))]

@@ -34,7 +34,7 @@ SUITES: dict[str, Suite] = {
     "training": Suite("steps of LeNet and ResNet-18 with tedsl.nn", "training"),
     "ordering": Suite("cumsum, sort, topk, unique, scatter, gather, one_hot, embedding", "ordering"),
     "operators": Suite("searches, quotients, logarithms, samples of images, norms of groups, a recurrence", "operators"),
-    "low_precision": Suite("int8 and bfloat16", "low_precision"),
+    "low_precision": Suite("int8, bfloat16, float16", "low_precision"),
     "builds": Suite("schedule, lower and build, beside numba", "builds"),
     "random": Suite("shapes drawn at random: --count, --seed", "drawn", by_default=False),
     "calls": Suite("the overhead of calls and of parallel regions", "calls"),

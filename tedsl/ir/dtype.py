@@ -205,6 +205,21 @@ def round_float(value: float, d: DType) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+def holds(wide: DType, narrow: DType) -> bool:
+    """Tells whether each value of the scalar dtype `narrow` is one of `wide`, so that a cast to it and back changes none."""
+    if wide is narrow:
+        return True
+    if narrow.is_float:
+        return wide.is_float and (narrow.bits, wide.bits) in ((16, 32), (16, 64), (32, 64))
+    if narrow.min_value is None or narrow.max_value is None:
+        return False
+    if wide.is_float:
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[wide]
+        return max(-narrow.min_value, narrow.max_value) <= 1 << digits
+    return wide.is_integer and wide.min_value is not None and wide.max_value is not None and (
+        wide.min_value <= narrow.min_value and narrow.max_value <= wide.max_value)
+
+
 def _round_bfloat16(value: float) -> float:
     """`value` rounded once to bfloat16, from double: 8 bits of mantissa (fewer below 2**-126), ties to even."""
     import math

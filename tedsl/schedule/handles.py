@@ -65,19 +65,22 @@ class Schedule:
     # --- directives that make stages ---
 
     @directive
-    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any, dtype: Any = None) -> Tensor:
         """Copy `tensor` into memory of `scope`; `readers` (operations or tensors) read the copy. Returns the copy, a new stage.
+
+        dtype: of the copy, one that holds every value of the tensor: what readers cast to it is cast once, in the copy.
 
         Example (matmul):
             AA = s.cache_read(A, "global", [C])
             s[AA].compute_at(s[C], y)
 
-        Raises ScheduleError for a tensor of another schedule, or a reader that does not read it.
+        Raises ScheduleError for a tensor of another schedule, a reader that does not read it, or a dtype that does not hold
+        its values.
         """
         source = stage_of(self.state, tensor, "cache_read", "the first argument")
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         consumers = [stage_of(self.state, reader, "cache_read", "a reader, the third argument,") for reader in listed]
-        return cache_read(source, tensor, scope, consumers)
+        return cache_read(source, tensor, scope, consumers, dtype)
 
     @directive
     def reindex_cache_read(self, tensor: Tensor, scope: str, reader: Any) -> Tensor:

@@ -257,6 +257,20 @@ def test_cache_read_of_what_is_no_tensor(chain, refused):
             "a reader, the third argument, is a tensor or an operation", "write the tensor, B, not its stage")
 
 
+@pytest.mark.parametrize("dtype, words", [("int32", "int32 does not hold every value of A, which is float32"),
+                                          ("float16", "float16 does not hold"), ("float8", "dtype is the str 'float8'"),
+                                          (3, "dtype is the int 3")])
+def test_cache_read_in_a_dtype_that_does_not_hold_the_values(chain, refused, dtype, words):
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", [chain.B], dtype=dtype), f"dtype={dtype!r}", words)
+
+
+def test_cache_read_in_a_wider_dtype_for_statements(refused):
+    A = te.placeholder((4,), name="A")
+    B = te.extern((4,), [A], lambda ins, outs: tedsl.tir.call_packed("none", ins[0], outs[0]), name="B", dtype="float32")
+    s = te.create_schedule(B.op)
+    refused(s, lambda: s.cache_read(A, "global", [B], "float64"), "B is not made by a formula of te.compute", "leave dtype out")
+
+
 # --- reindex_cache_read -----------------------------------------------------------------------------------------------------
 
 def test_reindex_cache_read_for_what_does_not_read_it(chain, refused):

@@ -11,6 +11,10 @@ from tedsl.lang.tensor import Tensor
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState
 
+# Dtypes that hold every value of others.
+_WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "int8": "int32", "uint8": "float32",
+          "int32": "int64"}
+
 
 def cache_read(s: Scheduler) -> str | None:
     """Create a copy of an input or a stage for some of its readers."""
@@ -24,7 +28,9 @@ def cache_read(s: Scheduler) -> str | None:
         return None
     name, readers = s.draw.choice(choices)
     some = s.draw.sample(readers, s.draw.between(1, len(readers)))
-    return f"{s.fresh('c')} = s.cache_read({name}, '{s.draw.choice(SCOPES)}', [{', '.join(some)}])"
+    wide = _WIDER.get(s.state(name).op.output(s.number_of(name)).dtype) if s.draw.chance(25) else None
+    dtype = "" if wide is None else f", {wide!r}"
+    return f"{s.fresh('c')} = s.cache_read({name}, '{s.draw.choice(SCOPES)}', [{', '.join(some)}]{dtype})"
 
 
 def reindex_cache_read(s: Scheduler) -> str | None:

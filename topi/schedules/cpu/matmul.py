@@ -17,7 +17,16 @@ from tedsl import te
 from topi.schedules.cpu.columns import reduce_columns
 from topi.schedules.cpu.dots import copy_by_groups, group_of, pack_groups, split_groups
 from topi.schedules.cpu.few_rows import is_few_rows, multiply_few_rows
-from topi.schedules.cpu.panels import copy_of_columns, given_panels, lay_out, pack, pack_before, panels_beside, stays
+from topi.schedules.cpu.panels import (
+    copy_of_columns,
+    given_panels,
+    lay_out,
+    pack,
+    pack_before,
+    panels_beside,
+    stays,
+    wide_dtype,
+)
 from topi.schedules.cpu.parallel import SERIAL, conditions, share_out, tasks_of_tiles, whole_tiles
 from topi.schedules.cpu.row_products import are_few_for_copy, are_narrow, multiply_rows, turn_columns
 from topi.schedules.cpu.rows import schedule_softmax
@@ -32,6 +41,7 @@ from topi.schedules.cpu.tiles import (
     registers_of_rows,
     tile_of,
 )
+from topi.schedules.cpu.vectors import vectorize
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -96,6 +106,8 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     if halved:
         tall, wide = _tile_of_halves(kernel, rows or 1)
     panel = copy_of_columns(kernel) if group == 1 else _grouped(kernel, group)
+    if group == 1:
+        _widen_rows(kernel, wide)
     sums = _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
@@ -131,6 +143,20 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
             pack(s[panel], wide, together)
         else:
             pack_groups(kernel, s[panel], group)
+
+
+def _widen_rows(kernel: Kernel, wide: int) -> None:
+    """Have a first matrix of 16-bit floats read from a copy in the dtype of the sums, where several panels of columns use each
+    element: a tile casts those of its rows one by one.
+    """
+    columns, dtype = extent_of(kernel.anchor.axis[-1]), wide_dtype(kernel, kernel.record.a)
+    if dtype is None or (columns is not None and columns <= wide):
+        return
+    s = kernel.schedule
+    copy = s[s.cache_read(kernel.record.a, "global", [kernel.anchor], dtype)]
+    *rows, last = copy.op.axis
+    vectorize(copy, last, extent_of(last), kernel.lanes(kernel.anchor))
+    share_out(copy, rows, product([extent_of(axis) for axis in copy.op.axis]))
 
 
 def _panels_together(kernel: Kernel, tall: int, wide: int, is_copied: bool, chunk: _Chunk | None) -> int:

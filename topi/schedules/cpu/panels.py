@@ -42,10 +42,18 @@ def copy_of_columns(kernel: Kernel) -> Any:
     if not record.transpose_b and (few or near):
         return None
     s = kernel.schedule
-    copy = s.cache_read(record.b, "global", [kernel.anchor])
+    copy = s.cache_read(record.b, "global", [kernel.anchor], wide_dtype(kernel, record.b))
     if record.transpose_b:
         s[copy].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
     return copy
+
+
+def wide_dtype(kernel: Kernel, operand: Any) -> str | None:
+    """The dtype of a copy of an operand of 16-bit floats: that of the sums, to which each tile would cast its elements again.
+    None for others.
+    """
+    total = kernel.anchor.output(0).dtype
+    return str(total) if operand.dtype.is_float and operand.dtype.bits == 16 and total == "float32" else None
 
 
 def panels_beside(kernel: Kernel, wide: int, part: int, most: int = _BESIDE, are_shared: bool = True) -> int:
@@ -75,7 +83,8 @@ def stays(kernel: Kernel, wide: int) -> bool:
 
 
 def _bytes(kernel: Kernel, wide: int, terms: int) -> int:
-    element: int = kernel.record.b.dtype.bytes
+    operand = kernel.record.b
+    element: int = (kernel.anchor.output(0) if wide_dtype(kernel, operand) else operand).dtype.bytes
     return max(1, element * wide * terms)
 
 
