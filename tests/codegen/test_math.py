@@ -7,6 +7,7 @@ import pytest
 
 from tedsl.codegen.formulas.exponential import EXP_BOUND
 from tedsl.codegen.formulas.table import DOUBLE, LIBM, MAX_ULP, TRIGONOMETRIC
+from tedsl.codegen.formulas.trigonometric import NEAR
 from tedsl.codegen.llvm.math import trigonometric
 from tedsl.codegen.llvm.math.table import documentation
 from tests.codegen.math_harness import HAS_AVX512, SPECIAL, compiled, floats32, floats64, reference, worst_ulp
@@ -14,9 +15,11 @@ from tests.codegen.math_harness import HAS_AVX512, SPECIAL, compiled, floats32, 
 pytestmark = pytest.mark.sampled(2)
 
 UNARY = sorted({*DOUBLE, *TRIGONOMETRIC, "rsqrt"} - {"pow", "atan2", "hypot"})
-# Arguments with the largest errors that searches of all float32 and of many float64 found: of log2, log10 (two), atan, sigmoid;
+# Arguments with the largest errors that searches of all float32 and of many float64 found: of log2, log10 (two), atan, sigmoid,
+# sin (two), cos, tan (two);
 # of acosh (two), atan, tanh, atanh, log2
-HARD32 = np.array([0.7430392, 0.74992496, 2.9754467, 1.1204227, -1.1035409], "float32")
+HARD32 = np.array([0.7430392, 0.74992496, 2.9754467, 1.1204227, -1.1035409, 3.872335, 96.60627, 7.689487e+06, 1876.305,
+                   2.3612592], "float32")
 HARD64 = np.array([1.0000076168808694, 1.031330086129121, -0.41489757448228765, 0.34654314831781596, 0.12372138034547847,
                    1.3831248683461908])
 # Functions with a formula for the tables of AVX-512, of float32 and of float64
@@ -103,13 +106,27 @@ def test_exp_of_what_is_not_large_has_the_same_bits(bits, lanes, fma):
     np.testing.assert_array_equal(compiled("exp_bounded", bits, lanes, fma)(x), compiled("exp", bits, lanes, fma)(x))
 
 
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
-def test_angles_that_are_nan_are_not_reduced_lane_by_lane(name, monkeypatch):
+def test_angles_that_are_nan_are_not_reduced_lane_by_lane(name, fma, monkeypatch):
     """What reduces large ones is exchanged for a constant."""
     monkeypatch.setattr(trigonometric, "_slow_path", lambda name, lanes, bits, fma, symbol: (
         f"define internal <4 x float> @{symbol}.slow(<4 x float> %x) noinline {{\n  ret <4 x float> splat (float 7.0)\n}}\n"))
-    function, x = compiled.__wrapped__(name, 32, 4, False), np.array([0.5, np.nan, 3, -np.nan] + [0, 1, 2, 1e9], "float32")
+    function, x = compiled.__wrapped__(name, 32, 4, fma), np.array([0.5, np.nan, 3, -np.nan] + [0, 1, 2, 1e9], "float32")
     np.testing.assert_allclose(function(x), [*getattr(np, name)(x[:4]), 7, 7, 7, 7], rtol=1e-6)
+
+
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_float32_near_multiples_of_half_pi(name, fma):
+    """The nearest floats to multiples of pi/2, on both sides of where another reduction begins: what is left of 252.89821 is
+    4e-9. The float64 of the reference is enough for that.
+    """
+    multiples = (np.arange(1, 2400) * (np.pi / 2)).astype("float32")
+    x = np.concatenate([multiples, np.nextafter(multiples, np.float32(0)), np.nextafter(multiples, np.float32(1e4)),
+                        np.nextafter(np.float32(NEAR), np.float32([0, 0, 1e4, 1e4]))])
+    error, at = worst_ulp(compiled(name, 32, 16 if fma else 4, fma)(x), reference(name, x.astype("float64")))
+    assert error <= MAX_ULP[name][0], f"{name}({x[at]!r}) is {error} ulp off"
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])

@@ -1,12 +1,17 @@
 """sin, cos, tan of an argument that is reduced to [-pi/4, pi/4]: x = n * pi/2 + r.
 
 Up to 2**20 * pi/2 by Cody and Waite with pi/2 in four parts, three of 33 bits, so that their products with n are exact; beyond,
-backends multiply the mantissa with a window of 192 bits of 2/pi (Payne and Hanek 1983). float32 reduces in float64.
+backends multiply the mantissa with a window of 192 bits of 2/pi (Payne and Hanek 1983). float32 reduces in float64; up to
+2**11 * pi/2 in float32, where a target has fused multiply-add.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from tedsl.codegen.formulas.language import FunctionBody, Value
+
+Reduced: TypeAlias = tuple[Value, Value, Value]  # n mod 4 in the low bits of an integer, high, low: x = n * pi/2 + high + low
 
 # (sin(x) / x - 1) / x**2 and (cos(x) - 1 + x**2 / 2) / x**4 in x**2 on |x| < 0.79: errors below 2.1e-8 and 2.2e-17
 SIN = {32: (-0.166666641831398, 0.008332736790180206, -0.0001958537322934717),
@@ -19,8 +24,10 @@ COS = {32: (0.0416666641831398, -0.0013888290850445628, 2.454541936458554e-05),
 TAN_SINGLE = (0.33333349227905273, 0.13332675397396088, 0.05405891686677933, 0.021286165341734886, 0.010827616788446903,
               9.795054938877001e-05, 0.00437287800014019)
 HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
+HALF_PI_SINGLE = (1.5707963705062866, -4.371395334601402e-08, 2.5633440682570896e-12)
 TWO_OVER_PI = 0.6366197723675814
 LIMIT = 1647099.0  # below 2**20 * pi/2
+NEAR = 3216.0  # below 2**11 * pi/2
 
 # The first 1280 bits of 2/pi, most significant first (computed with mpmath), after one zero word.
 TWO_OVER_PI_WORDS = (
@@ -32,8 +39,8 @@ TWO_OVER_PI_WORDS = (
 )
 
 
-def reduce(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
-    """(n mod 4 in the low bits, high, low) of x = n * pi/2 + high + low, for |x| < LIMIT, in float64."""
+def reduce(out: FunctionBody, x: Value) -> Reduced:
+    """Reduces |x| < LIMIT in float64."""
     n, integer = (x * TWO_OVER_PI).nearest()
     a = x - n * HALF_PI[0]
     b = n * HALF_PI[1]
@@ -47,15 +54,34 @@ def reduce(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
     return integer, high, (r2 - high) + rest
 
 
-def reduce_single(out: FunctionBody, x: Value) -> tuple[Value, Value]:
-    """(n mod 4 in the low bits, r) of a float32 x = n * pi/2 + r, for |x| < LIMIT, computed in float64."""
+def reduce_single(out: FunctionBody, x: Value) -> Reduced:
+    """Reduces |x| < LIMIT, in float64, to floats of 32 bits."""
     n, integer = (x * TWO_OVER_PI).nearest()
     for part in HALF_PI[:3]:
         x = out.fma(n, -part, x)
-    return integer, x
+    return in_singles(integer, x)
 
 
-def quadrant_sin(out: FunctionBody, quadrant: Value, high: Value, low: Value | None) -> Value:
+def in_singles(quadrant: Value, r: Value) -> Reduced:
+    """The quadrant in 32 bits, and r, in float64, as a sum of two floats of 32 bits."""
+    high = r.narrow()
+    return quadrant.narrow(), high, (r - high.widen()).narrow()
+
+
+def reduce_near(out: FunctionBody, x: Value) -> Reduced:
+    """Reduces |x| < NEAR in float32, for a target that has fused multiply-add.
+
+    x less n times the first part is a multiple of 2**-24 below 1, so it is exact. The second part has 13 bits, the least
+    2**-37: its product with n has 24, and what `high` leaves of the difference is exact, too.
+    """
+    n, integer = x.nearest_multiple(TWO_OVER_PI)
+    first, second, third = HALF_PI_SINGLE
+    less = out.fma(n, -first, x)
+    high = out.fma(n, -second, less)
+    return integer, high, out.fma(n, -third, out.fma(n, -second, less - high))
+
+
+def quadrant_sin(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value:
     """sin(quadrant * pi/2 + high + low), the polynomials in the precision of `high`."""
     s, c = kernels(out, high, low)
     odd = (quadrant & 1).equals(1)
@@ -64,13 +90,13 @@ def quadrant_sin(out: FunctionBody, quadrant: Value, high: Value, low: Value | N
     return (result.as_bits() ^ ((quadrant & 2) << shift)).as_float()
 
 
-def kernels(out: FunctionBody, high: Value, low: Value | None) -> tuple[Value, Value]:
+def kernels(out: FunctionBody, high: Value, low: Value) -> tuple[Value, Value]:
     """(sin, cos) of high + low, |high| <= pi/4."""
     sine, cosine = kernel_parts(out, high, low)
     return sine[0] + sine[1], cosine[0] + cosine[1]
 
 
-def kernel_parts(out: FunctionBody, high: Value, low: Value | None) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+def kernel_parts(out: FunctionBody, high: Value, low: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
     """sin and cos of high + low, each as an exact large part and a small one to be added to it."""
     z = high * high
     half = z * 0.5
@@ -78,8 +104,8 @@ def kernel_parts(out: FunctionBody, high: Value, low: Value | None) -> tuple[tup
     lost = (1.0 - w) - half
     cubic = z * high
     rest = out.fma(out.horner(z, COS[high.bits]) * z, z, lost)
-    if low is None:
-        return (high, out.horner(z, SIN[high.bits]) * cubic), (w, rest)
+    if high.bits == 32:
+        return (high, out.fma(out.horner(z, SIN[32]), cubic, low)), (w, out.fma(high, -low, rest))
     poly = out.horner(z, SIN[high.bits][1:])
     sine_rest = cubic * SIN[high.bits][0] - (z * (low * 0.5 - cubic * poly) - low)
     return (high, sine_rest), (w, rest - high * low)
@@ -97,10 +123,8 @@ def tan_of(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value
     return quotient + (top_low - quotient * bottom_low) / bottom
 
 
-def tan_single(out: FunctionBody, quadrant: Value, r: Value) -> Value:
-    """tan(r), or -1 / tan(r) in odd quadrants, of float32, for r in float64 as a sum of two of float32."""
-    high = r.narrow()
-    low = (r - high.widen()).narrow()
+def tan_single(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value:
+    """tan(high + low), or -1 / tan in odd quadrants, of float32."""
     z = high * high
     rest = out.fma(out.horner(z, TAN_SINGLE), z * high, out.fma(low, z, low))
     t, t_low = out.quick_total(high, rest)
@@ -110,12 +134,8 @@ def tan_single(out: FunctionBody, quadrant: Value, r: Value) -> Value:
     return (quadrant & 1).equals(1).choose(inverse - inverse * error, t)
 
 
-def finish(out: FunctionBody, name: str, quadrant: Value, high: Value, low: Value | None) -> Value:
-    """Returns the result computed from the reduced argument, which is one number for a float32 result."""
+def finish(out: FunctionBody, name: str, quadrant: Value, high: Value, low: Value) -> Value:
+    """Returns sin, cos or tan of quadrant * pi/2 + high + low."""
     if name == "tan":
-        return tan_single(out, quadrant.narrow(), high) if low is None else tan_of(out, quadrant, high, low)
-    if name == "cos":
-        quadrant = quadrant + 1
-    if low is None:
-        return quadrant_sin(out, quadrant.narrow(), high.narrow(), None)
-    return quadrant_sin(out, quadrant, high, low)
+        return (tan_single if high.bits == 32 else tan_of)(out, quadrant, high, low)
+    return quadrant_sin(out, quadrant + 1 if name == "cos" else quadrant, high, low)

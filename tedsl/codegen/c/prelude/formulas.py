@@ -12,7 +12,17 @@ from tedsl.codegen.c.text.function import without_unused
 from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.formulas.language import FunctionBody, Table, Value
 from tedsl.codegen.formulas.table import BINARY, LIBM, TRIGONOMETRIC, formula
-from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce, reduce_single
+from tedsl.codegen.formulas.trigonometric import (
+    LIMIT,
+    NEAR,
+    TWO_OVER_PI_WORDS,
+    Reduced,
+    finish,
+    in_singles,
+    reduce,
+    reduce_near,
+    reduce_single,
+)
 from tedsl.ir.dtype import dtype
 
 _OPERATORS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "and": "&", "or": "|", "xor": "^"}
@@ -92,36 +102,43 @@ def _function(header: str, lines: list[str]) -> str:
 
 def _trigonometric(name: str, bits: int, fma: bool) -> str:
     """Returns sin, cos or tan: the argument reduced, then the formulas of the rest; ±0 stays where the result is 0."""
-    type_, reduced = ("float", "tedsl_reduced_single") if bits == 32 else ("double", "tedsl_reduced_angle")
+    type_, reduced, whole = (("float", "tedsl_reduced_single", 32) if bits == 32 else ("double", "tedsl_reduced_angle", 64))
     out = CBody(1, fma)
-    low = None if bits == 32 else Value(out, "low", "f", 64)
-    result = finish(out, name, Value(out, "n", "i", 64), Value(out, "high", "f", 64), low)
+    result = finish(out, name, Value(out, "n", "i", whole), Value(out, "high", "f", bits), Value(out, "low", "f", bits))
     value = result.name if name == "cos" else f"x == 0 ? x : {result.name}"
     return _function(f"{type_} tedsl_{name}_f{bits}({type_} x)", [
-        *(["double high;", f"const int64_t n = {reduced}(x, &high);"] if low is None else
-          ["double high, low;", f"const int64_t n = {reduced}(x, &high, &low);"]),
+        f"{type_} high, low;", f"const int{whole}_t n = {reduced}(x, &high, &low);",
         *without_unused([*out.lines, f"return {value};"])])
 
 
 @cache
 def _reduced_angle(fma: bool) -> str:
     out = CBody(1, fma)
-    n, high, low = reduce(out, Value(out, "x", "f", 64))
-    lines = [f"if (!(fabs(x) < {LIMIT!r})) {{", "    return tedsl_reduced_large_angle(x, high_of, low_of);", "}", *out.lines,
-             f"*high_of = {high.name};", f"*low_of = {low.name};", f"return {n.name};"]
+    parts = reduce(out, Value(out, "x", "f", 64))
+    lines = [f"if (!(fabs(x) < {LIMIT!r})) {{", "    return tedsl_reduced_large_angle(x, high_of, low_of);", "}",
+             *_results(out, parts)]
     return "/* x = n * pi/2 + high + low; returns n, of which the last two bits count. */\n" + _function(
         "int64_t tedsl_reduced_angle(double x, double *high_of, double *low_of)", lines)
 
 
 @cache
 def _reduced_single(fma: bool) -> str:
-    out = CBody(1, fma)
-    n, high = reduce_single(out, Value(out, "x", "f", 64))
-    lines = ["const double x = (double)angle;", f"if (!(fabs(x) < {LIMIT!r})) {{", "    double low;",
-             "    return tedsl_reduced_large_angle(x, high_of, &low);", "}", *out.lines, f"*high_of = {high.name};",
-             f"return {n.name};"]
-    return "/* angle = n * pi/2 + high; returns n, of which the last two bits count. */\n" + _function(
-        "int64_t tedsl_reduced_single(float angle, double *high_of)", lines)
+    near, wide, far = CBody(1, fma), CBody(1, fma), CBody(1, fma)
+    parts = reduce_single(wide, Value(wide, "x", "f", 64))
+    large = in_singles(Value(far, "n", "i", 64), Value(far, "large", "f", 64))
+    lines = ["const double x = (double)angle;", f"if (!(fabs(x) < {LIMIT!r})) {{", "    double large, rest;",
+             "    const int64_t n = tedsl_reduced_large_angle(x, &large, &rest);",
+             *("    " + line for line in _results(far, large)), "}", *_results(wide, parts)]
+    if fma:
+        angle = reduce_near(near, Value(near, "angle", "f", 32))
+        lines = [f"if (fabsf(angle) < {NEAR!r}f) {{", *("    " + line for line in _results(near, angle)), "}", *lines]
+    return "/* angle = n * pi/2 + high + low; returns n, of which the last two bits count. */\n" + _function(
+        "int32_t tedsl_reduced_single(float angle, float *high_of, float *low_of)", lines)
+
+
+def _results(out: CBody, parts: Reduced) -> list[str]:
+    n, high, low = parts
+    return [*out.lines, f"*high_of = {high.name};", f"*low_of = {low.name};", f"return {n.name};"]
 
 
 def own_part(name: str, fma: bool) -> str:

@@ -8,7 +8,17 @@ never take.
 from __future__ import annotations
 
 from tedsl.codegen.formulas.language import Value
-from tedsl.codegen.formulas.trigonometric import LIMIT, TWO_OVER_PI_WORDS, finish, reduce, reduce_single
+from tedsl.codegen.formulas.trigonometric import (
+    LIMIT,
+    NEAR,
+    TWO_OVER_PI_WORDS,
+    Reduced,
+    finish,
+    in_singles,
+    reduce,
+    reduce_near,
+    reduce_single,
+)
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 
 LARGE = "tedsl.rem_pio2_large"
@@ -148,42 +158,69 @@ define private {{ i64, double, double }} @{LARGE}(double %x) noinline nounwind {
 
 
 def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
-    """Returns the definition of sin, cos or tan on `lanes` floats of `bits`."""
-    fast = LLVMBody(lanes, fma)
-    x = Value(fast, "%x", "f", bits)
-    reduced = (*reduce_single(fast, x.widen()), None) if bits == 32 else reduce(fast, x)
-    result = finish(fast, name, *reduced)
-    # -0.0 - n * c loses the sign of zero
-    zero_safe = result if name == "cos" else x.equals(0.0).choose(x, result)
-    any_large = fast.any_lane(x.abs() >= LIMIT)  # NaN stays NaN on the way of small ones
-    t = fast.type_of("f", bits)
+    """Returns the definition of sin, cos or tan on `lanes` floats of `bits`.
+
+    It goes on to a function that is not inlined where a lane is too large for it. The result of a lane does not depend on the
+    others: each function chooses for each lane the reduction that is used for that argument alone.
+    """
     slow = _slow_path(name, lanes, bits, fma, symbol)
-    lines = "\n".join(fast.lines)
-    return (f"define internal {t} @{symbol}({t} %x) alwaysinline nounwind {{\n{lines}\n"
-            f"  br i1 {any_large}, label %slow, label %done\n"
-            f"slow:\n  %s = call {t} @{symbol}.slow({t} %x)\n  br label %done\n"
-            f"done:\n  %r = phi {t} [ {zero_safe.name}, %0 ], [ %s, %slow ]\n  ret {t} %r\n}}\n{slow}")
+    if bits == 64 or not fma:
+        return slow + _path(name, lanes, bits, fma, symbol, "alwaysinline", LIMIT, f"{symbol}.slow")
+    return (slow + _path(name, lanes, bits, fma, f"{symbol}.far", "noinline", LIMIT, f"{symbol}.slow") +
+            _path(name, lanes, bits, fma, symbol, "alwaysinline", NEAR, f"{symbol}.far"))
+
+
+def _path(name: str, lanes: int, bits: int, fma: bool, symbol: str, attribute: str, limit: float, beyond: str) -> str:
+    """Returns the function `symbol` for arguments below `limit`; it calls the function `beyond` if there are others."""
+    out = LLVMBody(lanes, fma)
+    x = Value(out, "%x", "f", bits)
+    result = _finished(out, name, x, *_reduced(out, x, near_only=limit == NEAR))
+    any_beyond = out.any_lane(x.abs() >= limit)  # NaN stays NaN on the way of small ones
+    t, lines = out.type_of("f", bits), "\n".join(out.lines)
+    return (f"define internal {t} @{symbol}({t} %x) {attribute} nounwind {{\n{lines}\n"
+            f"  br i1 {any_beyond}, label %beyond, label %done\n"
+            f"beyond:\n  %s = call {t} @{beyond}({t} %x)\n  br label %done\n"
+            f"done:\n  %r = phi {t} [ {result.name}, %0 ], [ %s, %beyond ]\n  ret {t} %r\n}}\n")
+
+
+def _reduced(out: LLVMBody, x: Value, *, near_only: bool = False) -> Reduced:
+    """Reduces |x| < LIMIT; near_only: |x| < NEAR alone, with fewer operations."""
+    if x.bits == 64:
+        return reduce(out, x)
+    if not out.has_fma:
+        return reduce_single(out, x.widen())
+    near = reduce_near(out, x)
+    if near_only:
+        return near
+    return _chosen(x.abs() < NEAR, near, reduce_single(out, x.widen()))
+
+
+def _chosen(condition: Value, first: Reduced, second: Reduced) -> Reduced:
+    quadrant, high, low = (condition.choose(a, b) for a, b in zip(first, second))
+    return quadrant, high, low
+
+
+def _finished(out: LLVMBody, name: str, x: Value, quadrant: Value, high: Value, low: Value) -> Value:
+    """The result, whose sign is that of `x` where it is 0: -0.0 - n * c loses it."""
+    result = finish(out, name, quadrant, high, low)
+    return result if name == "cos" else x.equals(0.0).choose(x, result)
 
 
 def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
-    """Computes each lane on its own: small arguments as `reduce` does, large ones by `large_reduction`."""
+    """Computes each lane on its own: small arguments as `_reduced` does, large ones by `large_reduction`."""
     out = LLVMBody(1, fma)
     t = "float" if bits == 32 else "double"
     vector = t if lanes == 1 else f"<{lanes} x {t}>"
     lane_function = f"{symbol}.one"
     x = Value(out, "%x", "f", bits)
+    small = x.abs() < LIMIT
     wide = x.widen() if bits == 32 else x
-    small = wide.abs() < LIMIT
-    near = small.choose(wide, 0.0)
-    integer, high, low = (*reduce_single(out, near), None) if bits == 32 else reduce(out, near)
     far = small.choose(2.0**30, wide)  # the reduction is for large arguments only
     parts = out.emit(f"call {{ i64, double, double }} @{LARGE}(double {far.name})", "f", 64).name
-    quadrant, far_high, far_low = (
+    quadrant, high, low = (
         out.emit(f"extractvalue {{ i64, double, double }} {parts}, {k}", kind, 64) for k, kind in enumerate("iff"))
-    result = finish(out, name, small.choose(integer, quadrant), small.choose(high, far_high),
-                    None if low is None else small.choose(low, far_low))
-    if name != "cos":
-        result = x.equals(0.0).choose(x, result)
+    large = in_singles(quadrant, high) if bits == 32 else (quadrant, high, low)
+    result = _finished(out, name, x, *_chosen(small, _reduced(out, small.choose(x, 0.0)), large))
     scalar = (f"define internal {t} @{lane_function}({t} %x) noinline nounwind {{\n" + "\n".join(out.lines) +
               f"\n  ret {t} {result.name}\n}}\n")
     calls, previous = ([], "poison") if lanes > 1 else ([f"  %r = call {t} @{lane_function}({t} %x)"], "%r")
