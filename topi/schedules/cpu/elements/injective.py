@@ -9,6 +9,7 @@ from tedsl import te, tir
 from topi.kinds import InjectiveOp
 from topi.schedules.cpu.elements.memory import goes_past_caches, in_order_of, largest_load, store_past_caches
 from topi.schedules.cpu.elements.pieces import gathered_pieces, map_gathered, map_pieces, run_of_pieces
+from topi.schedules.cpu.elements.samples import channels_of_samples, map_samples
 from topi.schedules.cpu.elements.turned import map_turned, turned_axis
 from topi.schedules.cpu.parallel import SHARES, chunk_length, share_out
 from topi.schedules.cpu.tiles import divisors
@@ -42,6 +43,10 @@ def map_elements(kernel: Kernel, op: Any) -> None:
         store_past_caches(kernel, op)
         return
     groups, lanes = runs(op.axis, formula), kernel.lanes(op)
+    channels = channels_of_samples(formula, groups) if lanes > 1 else None
+    if channels is not None:
+        map_samples(kernel, op, formula, groups, channels)
+        return
     largest = largest_load(formula)
     if largest is not None:
         groups = [*in_order_of(largest, groups[:-1]), groups[-1]]
