@@ -129,6 +129,19 @@ def test_float32_near_multiples_of_half_pi(name, fma):
     assert error <= MAX_ULP[name][0], f"{name}({x[at]!r}) is {error} ulp off"
 
 
+@pytest.mark.skipif(not LONG_DOUBLE, reason="needs a long double of 80 bits as reference")
+@pytest.mark.parametrize("fma", [True, False], ids=["host", "plain"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_float64_near_multiples_of_half_pi(name, fma):
+    """Up to the 2**20th, from where on arguments are reduced in integers."""
+    drawn = np.random.default_rng(0).integers(3000, 2**20, 20_000)
+    n = np.concatenate([np.arange(1, 3000), drawn, [2**20 - 1, 2**20, 2**20 + 1]])
+    at = n * (np.pi / 2)
+    x = np.concatenate([at, np.nextafter(at, 0), np.nextafter(at, 1e9), -at])
+    error, at = worst_ulp(compiled(name, 64, 8 if fma else 2, fma)(x), reference(name, x.astype(np.longdouble)))
+    assert error <= MAX_ULP[name][1], f"{name}({x[at]!r}) is {error} ulp off"
+
+
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_arguments_are_reduced_exactly(name):
     """6381956970095103 * 2**797 is the double closest to a multiple of pi/2 (Muller, Elementary Functions)."""

@@ -1,8 +1,8 @@
 """sin, cos, tan of an argument that is reduced to [-pi/4, pi/4]: x = n * pi/2 + r.
 
-Up to 2**20 * pi/2 by Cody and Waite with pi/2 in four parts, three of 33 bits, so that their products with n are exact; beyond,
-backends multiply the mantissa with a window of 192 bits of 2/pi (Payne and Hanek 1983). float32 reduces in float64; up to
-2**11 * pi/2 in float32, where a target has fused multiply-add.
+Up to 2**20 * pi/2 by Cody and Waite with pi/2 in four parts, three of 33 bits, so that their products with n are exact, or in
+three with fused multiply-add; beyond, backends multiply the mantissa with a window of 192 bits of 2/pi (Payne and Hanek 1983).
+float32 reduces in float64; up to 2**11 * pi/2 in float32, where there is fused multiply-add.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ COS = {32: (0.0416666641831398, -0.0013888290850445628, 2.454541936458554e-05),
 TAN_SINGLE = (0.33333349227905273, 0.13332675397396088, 0.05405891686677933, 0.021286165341734886, 0.010827616788446903,
               9.795054938877001e-05, 0.00437287800014019)
 HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
-HALF_PI_SINGLE = (1.5707963705062866, -4.371395334601402e-08, 2.5633440682570896e-12)
+HALF_PI_FUSED = {32: (1.5707963705062866, -4.371395334601402e-08, 2.5633440682570896e-12),
+                 64: (1.5707963267948966, 6.12323399538461e-17, 3.5215598651832e-27)}
 TWO_OVER_PI = 0.6366197723675814
 LIMIT = 1647099.0  # below 2**20 * pi/2
 NEAR = 3216.0  # below 2**11 * pi/2
@@ -41,6 +42,8 @@ TWO_OVER_PI_WORDS = (
 
 def reduce(out: FunctionBody, x: Value) -> Reduced:
     """Reduces |x| < LIMIT in float64."""
+    if out.has_fma:
+        return reduce_fused(out, x)
     n, integer = (x * TWO_OVER_PI).nearest()
     a = x - n * HALF_PI[0]
     b = n * HALF_PI[1]
@@ -68,14 +71,14 @@ def in_singles(quadrant: Value, r: Value) -> Reduced:
     return quadrant.narrow(), high, (r - high.widen()).narrow()
 
 
-def reduce_near(out: FunctionBody, x: Value) -> Reduced:
-    """Reduces |x| < NEAR in float32, for a target that has fused multiply-add.
+def reduce_fused(out: FunctionBody, x: Value) -> Reduced:
+    """Reduces |x| < NEAR of float32 or |x| < LIMIT of float64 in their precision, for a target with fused multiply-add.
 
-    x less n times the first part is a multiple of 2**-24 below 1, so it is exact. The second part has 13 bits, the least
-    2**-37: its product with n has 24, and what `high` leaves of the difference is exact, too.
+    x less n times the first part is a multiple of 2**-24 (2**-53) below 1, so it is exact. The second part has 13 (33) bits,
+    the least 2**-37 (2**-86): its product with n has 24 (53), and what `high` leaves of the difference is exact, too.
     """
     n, integer = x.nearest_multiple(TWO_OVER_PI)
-    first, second, third = HALF_PI_SINGLE
+    first, second, third = HALF_PI_FUSED[x.bits]
     less = out.fma(n, -first, x)
     high = out.fma(n, -second, less)
     return integer, high, out.fma(n, -third, out.fma(n, -second, less - high))
@@ -104,8 +107,9 @@ def kernel_parts(out: FunctionBody, high: Value, low: Value) -> tuple[tuple[Valu
     lost = (1.0 - w) - half
     cubic = z * high
     rest = out.fma(out.horner(z, COS[high.bits]) * z, z, lost)
-    if high.bits == 32:
-        return (high, out.fma(out.horner(z, SIN[32]), cubic, low)), (w, out.fma(high, -low, rest))
+    if out.has_fma or high.bits == 32:
+        low_cosine = low if high.bits == 32 else out.fma(-half, low, low)
+        return (high, out.fma(out.horner(z, SIN[high.bits]), cubic, low_cosine)), (w, out.fma(high, -low, rest))
     poly = out.horner(z, SIN[high.bits][1:])
     sine_rest = cubic * SIN[high.bits][0] - (z * (low * 0.5 - cubic * poly) - low)
     return (high, sine_rest), (w, rest - high * low)
@@ -119,6 +123,11 @@ def tan_of(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value
     odd = (quadrant & 1).equals(1)
     top, top_low = odd.choose(-c, s), odd.choose(-c_low, s_low)
     bottom, bottom_low = odd.choose(s, c), odd.choose(s_low, c_low)
+    if out.has_fma:
+        inverse = 1.0 / bottom
+        quotient = top * inverse
+        error = out.fma(-quotient, bottom, top) + out.fma(-quotient, bottom_low, top_low)
+        return out.fma(error, inverse, quotient)
     quotient = top / bottom
     return quotient + (top_low - quotient * bottom_low) / bottom
 

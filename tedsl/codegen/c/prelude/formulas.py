@@ -20,7 +20,7 @@ from tedsl.codegen.formulas.trigonometric import (
     finish,
     in_singles,
     reduce,
-    reduce_near,
+    reduce_fused,
     reduce_single,
 )
 from tedsl.ir.dtype import dtype
@@ -130,7 +130,7 @@ def _reduced_single(fma: bool) -> str:
              "    const int64_t n = tedsl_reduced_large_angle(x, &large, &rest);",
              *("    " + line for line in _results(far, large)), "}", *_results(wide, parts)]
     if fma:
-        angle = reduce_near(near, Value(near, "angle", "f", 32))
+        angle = reduce_fused(near, Value(near, "angle", "f", 32))
         lines = [f"if (fabsf(angle) < {NEAR!r}f) {{", *("    " + line for line in _results(near, angle)), "}", *lines]
     return "/* angle = n * pi/2 + high + low; returns n, of which the last two bits count. */\n" + _function(
         "int32_t tedsl_reduced_single(float angle, float *high_of, float *low_of)", lines)

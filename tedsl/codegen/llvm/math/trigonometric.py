@@ -16,7 +16,7 @@ from tedsl.codegen.formulas.trigonometric import (
     finish,
     in_singles,
     reduce,
-    reduce_near,
+    reduce_fused,
     reduce_single,
 )
 from tedsl.codegen.llvm.math.function_body import LLVMBody
@@ -189,7 +189,7 @@ def _reduced(out: LLVMBody, x: Value, *, near_only: bool = False) -> Reduced:
         return reduce(out, x)
     if not out.has_fma:
         return reduce_single(out, x.widen())
-    near = reduce_near(out, x)
+    near = reduce_fused(out, x)
     if near_only:
         return near
     return _chosen(x.abs() < NEAR, near, reduce_single(out, x.widen()))
