@@ -6,6 +6,7 @@ import pytest
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.target import Target
 from tests.topi.checking import check, numbers, tensor
 from topi.kinds import InjectiveOp
 
@@ -22,6 +23,23 @@ def test_dimensions_move(shape, dtype):
            topi.tile(a, (2, 1, 1, 2)), topi.repeat(a, 2, 1), topi.repeat(a, 3, -1)], {a: x},
           [x[None], x[..., None, None], np.expand_dims(x, -2), x.T, x.transpose(1, 2, 0), np.flip(x, 0), np.flip(x, -1),
            np.tile(x, 2), np.tile(x, (2, 1, 3)), np.tile(x, (2, 1, 1, 2)), np.repeat(x, 2, 1), np.repeat(x, 3, -1)])
+
+
+@pytest.mark.parametrize("shape, reps, dtype", [
+    ((40,), (3,), "float32"), ((3, 16), (1, 5), "float64"), ((3, 33), (2, 4), "int8"), ((2, 3, 50), (2, 2, 3), "float32"),
+    ((3, 7), (1, 9), "float32"), ((5, 200), (3, 40), "float32")])
+def test_rows_that_are_repeated_whole(shape, reps, dtype):
+    """Where a row has a vector or more, it is a loop of its own: places are no remainders."""
+    a, x = tensor(shape, dtype)
+    expected = np.tile(x, reps)
+    check([topi.tile(a, reps), topi.add(topi.tile(a, reps), 1)], {a: x},
+          [expected, expected + x.dtype.type(1)], schedule=topi.x86.schedule_injective)
+
+
+def test_a_row_that_is_repeated_is_a_loop_of_its_own():
+    made = topi.tile(te.placeholder((3, 33), name="a"), (2, 4))
+    loops = [line.strip() for line in str(topi.schedules.schedule(made, Target("llvm -mcpu=znver5"))).splitlines()]
+    assert loops[-2:] == ["for ax1.inner.outer in 0..3", "for ax1.inner.inner in 0..16 (vectorized)"]
 
 
 def test_records_tags_and_names():

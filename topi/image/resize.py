@@ -145,7 +145,11 @@ def _resize(operator: str, space: str, data: te.Tensor, roi: Any, size: Size, la
             return data(*at) if kind == "nearest" else data(*at).astype(wide)
 
         value = weighted(rows, read).astype(dtype)
-        return te.if_then_else(te.all(*inside), value, te.const(outside, wide).astype(dtype)) if inside else value
+        if not inside:
+            return value
+        # Places are clamped: what is read for those outside is not used, and vectors need no masks for their loads.
+        choose = te.select if all(as_int(data.shape[d]) for d in places) else te.if_then_else
+        return choose(te.all(*inside), value, te.const(outside, wide).astype(dtype))
 
     return injective(operator, shape, formula, name=operator)
 

@@ -65,13 +65,22 @@ def mirror_pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[A
                                  hint=f"from 0 to the extent{' - 1' if once else ''}: there is no more to mirror")
     shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
 
-    def mirrored(i: Any, low: Any, high: Any, n: Any) -> Expr:
-        at = i - low
-        at = at if _is_zero(low) else te.select(at < 0, -at - (1 - once), at)
-        return at if _is_zero(high) else te.select(at >= n, 2 * n - at - (1 + once), at)
+    def mirrored(i: Any, low: Any, high: Any, n: Any) -> Any:
+        at = i if _is_zero(low) else te.max(i - low, low - i - (1 - once))
+        at = at if _is_zero(high) else te.min(at, 2 * n - at - (1 + once))
+        # The ends are in reach where the width was checked: said here, they need no proof.
+        return at if at is i or as_int(n) is None else te.max(te.min(at, n - 1), 0)
 
-    return te.compute(shape, lambda *i: data(*map(mirrored, i, pad_before, after, data.shape)), name=name,
-                      tag="injective,pad", info=InjectiveOp("mirror_pad"))
+    def formula(*i: Any) -> Any:
+        """Elements within a row are no mirrored ones: vectors of them are loads, not gathers."""
+        places = list(map(mirrored, i, pad_before, after, data.shape))
+        if not i or (_is_zero(pad_before[-1]) and _is_zero(after[-1])):
+            return data(*places)
+        at = i[-1] - pad_before[-1]
+        return te.if_then_else(te.all(at >= 0, at < data.shape[-1]), data(*places[:-1], at), data(*places))
+
+    padded: te.Tensor = te.compute(shape, formula, name=name, tag="injective,pad", info=InjectiveOp("mirror_pad"))
+    return padded
 
 
 def _is_zero(width: Any) -> bool:

@@ -50,6 +50,21 @@ def test_mirror_pad(mode, schedule):
                          np.pad(y, (0, 1), mode.lower())], schedule=SCHEDULES[schedule])
 
 
+@pytest.mark.parametrize("mode", ["SYMMETRIC", "REFLECT"])
+@pytest.mark.parametrize("shape, low, high", [
+    ((3, 5, 40), (0, 2, 3), (0, 0, 1)), ((2, 200), (0, 3), (1, 0)), ((2, 700), (1, 70), (1, 699)), ((4, 56), (0, 0), (2, 1))])
+def test_rows_of_vectors_with_mirrored_ends(shape, low, high, mode):
+    a, x = tensor(shape)
+    check(nn.mirror_pad(a, low, high, mode), {a: x}, np.pad(x, list(zip(low, high)), mode.lower()),
+          schedule=topi.x86.schedule_injective)
+
+
+def test_a_mirrored_border_of_symbolic_rows():
+    n = te.size_var("n")
+    a, x = tensor(((n, 40), (n, 40)))
+    check(nn.mirror_pad(a, (1, 2), (0, 3), "REFLECT"), {a: x}, np.pad(x, [(1, 0), (2, 3)], "reflect"))
+
+
 def test_flatten_and_fifo_buffer():
     n = te.size_var("n")
     (a, x), (b, y), (c, z) = tensor((2, 3, 4)), tensor(((n, 3), 2, 2), name="b"), tensor((2, 5, 4), name="c")

@@ -65,6 +65,11 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if pieces is not None:
         map_pieces(stage, loops, extents, lanes, *pieces)
         return
+    period = _period(op, formula)
+    if period is not None and extent is not None and lanes > 1 and (period > lanes or lanes % period):
+        part, inner = stage.split(inner, factor=period)
+        outer, loops, extents = [*outer, part], [*loops[:-1], part, inner], [*extents[:-1], extent // period, period]
+        extent = period
     wide, is_clamped = lanes * vectors_together(kernel, formula, extent, lanes), extent is not None and _is_clamped(op, formula)
     if not is_clamped or (extent or 0) > _FEW * wide:
         wide = _lanes_of_quotients(op, formula, lanes) or wide
@@ -86,6 +91,20 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if len(outer) == len(loops) - 1:
         outer = _shared_loops(kernel, stage, outer, extents, lanes, _is_turned(op, formula))
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+
+
+def _period(op: Any, formula: Formula) -> int | None:
+    """After how many elements of the last axis all places begin again, as those of a tensor that is repeated; None if they do
+    not, or where the axis ends is not where they begin. A loop of its own over these has neighbours in memory for vectors.
+    """
+    last, extent = op.axis[-1].var, extent_of(op.axis[-1])
+    nodes = [node for load in formula.loads for index in load.indices for node in nodes_of(index)]
+    remainders = [node for node in nodes if isinstance(node, tir.FloorMod) and node.a is last]
+    periods = {constant(node.b) for node in remainders}
+    if len(periods) != 1 or len(remainders) != sum(node is last for node in nodes):
+        return None
+    (period,) = periods
+    return period if period and extent and period < extent and extent % period == 0 else None
 
 
 def _has_streams(kernel: Kernel, op: Any, extent: int | None) -> bool:
