@@ -407,13 +407,17 @@ def absolute(a: Any) -> Expr:
 
 
 def power(a: Any, b: Any) -> Expr:
-    """`a ** b` of floats; an integer base to a small constant power is a product."""
+    """`a ** b` of floats; an integer base to a constant power up to 4 is a product.
+
+    So is a float to the power of 2, and float32 or float64 to that of 3: two roundings, 1.5 ulp, in a seventh of the time of
+    the function.
+    """
     if isinstance(b, int) and not isinstance(b, bool) and 0 <= b <= 4:
         x = as_expr(a)
         result = const(1, x.dtype if not x.dtype.is_bool else INT32)
         for _ in range(b):
             result = mul(x, result)
-        if x.dtype.is_integer or b <= 2:
+        if x.dtype.is_integer or b <= 2 or (b == 3 and x.dtype.is_float and x.dtype.bits >= 32):
             return result
     x, y = match_operands(a, b)
     if not (x.dtype.is_float or x.dtype.is_custom):

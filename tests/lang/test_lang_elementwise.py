@@ -59,6 +59,16 @@ def test_signs_powers_casts():
     assert values(~I, {I: np.array([0, 254], "uint8")}).tolist() == [255, 1]
 
 
+@pytest.mark.parametrize("dtype, calls", [("float32", False), ("float64", False), ("float16", True), ("bfloat16", True)])
+def test_cubes_are_products_where_that_rounds_no_coarser_than_the_function(dtype, calls):
+    A = te.placeholder((2,), dtype, name="A")
+    assert ("pow(" in str((A ** 3).op.body)) == calls
+    x = np.array([-1.7, 3e9], "float64")
+    if dtype in ("float32", "float64"):
+        x = x.astype(dtype)
+        np.testing.assert_allclose(values(A ** 3, {A: x}), x.astype("float64") ** 3, rtol=2 * np.finfo(dtype).eps)
+
+
 def test_variables_and_numpy_numbers():
     A, _ = tensors()
     a = te.var("a", "float32")
