@@ -43,9 +43,9 @@ def map_elements(kernel: Kernel, op: Any) -> None:
         store_past_caches(kernel, op)
         return
     groups, lanes = runs(op.axis, formula), kernel.lanes(op)
-    channels = channels_of_samples(formula, groups) if lanes > 1 else None
-    if channels is not None:
-        map_samples(kernel, op, formula, groups, channels)
+    samples = channels_of_samples(op, formula) if lanes > 1 else None
+    if samples is not None:
+        map_samples(kernel, op, formula, *samples)
         return
     largest = largest_load(formula)
     if largest is not None:

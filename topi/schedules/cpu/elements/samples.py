@@ -17,7 +17,7 @@ from tedsl import tir
 from topi.schedules.cpu.parallel import SERIAL, SHARES, chunk_length, share_out
 from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.cpu.vectors import vectorize
-from topi.schedules.formulas import Formula, extent_of, formula_of, nodes_of, product, variables_in
+from topi.schedules.formulas import Formula, extent_of, formula_of, nodes_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _COSTLY = 16  # operations of the places of an element from which sharing them pays
@@ -25,19 +25,23 @@ _CHANNELS = 8  # that share places, at most
 _LOADS = 32  # of the channels that share places, at most: all of them are compiled
 
 
-def channels_of_samples(formula: Formula, groups: Sequence[Sequence[Any]]) -> int | None:
-    """The number of the group of axes, not the innermost one, that is an axis of the tensors which samples are read from, but
-    not of the data that places are computed from. None if there is none, or places cost little.
+def channels_of_samples(op: Any, formula: Formula) -> tuple[list[list[Any]], int] | None:
+    """The groups of axes that are one loop each, and the number of that, not the innermost one, which is an axis of the tensors
+    that samples are read from, but not of the data that places are computed from. None if there is none, or places cost little.
     """
     places = [index for load in formula.loads for index in load.indices if _is_computed(index)]
-    if formula_of(places).cost < _COSTLY or product([extent_of(axis) for axis in groups[-1]]) == 1:
+    if formula_of(places).cost < _COSTLY:
         return None
-    used = {variable for index in places for variable in variables_in(index)} | formula.entangled
+    calculated = _calculated_with(op.body)
+    groups = runs(op.axis, Formula(formula.loads, formula.cost, calculated))
+    used = calculated.union(*(variables_in(index) for index in places))
+    if product([extent_of(axis) for axis in groups[-1]]) == 1:
+        return None
     for number in reversed(range(len(groups) - 1)):
         axis, *others = groups[number]
         if not others and axis.var not in used and (extent_of(axis) or 1) > 1 and all(
                 any(index is axis.var for index in load.indices) for load in _samples(formula)):
-            return number
+            return groups, number
     return None
 
 
@@ -67,6 +71,22 @@ def map_samples(kernel: Kernel, op: Any, formula: Formula, groups: Sequence[Sequ
 
 def _is_computed(index: Any) -> bool:
     return any(isinstance(node, tir.ProducerLoad) for node in nodes_of(index))
+
+
+def _calculated_with(bodies: Sequence[Any]) -> set[Any]:
+    """The variables that formulas use other than as an index. An index of the data that places are computed from is none: two
+    axes that follow each other there may be one loop.
+    """
+    found, stack = set(), list(bodies)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tir.Var):
+            found.add(node)
+        elif isinstance(node, tir.ProducerLoad):
+            stack += [index for index in node.indices if not isinstance(index, tir.Var)]
+        else:
+            stack += node.child_nodes()
+    return found
 
 
 def _samples(formula: Formula) -> list[Any]:
