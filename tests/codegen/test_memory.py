@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Broadcast, Call, Cast, Load, Max, Min, Ramp, Select, Shuffle, Var
@@ -238,6 +240,24 @@ def test_if_then_else_reads_only_the_chosen_side(target):
     for vectorize in (False, True):
         assert Kernel(f, target, vectorize)(x, y) == 0
         np.testing.assert_array_equal(y, np.concatenate([np.full(5, -1), x, np.full(5, -1)]).astype("f"))
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_one_element_for_the_lanes_of_a_mask_is_loaded_once(dtype, target):
+    """In a branch: A[i] is no element where no lane asks for it."""
+    A, X = te.placeholder((3,), dtype, name="A"), te.placeholder((1000, 40), dtype, name="X")
+    C = te.compute(X.shape, lambda i, j: te.if_then_else(te.all(i < 3, j == i), A[i], X[i, j]), name="C")
+    s = te.create_schedule(C.op)
+    _, lanes = s[C].split(C.op.axis[1], 16)
+    s[C].vectorize(lanes)
+    kernel = tedsl.build(s, [A, X, C], target)
+    assert "gather" not in kernel.get_source("ll")
+    a, x = np.array([-1, -2, -3], dtype), np.arange(40_000).reshape(1000, 40).astype(dtype)
+    expected, c = x.copy(), np.empty_like(x)
+    expected[range(3), range(3)] = a
+    kernel(a, x, c)
+    np.testing.assert_array_equal(c, expected)
 
 
 def test_nested_if_then_else_over_vectors():

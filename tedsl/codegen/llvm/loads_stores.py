@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from tedsl.codegen.llvm.branch import guarded, mask_for
+from tedsl.codegen.llvm.branch import any_lane, guarded, mask_for
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, PastCache
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Index, Lanes, Ramp
@@ -81,9 +81,8 @@ def emit_load(out: Emitter, e: Load) -> str:
         return from_memory(out, _load_scalar(out, info, index, d, mask), d)
     if isinstance(index, Ramp) and index.stride in (1, -1):
         return from_memory(out, _load_contiguous(out, info, index, d, mask), d)
-    if isinstance(index, Ramp) and index.stride == 0 and mask is None:
-        scalar = _load_scalar(out, info, index.base, d.element, None)
-        return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
+    if isinstance(index, Ramp) and index.stride == 0:
+        return from_memory(out, _load_splat(out, info, index.base, d, mask), d)
     if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and (mask is None or _masks_are_free(out, d)):
         return from_memory(out, _load_every(out, info, index, d, mask), d)
     if isinstance(index, Lanes) and index.known is not None and _are_near(out, index, d, mask):
@@ -103,6 +102,15 @@ def _load_scalar(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: s
         return out.load(text, info)
     zero = "0x0000000000000000" if t in ("float", "double") else "null" if t == "ptr" else "0"
     return guarded(out, mask, t, zero, text)
+
+
+def _load_splat(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: str | None) -> str:
+    """Emits the load of one element for all lanes; with a mask in a branch that is taken where any lane is on."""
+    taken = None if mask is None else any_lane(out, mask, d.lanes)
+    scalar = _load_scalar(out, info, index, d.element, taken)
+    value = splat_register(out, scalar, memory_type(d.element), d.lanes, out.level)
+    t = memory_type(d)
+    return value if mask is None else out.assign(f"select <{d.lanes} x i1> {mask}, {t} {value}, {t} zeroinitializer")
 
 
 def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask: str | None) -> str:
