@@ -26,7 +26,6 @@ from topi.nn.utils import pad_widths, spatial
 
 _LOOPS = {"N": "b", "C": "c", "D": "d", "H": "h", "W": "w"}
 _REDUCED = {"D": "dd", "H": "dh", "W": "dw"}
-_MANY = 16  # results that fill vectors: then each result has its own taps, and those of the dilation's zeros are left out
 
 
 @checked
@@ -146,8 +145,7 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
                          hint="at most the kernel's extent - 1 on each side")
     extents_out = [(n - 1) * s + (k + m - p - q)
                    for n, s, k, m, p, q in zip(data.shape[2:], strides, extents, more, before, after)]
-    results = as_int(kernel.shape[1])
-    if max(strides) > 1 and results is not None and results >= _MANY:
+    if max(strides) > 1:  # each result has its own taps, and those of the zeros of a dilation are left out
         return _by_phases(data, kernel, extents, strides, before, high, extents_out)
     dilated = dilate(data, [1, 1, *strides], name="data_dilate")
     return _Spread(pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), _turned(kernel), tuple(kernel.shape[2:]),
